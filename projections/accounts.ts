@@ -4,7 +4,7 @@ import type { KeyScope as Scope } from '../src/kernel/scopes.ts'
 import { ownerOf } from '../src/kernel/streams.ts'
 import type { ReadModel, RowKey, Rows, Table } from '../src/platform/projections/read-model.ts'
 
-/** One row an account. Its e-mail is in the vault. */
+/** One row per account. Its e-mail address is in the vault. */
 export type AccountRow = {
   account_id: string
   position: number
@@ -14,21 +14,21 @@ export type AccountRow = {
   created_at: string
 }
 
-/** One row an API key. Its hash is in the vault. */
+/** One row per API key. Its hash is in the vault. */
 export type KeyRow = {
   key_id: string
   account_id: string
   position: number
   scopes: readonly Scope[]
-  /** Whole cents in any 24 hours; null for no cap. */
+  /** The limit in whole cents within any 24 hours; null: no limit. */
   daily_cap_cents: number | null
   revoked: boolean
   display_prefix: string
   name: string | null
   expires_at: string | null
-  /** Where it works from; null for anywhere. */
+  /** The networks in which it is valid; null: all networks. */
   networks: readonly string[] | null
-  /** The key under which its spending counts. */
+  /** The key whose daily limit its spending counts against. */
   cap_key_id: string
   created_at: string
 }

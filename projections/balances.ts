@@ -9,7 +9,7 @@ import { createBatchLoader } from '../src/platform/postgres/batch-loader.ts'
 import { countedPage, sql } from '../src/platform/postgres/kysely.ts'
 import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
 
-/** The read tables that the queries of this file name. */
+/** The read tables of the queries in this file. */
 type QueriedTables = {
   'read.balances': BalanceRow
   'read.transactions': TransactionRow
@@ -17,7 +17,10 @@ type QueriedTables = {
 
 export type BalanceQueries = Kysely<QueriedTables>
 
-/** What an account can spend, micro-dollars; 0 before its first money. Readers at once share one statement. */
+/**
+ * The available balance of an account, micro-dollars; 0 before its first money event. Concurrent readers share a
+ * query.
+ */
 export const createAvailableMicros = (db: BalanceQueries): ((account: AccountId) => Promise<number>) => {
   const find = createBatchLoader<AccountId, number>(async (accounts) => {
     const rows = await db
@@ -35,18 +38,18 @@ const transactionsOf = (db: BalanceQueries, { accountId, customerId }: Scope) =>
   return customerId === null ? ofAccount : ofAccount.where('customer_id', '=', customerId)
 }
 
-/** Of all of an account's transactions it is known; a customer has few. */
+/** For all transactions of an account the number is stored. Those of one customer are few and are counted. */
 const countTransactions = (db: BalanceQueries, scope: Scope) =>
   scope.customerId === null
     ? db.selectFrom('read.balances').select('transactions as total').where('account_id', '=', scope.accountId)
     : transactionsOf(db, scope).select((is) => is.fn.countAll<number>().as('total'))
 
-/** Movements that are summed at the most: an account with more in the time is told so. */
+/** The most movements in the sum. `whole` is false for an account with more movements in the time. */
 const summedAtMost = 20_000
 
 /**
- * What an account spent on each day (UTC) since a time: orders, and holds less what was released; refunds are not taken
- * off. `whole` is false when there were too many movements to sum them all.
+ * The spending of an account on each day (UTC) since a time, micro-dollars: orders, and holds minus releases. Refunds
+ * are not deducted. `whole` is false if there were too many movements to sum them all.
  */
 export const spentByDay = async (
   db: BalanceQueries,
@@ -65,14 +68,14 @@ export const spentByDay = async (
   const [first] = rows
   return {
     days: new Map(rows.map(({ day, micros }) => [day, micros])),
-    // Where one from before the time was looked at, all since then were.
+    // If a movement from before the time was read, all movements since then were read.
     whole: first === undefined || first.looked < summedAtMost || first.left > 0,
   }
 }
 
 /**
- * Up to `limit` transactions within the scope, newest first, before a position; null: from the newest on. However many
- * there are, it reads as many rows as it gives.
+ * Up to `limit` transactions within the scope, newest first, before a position; null: from the newest. It reads only
+ * as many rows as it returns.
  */
 export const transactionsBefore = (
   db: BalanceQueries,
@@ -83,7 +86,7 @@ export const transactionsBefore = (
   return (page.before === null ? rows : rows.where('position', '<', page.before)).execute()
 }
 
-/** A page of the transactions within the scope, newest first, and how many there are in all. */
+/** A page of the transactions within the scope, newest first, and their total number. */
 export const listTransactions = async (
   db: BalanceQueries,
   scope: Scope,
@@ -97,17 +100,17 @@ export const listTransactions = async (
   return { transactions: rows, total }
 }
 
-/** `GET /wallet`: one row an account, from its first money event on. Micro-dollars. */
+/** `GET /wallet`: one row per account, from its first money event. Micro-dollars. */
 export type BalanceRow = {
   account_id: string
-  /** What can be spent: the wallet less open holds. */
+  /** The available balance: the wallet minus open holds. */
   available_micros: number
   held_micros: number
-  /** What a chargeback left owing; the next credits pay it first. */
+  /** The debt after a chargeback. The next credits pay it first. */
   receivable_micros: number
-  /** The revision of the ledger's last event that is folded in. */
+  /** The revision of the last folded event of the ledger. */
   revision: number
-  /** How many rows the account has in `transactions`: the `total` of its list. */
+  /** The number of rows of the account in `transactions`: the `total` of its list. */
   transactions: number
 }
 
@@ -130,16 +133,16 @@ export type TransactionRow = {
   position: number
   type: TransactionType
   /**
-   * How the available balance moved, signed: each `balance_after_micros` is the former one plus this. A credit that
-   * paid a debt moved it by less than was paid in; a capture does not move it, the hold did.
+   * The signed change of the available balance: each `balance_after_micros` is the previous one plus this. A credit
+   * that paid a debt has a change below the paid amount. A capture has no change, because the hold already had it.
    */
   amount_micros: number
   balance_after_micros: number
-  /** The reseller's customer whose order moved it; null for what the account did for itself. */
+  /** The reseller's customer of the order; null for a transaction of the account itself. */
   customer_id: string | null
   order_id: string | null
   deposit_id: string | null
-  /** What a hold, a capture or a release is for, e.g. `tiktok/profile`. */
+  /** The purpose of a hold, a capture or a release, e.g. `tiktok/profile`. */
   scraper: string | null
   reference: string | null
   created_at: string
@@ -176,9 +179,9 @@ const transactionsTable: Table<TransactionRow> = {
     reference: { type: 'text', nullable: true },
     created_at: { type: 'timestamptz' },
   },
-  // The list's own order, so that one index does.
+  // The order of the list, so that one index is enough.
   key: ['account_id', 'position'],
-  // What one customer of a reseller moved; what an account moved for itself is not in it.
+  // The transactions of one customer of a reseller. Transactions of the account itself are not in this index.
   indexes: ['account_id, customer_id, position where customer_id is not null'],
   appendOnly: true,
 }
@@ -188,7 +191,7 @@ type Described = Pick<
   'type' | 'customer_id' | 'order_id' | 'deposit_id' | 'scraper' | 'reference'
 >
 
-/** A hold by what it is for; a call is known to its client by its request id. */
+/** A hold with its purpose. For a client, the request id identifies a call. */
 const ofHold = ({
   platform,
   operation,
@@ -199,7 +202,7 @@ const ofHold = ({
   reference: requestId ?? holdId,
 })
 
-/** Null: the event moves a customer's credit, not the wallet. */
+/** Null: the event changes a customer's credit, not the wallet. */
 const describe = (event: RecordedEvent<LedgerEvent>): Described | null => {
   const none = { customer_id: null, order_id: null, deposit_id: null, scraper: null, reference: null }
   switch (event.type) {
@@ -279,7 +282,7 @@ const foldMoney = (event: RecordedEvent<LedgerEvent>, rows: Rows): void => {
   })
 }
 
-/** What every account owns, and how it came to it. */
+/** The balance of every account, and its transactions. */
 export const balances: ReadModel = {
   name: 'balances',
   version: 7,

@@ -4,7 +4,7 @@ import type { Product } from '../src/domain/catalog/product.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
 
-/** The catalogue as it stands, in one row; none before the first import. */
+/** The present catalogue in one row; no row before the first import. */
 export type CatalogRow = {
   /** Always `catalog`. */
   catalog_id: string
@@ -12,7 +12,7 @@ export type CatalogRow = {
   imported_at: string
   /** In the order of the file, each in its present state. */
   products: readonly Product[]
-  /** The revision of the last event: a process that holds an older one reads again. */
+  /** The revision of the last event. A process with an older one reads again. */
   revision: number
 }
 
@@ -53,7 +53,7 @@ const fold = (event: RecordedEvent<CatalogEvent>, rows: Rows): void => {
   })
 }
 
-/** The catalogue that every process holds in memory and reads again when `revision` moved. */
+/** The catalogue. Every process caches it in memory and reads it again when `revision` changes. */
 export const catalog: ReadModel = {
   name: 'catalog',
   version: 1,

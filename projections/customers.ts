@@ -5,25 +5,25 @@ import type { RecordedEvent } from '../src/kernel/event.ts'
 import { ownerOf } from '../src/kernel/streams.ts'
 import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
 
-/** What a customer has with its reseller: one row from its first money on. Micro-dollars, none of them negative. */
+/** A customer's account with its reseller: one row from its first money event. Micro-dollars, none of them negative. */
 export type CustomerRow = {
   readonly customer_id: string
   /** The reseller. */
   readonly account_id: string
   readonly credit_micros: number
-  /** What a chargeback left owing; the next credits pay it first. */
+  /** The debt after a chargeback. The next credits pay it first. */
   readonly receivable_micros: number
-  /** What it paid at the reseller's gateways. */
+  /** The payments of the customer through the reseller's gateways. */
   readonly deposited_micros: number
-  /** How many orders it was charged for. */
+  /** The number of charged orders. */
   readonly orders: number
-  /** The sum of its prices, and of what the reseller paid for them. */
+  /** The sum of the prices for the customer; `cost_micros`: the sum of the prices for the reseller. */
   readonly charged_micros: number
   readonly cost_micros: number
-  /** What came back of both. */
+  /** The refunds of both sums. */
   readonly refunded_micros: number
   readonly refunded_cost_micros: number
-  /** Of its last money event. */
+  /** The time of the last money event. */
   readonly moved_at: string
 }
 
@@ -73,7 +73,7 @@ const fresh = (event: RecordedEvent<CustomerEvent>): CustomerRow => ({
   moved_at: event.metadata.recordedAt,
 })
 
-/** What the event adds to the totals. */
+/** The totals after the event. */
 const totalsAfter = (row: CustomerRow, event: CustomerEvent): Partial<CustomerRow> => {
   switch (event.type) {
     case 'CustomerCredited':
@@ -109,7 +109,7 @@ const fold = (event: RecordedEvent<CustomerEvent>, rows: Rows): void => {
   })
 }
 
-/** The credit of every reseller's customers, and their totals. */
+/** The credit and the totals of every reseller's customers. */
 export const customers: ReadModel = {
   name: 'customers',
   version: 2,

@@ -36,7 +36,7 @@ import type {
 } from './webhook-causes.ts'
 import type { WebhookEndpointRow } from './webhooks.ts'
 
-/** The read tables as queries see them; numbers and ISO times as `src/platform/postgres/pool.ts` parses them. */
+/** The row types of the read tables for queries. `src/platform/postgres/pool.ts` parses numbers and ISO times. */
 export type ReadDatabase = {
   'read.accounts': AccountRow
   'read.keys': KeyRow

@@ -6,12 +6,12 @@ import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { ListScope, AccountScope as Scope } from '../src/kernel/scopes.ts'
 import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
 
-/** A deposit's row with what the vault knows of it. */
+/** A deposit's row with its data in the vault. */
 export type FoundDeposit = DepositRow & {
   readonly return_url: string | null
   readonly pay_url: string | null
   readonly pages_signature: Buffer | null
-  /** The reseller's own id of its customer; null without one, or once it was erased. */
+  /** The reseller's own id of its customer; null without one, or after it was erased. */
   readonly customer_ref: string | null
 }
 
@@ -21,8 +21,8 @@ const found = `select d.*, p.return_url, p.pay_url, p.signature as pages_signatu
   left join vault.customers c on c.customer_id = d.customer_id`
 
 /**
- * A statement over the deposits of a scope, whose own values come last. One customer's has a name and so a plan of its
- * own, by the index of that customer.
+ * A statement over the deposits of a scope. The values of the scope come last. For one customer the statement has its
+ * own name and so its own plan, which uses the index of that customer.
  */
 const ofScope = (
   { accountId, customerId }: ListScope,
@@ -42,7 +42,7 @@ const ofScope = (
       }
 }
 
-/** A deposit within the scope, or undefined: absent and foreign read alike. */
+/** A deposit within the scope. Undefined if it does not exist or is outside of the scope. */
 export const findDeposit = async (
   pool: pg.Pool,
   scope: Scope,
@@ -58,7 +58,7 @@ export const findDeposit = async (
 
 type Filter = { readonly limit: number; readonly offset: number; readonly status: DepositStatus | undefined }
 
-/** Of all deposits of accounts it is known; a customer has few. */
+/** For all deposits of accounts the number is stored. For one customer they are counted, because there are few. */
 const countOf = (scope: ListScope, status: DepositStatus | null) =>
   scope.customerId === null
     ? {
@@ -75,7 +75,7 @@ const countOf = (scope: ListScope, status: DepositStatus | null) =>
         [status],
       )
 
-/** A page of the deposits within the scope, newest first, and how many there are in all. */
+/** A page of the deposits within the scope, newest first, and their total number. */
 export const listDeposits = async (
   pool: pg.Pool,
   scope: ListScope,
@@ -97,7 +97,7 @@ export const listDeposits = async (
   return { deposits: page.rows, total: counted.rows[0]?.total ?? 0 }
 }
 
-/** `GET /deposits`: one row a deposit. Its addresses stand in the vault. Amounts are micro-dollars unless in cents. */
+/** `GET /deposits`: one row per deposit. Its addresses are in the vault. Amounts are micro-dollars if not in cents. */
 export type DepositRow = {
   readonly deposit_id: string
   readonly account_id: string
@@ -105,7 +105,7 @@ export type DepositRow = {
   readonly status: DepositStatus
   readonly amount_cents: number
   readonly credited_micros: number
-  /** What chargebacks took of it, less what disputes that were won gave back. */
+  /** The amount of its chargebacks, minus the amount of won disputes. */
   readonly charged_back_micros: number
   readonly rail: string
   readonly gateway_id: string
@@ -113,11 +113,11 @@ export type DepositRow = {
   readonly opened_at: string
   readonly expires_at: string | null
   readonly paid_at: string | null
-  /** While this is ahead, money may still arrive and the provider is asked now and then; once more after it. */
+  /** Until this time money may still arrive, so the provider is polled now and then, and once more afterwards. */
   readonly watch_until: string
 }
 
-/** How many deposits of an account are in a status. */
+/** The number of deposits of an account in a status. */
 export type DepositCountRow = {
   readonly account_id: string
   readonly status: DepositStatus
@@ -145,7 +145,7 @@ const depositsTable: Table<DepositRow> = {
   key: ['deposit_id'],
   indexes: [
     'account_id, opened_at desc, deposit_id desc',
-    // The deposits of one customer of a reseller; an account's own are not in it.
+    // The deposits of one customer of a reseller. Deposits of the account itself are not in this index.
     'account_id, customer_id, opened_at desc, deposit_id desc where customer_id is not null',
     // The deposits of all accounts, for operators.
     'opened_at desc',
@@ -169,7 +169,6 @@ const statuses: readonly DepositStatus[] = [
   'failed',
 ]
 
-/** The events that change a deposit's row. */
 type RowEvent = Exclude<DepositEvent, { type: 'DepositChangeReported' | 'DepositChangeReviewed' }>
 
 const depositEvents: ReadonlySet<string> = new Set<RowEvent['type']>([
@@ -185,7 +184,7 @@ const depositEvents: ReadonlySet<string> = new Set<RowEvent['type']>([
 
 const isDeposit = (event: RecordedEvent): event is RecordedEvent<RowEvent> => depositEvents.has(event.type)
 
-/** A chargeback, or what came back of one; those of before 0.2.0 and those by hand name no deposit. */
+/** A chargeback, or the return of one. Those before 0.2.0 and manual ones have no deposit id. */
 const chargedBackOf = (event: RecordedEvent): { depositId: string; micros: number } | null => {
   if (event.type !== 'WalletAdjusted' && event.type !== 'CustomerAdjusted') return null
   const { depositId, amountMicros } = (event as RecordedEvent<WalletAdjusted | CustomerAdjusted>).data
@@ -254,7 +253,7 @@ const fold = (event: RecordedEvent<RowEvent>, rows: Rows): unknown => {
   }
 }
 
-/** Deposits with what was credited and charged back of them, and how many an account has in each status. */
+/** Deposits with their credited and charged back amounts, and the number of an account's deposits in each status. */
 export const deposits: ReadModel = {
   name: 'deposits',
   version: 4,

@@ -2,12 +2,15 @@ import type { ExitEvent, ExitState, ExitTerms } from '../src/domain/exits/events
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
 
-/** One exit, removed ones too: a place where one once stood is no misspelt one. Its login stands in the vault. */
+/**
+ * One exit. Removed exits remain, so that the id of a removed exit is not mistaken for a misspelt id. Its login is in
+ * the vault.
+ */
 export type ExitRow = {
   readonly exit_id: string
   readonly state: ExitState
   readonly terms: ExitTerms
-  /** The event that changed it last: whoever holds the exits in memory reads what came later. */
+  /** The revision of the last event that changed it. A process with cached exits reads rows with a later revision. */
   readonly revision: number
 }
 
@@ -29,7 +32,7 @@ const isExitEvent = (event: RecordedEvent): event is RecordedEvent<ExitEvent> =>
 const idsOf = (event: ExitEvent): readonly string[] =>
   event.type === 'ExitsImported' ? event.data.exits.map(({ exitId }) => exitId) : event.data.exitIds
 
-/** The exits of the gateway, each as its last event left it. */
+/** The exits of the gateway, each after its last event. */
 export const exits: ReadModel = {
   name: 'exits',
   version: 1,

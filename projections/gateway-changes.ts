@@ -4,10 +4,10 @@ import type { GatewayChange } from '../src/domain/payments/payments.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
 
-/** What a payment provider said of a deposit and no event books. It is open until somebody reviewed it. */
+/** A report of a payment provider about a deposit that no event books. It is open until an operator reviews it. */
 export type GatewayChangeRow = {
   readonly deposit_id: string
-  /** Counts the changes of the deposit, from 1. */
+  /** Numbers the changes of the deposit, from 1. */
   readonly number: number
   readonly account_id: string
   readonly change: GatewayChange['change']
@@ -39,13 +39,13 @@ const gatewayChangesTable: Table<GatewayChangeRow> = {
   ],
 }
 
-/** A change with what is known of its deposit. */
+/** A change with data of its deposit. */
 export type FoundGatewayChange = GatewayChangeRow & {
   readonly gateway_id: string
   readonly customer_id: string | null
 }
 
-/** The changes that nobody reviewed, or (`all`) all of them; the last reported first. */
+/** The changes without a review, or (`all`) all changes; the last report first. */
 export const listGatewayChanges = async (
   pool: pg.Pool,
   { all, limit, offset }: { readonly all: boolean; readonly limit: number; readonly offset: number },
@@ -61,7 +61,7 @@ export const listGatewayChanges = async (
   return rows
 }
 
-/** What providers said of deposits and no event books, for operators. */
+/** Reports of providers about deposits that no event books, for operators. */
 export const gatewayChanges: ReadModel = {
   name: 'gateway-changes',
   version: 1,

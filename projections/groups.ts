@@ -26,7 +26,7 @@ import { webhookCauses } from './webhook-causes.ts'
 import { webhookQueue } from './webhook-queue.ts'
 import { webhooks } from './webhooks.ts'
 
-/** What a GET needs together: one checkpoint, so that a wallet never shows a debit without its order. */
+/** The models that a GET needs together: one checkpoint, so that a wallet never shows a debit without its order. */
 export const hot: ReadModelGroup = {
   name: 'hot',
   held: ['catalog', 'reseller_terms', 'accounts', 'keys'],
@@ -55,7 +55,10 @@ export const hot: ReadModelGroup = {
   ],
 }
 
-/** What finance reads: it may lag, and never holds up the hot group. Nearly all rows are new: large batches cost least. */
+/**
+ * The read models of finance. They may lag, and never delay the hot group. Nearly all of their rows are new, so large
+ * batches cost least.
+ */
 export const books: ReadModelGroup = {
   name: 'books',
   models: [journal, margins, scrapeUsage],
@@ -63,10 +66,10 @@ export const books: ReadModelGroup = {
   maxBatch: 5000,
 }
 
-/** What webhooks are to tell whom: what stops it stops nothing else. */
+/** The causes of webhooks. An event that stops this group stops no other group. */
 export const webhookDue: ReadModelGroup = { name: 'webhooks', models: [webhookCauses], batchWindowMs: 25 }
 
-/** The queue of deliveries, which workers change too. */
+/** The queue of deliveries, which workers also change. */
 export const webhookDeliveries: ReadModelGroup = {
   name: 'webhook-queue',
   models: [],
@@ -74,8 +77,8 @@ export const webhookDeliveries: ReadModelGroup = {
   batchWindowMs: 25,
 }
 
-/** Every group of read models. A new one starts with its own checkpoint, at the start of the log. */
+/** Every group of read models. A new group has its own checkpoint, at the start of the log. */
 export const groups: readonly ReadModelGroup[] = [hot, books, webhookDue]
 
-/** All that is filled from the log: read models, and the work tables that are filled from it too. */
+/** All groups that are filled from the log: the read models and the work tables. */
 export const followers: readonly ReadModelGroup[] = [...groups, webhookDeliveries]

@@ -12,12 +12,12 @@ import { actorText, type RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId } from '../src/kernel/ids.ts'
 import type { ReadModel, RowKey, Rows, Table } from '../src/platform/projections/read-model.ts'
 
-/** One entry of the journal: a money event, what it was for and who caused it. Times are accounting times. */
+/** One entry of the journal: a money event, its purpose and its actor. Times are accounting times. */
 export type JournalEntryRow = {
   readonly position: number
   readonly at: string
   readonly type: string
-  /** The account in whose ledger the event stands; null for a line of a provider's statement. */
+  /** The account of the ledger stream; null for a line of a provider's statement. */
   readonly account_id: string | null
   readonly order_id: string | null
   readonly customer_id: string | null
@@ -29,32 +29,30 @@ export type JournalEntryRow = {
 }
 
 /**
- * An account of a book. Its legs name it by its number: its name takes a hundred bytes, and stood in the row and in the
- * index of every one of them.
+ * An account of a book. The legs refer to it by number: its name has about a hundred bytes, and would be in the row
+ * and in the index entry of every leg.
  */
 export type JournalAccountRow = {
   /** `service` or `reseller:{account}`. */
   readonly book: string
   readonly account: string
-  /** From 1 in the order in which the log first names them. */
+  /** From 1, in the order of the first use in the log. */
   readonly number: number
 }
 
-/** One leg of an entry. Legs of an entry are numbered from 0 over all books. */
+/** One leg of an entry. The legs of an entry are numbered from 0 over all books. */
 export type JournalPostingRow = {
   readonly position: number
   readonly leg: number
   readonly account_number: number
-  /** Micro-dollars: above zero a debit, below a credit. */
+  /** Micro-dollars: a debit if positive, a credit if negative. */
   readonly amount_micros: number
 }
 
-/**
- * The first event of each second of accounting time that has one: to find the position of an instant without the log.
- */
+/** The first event of each second of accounting time with an event, to find the position of a time without the log. */
 export type JournalSecondRow = { readonly position: number; readonly at: string }
 
-/** One row: the accounting time as of the last event that is folded in, and how many accounts have a number. */
+/** One row: the accounting time as of the last folded event, and the number of numbered accounts. */
 export type JournalClockRow = { readonly name: 'now'; readonly at: string; readonly accounts: number }
 
 export type JournalResellerRow = { readonly account_id: string }
@@ -74,8 +72,8 @@ const journalEntriesTable: Table<JournalEntryRow> = {
     correlation_id: { type: 'text' },
   },
   key: ['position'],
-  // Order ids are random, so that a B-tree takes 60 bytes an order and, once it outgrows memory, a page of WAL with
-  // nearly every insert. A Bloom filter for each 64 pages takes 3 bytes; a look-up reads them all, in milliseconds.
+  // Order ids are random, so a B-tree would take 60 bytes per order and, after it outgrows memory, a page of WAL for
+  // nearly every insert. A Bloom filter per 64 pages takes 3 bytes per order; a look-up reads all, in milliseconds.
   indexes: [
     'using brin (order_id text_bloom_ops (n_distinct_per_range = 4000)) with (pages_per_range = 64, autosummarize = on)',
   ],
@@ -125,10 +123,10 @@ const journalResellersTable: Table<JournalResellerRow> = {
 }
 
 const clockKey = ['now'] as const
-/** `2026-11-21T02:30:00` of `2026-11-21T02:30:00.000Z`. */
+/** The length of `2026-11-21T02:30:00` in `2026-11-21T02:30:00.000Z`. */
 const secondLength = 19
 
-/** Moves the accounting time on and gives it as of the event. */
+/** Advances the accounting time and returns it as of the event. */
 const passTime = (event: Parameters<ReadModel['apply']>[0], rows: Rows): string => {
   const before = rows.get(journalClockTable, clockKey)
   const at = laterOf(before?.at ?? null, event.metadata.recordedAt)
@@ -139,7 +137,7 @@ const passTime = (event: Parameters<ReadModel['apply']>[0], rows: Rows): string 
   return at
 }
 
-/** Numbers an account that no entry named before. */
+/** The number of an account. A new account gets the next number. */
 const numberOf = ({ book, account }: Posting, rows: Rows): number => {
   const numbered = rows.get(journalAccountsTable, [book, account])
   if (numbered) return numbered.number
@@ -174,7 +172,10 @@ const book = (entry: Entry, rows: Rows): void => {
 
 const nothing: readonly never[] = []
 
-/** The accounts that an event moves, and those that it would move in a reseller's book: a row tells whether it is one. */
+/**
+ * The accounts that an event moves, including those in a reseller's book. `apply` reads a row to find out whether the
+ * account is a reseller.
+ */
 const accountsOf = (event: RecordedEvent, accountId: AccountId): readonly RowKey[] =>
   keysOf(entryOf(event, { accountId, reseller: true, at: '' }))
 
@@ -182,8 +183,8 @@ const keysOf = ({ postings }: Entry): readonly RowKey[] =>
   postings.map(({ book, account }) => ({ table: journalAccountsTable.name, key: [book, account] }))
 
 /**
- * The double entries of every money event, in every book. Its rows only come: on the way of an order
- * it costs one entry and its legs, and looks up whether the account is a reseller and the numbers of what it moves.
+ * The double entries of every money event, in every book. Its rows are never changed. For an order it writes one
+ * entry and its legs, and looks up whether the account is a reseller and the numbers of the moved accounts.
  */
 export const journal: ReadModel = {
   name: 'journal',

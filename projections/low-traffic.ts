@@ -3,7 +3,7 @@ import { isLow } from '../src/domain/plans/fold.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { ReadModel, RowKey, Rows, Table } from '../src/platform/projections/read-model.ts'
 
-/** A plan that is low. Whether it has expired is computed at read. */
+/** A plan with low traffic. Whether it has expired is computed on read. */
 export type LowTrafficRow = {
   readonly plan_id: string
   readonly account_id: string
@@ -11,13 +11,13 @@ export type LowTrafficRow = {
   readonly total_bytes: number
   readonly used_bytes: number
   readonly expires_at: string | null
-  /** When it passed to 10 % or less of its total. */
+  /** When it reached 10 % or less of its total. */
   readonly low_since: string
 }
 
 const prefix = 'plan-'
 const planIdOf = ({ stream }: RecordedEvent): string => stream.slice(prefix.length)
-/** Those that change a plan which is low; `PlanRanLow` makes one so. */
+/** Events that change a low plan. `PlanRanLow` makes a plan low. */
 const changing: ReadonlySet<string> = new Set<PlanEvent['type']>([
   'PlanToppedUp',
   'PlanUnitsWithdrawn',
@@ -39,8 +39,9 @@ const changed = (plan: LowTrafficRow, event: PlanEvent): LowTrafficRow | null =>
 }
 
 /**
- * A table of the plans with 10 % or less of their traffic left: a row comes with `PlanRanLow` and goes when a top-up lifts the
- * plan again. Orders that open plans write nothing there. Each group that asks has one of its own, as of its own place.
+ * A table of the plans with 10 % or less of their traffic left. `PlanRanLow` inserts a row, and a top-up above the
+ * threshold removes it. Orders that open plans write nothing to it. Each group that needs the table has its own, as
+ * of its own position.
  */
 export const createLowPlans = (name: string) => {
   const table: Table<LowTrafficRow> = {
@@ -61,7 +62,7 @@ export const createLowPlans = (name: string) => {
     table,
     reads: (event: RecordedEvent): readonly RowKey[] =>
       changing.has(event.type) ? [{ table: name, key: [planIdOf(event)] }] : [],
-    /** The plan that the event made low, or changed while it was; null where it says nothing of one. */
+    /** The plan that the event made low, or changed while it was low; null for other events. */
     fold: (
       recorded: RecordedEvent,
       rows: Rows,
@@ -95,7 +96,7 @@ export const createLowPlans = (name: string) => {
 
 const lowPlans = createLowPlans('low_traffic')
 
-/** What the plans of an account show. */
+/** The low plans that the plans of an account show. */
 export const lowTraffic: ReadModel = {
   name: 'low-traffic',
   version: 1,

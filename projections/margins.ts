@@ -8,12 +8,12 @@ import type { ReadModel, Rows, Table } from '../src/platform/projections/read-mo
 
 /** One sale to a reseller's customer, or one refund of it, which is negative. Whole cents in micro-dollars. */
 export type MarginLineRow = {
-  /** The order of a sale, the refund of a refund: each is there once. */
+  /** The order id of a sale, or the refund id of a refund. Unique. */
   readonly line_id: string
   readonly type: 'sale' | 'refund'
   readonly reseller_id: string
   readonly at: string
-  /** The money event that the line stands for. */
+  /** The money event of the line. */
   readonly position: number
   readonly event_id: string
   readonly order_id: string
@@ -26,17 +26,17 @@ export type MarginLineRow = {
 
 export type MarginDimension = 'day' | 'product' | 'customer'
 
-/** What one day or month (UTC) brought a reseller: in all, of a product, or of a customer. */
+/** The result of a reseller on one day or in one month (UTC): in total, of a product, or of a customer. */
 export type MarginSumRow = {
   readonly reseller_id: string
   readonly dimension: MarginDimension
-  /** Customers are many and buy seldom: theirs are summed by month as well, so that a year of them is read at once. */
+  /** Customers are many and buy rarely. Their sums are also stored by month, so that a year is read quickly. */
   readonly span: 'day' | 'month'
-  /** `2026-11-21`, or of a month `2026-11`. */
+  /** `2026-11-21`, or `2026-11` for a month. */
   readonly starts: string
   /** The day, the product's id or the customer's id. */
   readonly key: string
-  /** How many sales. */
+  /** The number of sales. */
   readonly orders: number
   readonly revenue_micros: number
   readonly cost_micros: number
@@ -88,7 +88,7 @@ type MarginEvent = RecordedEvent<CustomerCharged | CustomerRefunded>
 const isMargin = (event: RecordedEvent): event is MarginEvent =>
   event.type === 'CustomerCharged' || event.type === 'CustomerRefunded'
 
-/** `2026-11-21` of `2026-11-21T02:30:00.000Z`. */
+/** `2026-11-21` from `2026-11-21T02:30:00.000Z`. */
 const dayOf = (at: string): string => at.slice(0, 10)
 /** `2026-11` */
 const monthOf = (at: string): string => at.slice(0, 7)
@@ -128,10 +128,10 @@ const lineOf = (event: MarginEvent, rows: Rows): MarginLineRow => {
   }
 }
 
-/** Which sum, without its figures: the key of its row. */
+/** The key of a row of the sums. */
 type SumKey = readonly [reseller: string, MarginDimension, MarginSumRow['span'], starts: string, key: string]
 
-/** The sums of a day that are known before the product is: all of the day, and of the customer by day and month. */
+/** The sums that are known without the product: of the whole day, and of the customer by day and month. */
 const customerSums = (reseller: string, at: string, customer: string): readonly SumKey[] => {
   const day = dayOf(at)
   return [
@@ -173,9 +173,9 @@ const addTo = (rows: Rows, line: MarginLineRow): void => {
 const nothing: readonly never[] = []
 
 /**
- * What resellers earn from their customers: the lines of their statements, and their sums by day, product and customer,
- * of customers by month too.
- * A refund stands on its own date. An order of a reseller for itself is no sale and has no line.
+ * The margins of resellers on their customers: the lines of their statements, and the sums by day, product and
+ * customer, for customers also by month. A refund has its own date. An order of a reseller for itself is no sale and
+ * has no line.
  */
 export const margins: ReadModel = {
   name: 'margins',
@@ -187,7 +187,7 @@ export const margins: ReadModel = {
     const { recordedAt } = event.metadata
     const sum = (key: SumKey) => ({ table: marginSumsTable.name, key })
     const known = customerSums(reseller, recordedAt, event.data.customerId).map(sum)
-    // The product of a refund stands in its sale alone: where the day has none of it yet, that sum is loaded by itself.
+    // Only the sale has the product of a refund. So the sum of that product is loaded separately when it is needed.
     return event.type === 'CustomerCharged'
       ? [...known, sum(productSum(reseller, recordedAt, event.data.order.productId))]
       : [...known, { table: marginLinesTable.name, key: [event.data.orderId] }]
@@ -200,10 +200,10 @@ export const margins: ReadModel = {
   },
 }
 
-/** From `fromMs` on and before `toMs`, milliseconds since the epoch; null: no bound. */
+/** From `fromMs` (inclusive) to `toMs` (exclusive), milliseconds since the epoch; null: no bound. */
 export type Period = { readonly fromMs: number | null; readonly toMs: number | null }
 
-/** What sales less refunds came to. Whole cents. */
+/** Sales minus refunds. Whole cents. */
 export type Margin = {
   readonly orders: number
   readonly revenueCents: number
@@ -216,10 +216,13 @@ const dayMs = 86_400_000
 const dayText = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
 const instant = (ms: number): string => new Date(ms).toISOString()
 
-/** From the first on and before the second; for days and months as texts, of which '' is the least and '~' the last. */
+/**
+ * From the first (inclusive) to the second (exclusive). Of days and months as texts, '' is the least and '~' the
+ * last.
+ */
 type Range = readonly [string | null, string | null]
 
-/** What a period is summed up from: whole months and days, whose sums are kept, and lines at both ends. */
+/** The parts of a period: whole months and days, whose sums are stored, and lines at both ends. */
 type Parts = {
   readonly months: Range
   readonly days: readonly [Range, Range]
@@ -229,7 +232,7 @@ type Parts = {
 const noTexts: Range = ['', '']
 const noInstants: Range = [null, null]
 
-/** The first month that begins on this day or later, and the month that this day is in: `2026-11`. */
+/** The first month that begins on this day or later: `2026-11`. */
 const nextMonth = (ms: number): string => {
   const date = new Date(ms)
   const first = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + (date.getUTCDate() === 1 ? 0 : 1))
@@ -272,14 +275,14 @@ const keyOfLine: Readonly<Record<MarginDimension, string>> = {
   customer: 'customer_id',
 }
 
-/** Days newest first; products and customers by their revenue, the largest first. */
+/** Days newest first; products and customers by revenue, the largest first. */
 const orderOf: Readonly<Record<MarginDimension, string>> = {
   day: 'key desc',
   product: 'revenue desc, key',
   customer: 'revenue desc, key',
 }
 
-/** One branch for each range: ranges that are joined by `or` may be read as a scan of everything the reseller has. */
+/** One branch per range: for ranges joined by `or` Postgres may scan all rows of the reseller. */
 const parts = (dimension: MarginDimension): string => {
   const sums = (span: MarginSumRow['span'], from: string, to: string): string =>
     `select key, orders, revenue_micros, cost_micros from read.margin_sums
@@ -316,10 +319,10 @@ const valuesOf = (reseller: AccountId, period: Period, dimension: MarginDimensio
   return [reseller, ...months, ...days.flat(), ...lines.flat()]
 }
 
-/** Where figures come from: a select of `key, orders, revenue_micros, cost_micros`, in statements of this name. */
+/** The source of figures: a select of `key, orders, revenue_micros, cost_micros`, and the name for its statements. */
 type Source = { readonly name: string; readonly select: string; readonly values: readonly unknown[] }
 
-/** One customer has few lines beside the sums of all: its figures are summed from them alone. */
+/** One customer has few lines, so its figures are summed from its lines only. */
 const linesOfCustomer = (
   reseller: AccountId,
   customerId: CustomerId,
@@ -345,7 +348,7 @@ const sourceOf = ({ accountId, customerId }: Scope, period: Period, dimension: M
     ? { name: dimension, select: parts(dimension), values: valuesOf(accountId, period, dimension) }
     : linesOfCustomer(accountId, customerId, period, dimension)
 
-/** How many rows there are; asked for by itself where a page past the end has no row that could tell. */
+/** The number of rows. A separate query, for a page after the last row, which has no row with the total. */
 const countMargins = async (pool: pg.Pool, { name, select, values }: Source): Promise<number> => {
   const { rows } = await pool.query<{ total: number }>({
     name: `count-margins-by-${name}`,
@@ -355,7 +358,7 @@ const countMargins = async (pool: pg.Pool, { name, select, values }: Source): Pr
   return rows[0]?.total ?? 0
 }
 
-/** A page of the margins within the scope by day (UTC), product or customer, and how many rows there are in all. */
+/** A page of the margins within the scope by day (UTC), product or customer, and the total number of rows. */
 export const listMargins = async (
   pool: pg.Pool,
   scope: Scope,

@@ -1,6 +1,6 @@
 import type { Migrations } from '../src/platform/postgres/migrate.ts'
 
-/** The tables that had triggers, each with `account_id`. */
+/** The tables that had triggers, each with a column `account_id`. */
 const watched = ['vault.labels', 'vault.customers', 'vault.notice_reads', 'work.traffic'] as const
 
 const triggersOn = (table: string): string =>
@@ -14,8 +14,8 @@ const triggersOn = (table: string): string =>
     .join('')
 
 /**
- * Up to version 0.2, answers of GETs were cached, and triggers counted the changes of each account outside the log. Both
- * are gone (docs/decisions/0038-reads.md).
+ * Up to version 0.2, answers of GETs were cached, and triggers counted the changes of each account outside the log.
+ * Both were removed (docs/decisions/0038-reads.md).
  */
 const accountTouches: Migrations = {
   '1101_account_touches': `
@@ -46,13 +46,14 @@ const accountTouches: Migrations = {
 }
 
 /**
- * Where each group of read models stands in the log. `epoch` fences: it rises whenever a process takes the group over
- * or its tables are exchanged, and a batch lands only at the epoch it was folded under. `definitions` says which
- * version of which model filled the tables of schema `read`; those tables are made by the engine, not by migrations.
+ * The position of each group of read models in the log. `epoch` is a fencing token: it increases whenever a process
+ * takes over the group or its tables are replaced, and a batch is written only at the epoch it was folded under.
+ * `definitions` has the model versions that filled the tables of schema `read`. The engine creates those tables, not
+ * migrations.
  *
- * `last_event` is the id of the event at `position`, or null: a program that moves the position without it leaves none.
- * `lineage` is a new one when the tables were made anew because the log is not the one they were folded from: positions
- * of rows that somebody kept before say nothing then.
+ * `last_event` is the id of the event at `position`, or null: if a program moves the position without setting it, a
+ * trigger clears it. `lineage` changes when the tables are rebuilt because the log is not the one they were folded
+ * from: positions that a client stored before are then meaningless.
  */
 const checkpoints: Migrations = {
   '0101_checkpoints': `
@@ -74,7 +75,7 @@ const checkpoints: Migrations = {
     create trigger last_event_of_position before update of position on engine.checkpoints for each row
       when (new.position <> old.position and new.last_event is not distinct from old.last_event)
       execute function engine.forget_last_event();`,
-  // Raised, not answered: rows that are copied behind it in the same transaction must not land either.
+  // An exception, not a result: rows that are copied after it in the same transaction must not be written either.
   '1302_move_checkpoint': `
     create function engine.move_checkpoint(
       of_group text, of_log text, of_epoch bigint, from_position bigint, to_position bigint, to_event uuid

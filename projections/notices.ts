@@ -8,20 +8,20 @@ import type { ReadModel, Table } from '../src/platform/projections/read-model.ts
 import type { AccountRow } from './accounts.ts'
 import type { ReadMarkDatabase } from './other-tables.ts'
 
-/** The read tables that the queries of this file name. */
+/** The read tables of the queries in this file. */
 type QueriedTables = {
   'read.notices': NoticeRow
   'read.accounts': AccountRow
 }
 
-/** One notice. It stands while `expires_at` is null or to come. */
+/** One notice. It is shown while `expires_at` is null or in the future. */
 export type NoticeRow = {
   readonly notice_id: string
   readonly title: string
   readonly body: string
   readonly kind: NoticeKind
   readonly audience: Audience
-  /** Only this account sees it; null: the audience does. */
+  /** Only this account sees it; null: the whole audience does. */
   readonly account_id: string | null
   readonly published_at: string
   readonly expires_at: string | null
@@ -86,10 +86,13 @@ export const notices: ReadModel = {
 
 export type NoticeQueries = Kysely<QueriedTables & ReadMarkDatabase>
 
-/** The feed is no archive (docs/http-api.md, "Webhooks and notices"). */
+/** The feed is not an archive (docs/http-api.md, "Webhooks and notices"). */
 export const maxAnnouncements = 50
 
-/** What stands at an instant for these audiences or for the account alone, newest first, with whether the account has opened it. */
+/**
+ * The notices that are shown at a time to these audiences or to the account alone, newest first. `unread`: the
+ * account has not opened it.
+ */
 export const listAnnouncements = async (
   db: NoticeQueries,
   account: AccountId,
@@ -116,7 +119,7 @@ export const listAnnouncements = async (
   return rows.map(({ read_at: readAt, ...notice }) => ({ ...notice, unread: readAt === null }))
 }
 
-/** Up to `limit` notices, expired ones too, newest first, that come after one; null: from the newest on. */
+/** Up to `limit` notices after a given one, newest first, including expired ones; null: from the newest. */
 export const noticesAfter = async (
   db: Kysely<QueriedTables>,
   {
@@ -130,7 +133,7 @@ export const noticesAfter = async (
   return all.orderBy('published_at', 'desc').orderBy('notice_id', 'desc').limit(limit).execute()
 }
 
-/** How many accounts an audience has now. */
+/** The present number of accounts in an audience. */
 export const countAudience = async (db: Kysely<QueriedTables>, audience: Audience): Promise<number> => {
   const all = db.selectFrom('read.accounts as account').select((is) => is.fn.countAll().as('count'))
   const fitting =

@@ -3,7 +3,7 @@ import type { RecordedEvent } from '../src/kernel/event.ts'
 import { ownerOf } from '../src/kernel/streams.ts'
 import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
 
-/** A movement by hand that was recorded and has neither been applied nor withdrawn. */
+/** A manual movement that was recorded and neither applied nor withdrawn. */
 export type OpenMovementRow = {
   readonly movement_id: string
   readonly movement: ManualMovement
@@ -18,8 +18,9 @@ const openMovementsTable: Table<OpenMovementRow> = {
 }
 
 /**
- * What `src/features/wallet/wallet-service.ts` looks at. On Postgres a movement lands in one commit, so rows come and go within
- * one batch and nothing is written; a crash between two appends on EventStoreDB leaves the row standing.
+ * Read by `src/features/wallet/wallet-service.ts`. On Postgres a movement is appended in one commit, so a row is
+ * inserted and removed within one batch and nothing is written. After a crash between two appends on EventStoreDB the
+ * row remains.
  */
 export const openMovements: ReadModel = {
   name: 'open-movements',

@@ -3,12 +3,12 @@ import type { OrderEvent } from '../src/domain/orders/events.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
 
-/** One step that an order still owes: its outcome after the debit, or a refund that was decided and has not landed. */
+/** An open step of an order: its outcome after the debit, or a refund that was decided and not yet appended. */
 export type OpenOrderRow = {
   readonly order_id: string
   /** `outcome`, or the id of the refund. */
   readonly step: string
-  /** Where the debit stands that carries the whole order; null for a refund, whose order stream tells it. */
+  /** The account of the debit event, which contains the whole order; null for a refund (see the order's stream). */
   readonly account_id: string | null
   readonly debit_revision: number | null
   readonly opened_at: string
@@ -28,8 +28,9 @@ const openOrdersTable: Table<OpenOrderRow> = {
 }
 
 /**
- * What the completion reactor looks at. On Postgres a debit and its outcome land in one commit, so rows come and go
- * within one batch and nothing is written; a crash between two appends on EventStoreDB leaves the row standing.
+ * Read by the completion reactor. On Postgres a debit and its outcome are appended in one commit, so a row is
+ * inserted and removed within one batch and nothing is written. After a crash between two appends on EventStoreDB the
+ * row remains.
  */
 export const openOrders: ReadModel = {
   name: 'open-orders',

@@ -5,7 +5,7 @@ import type { AccountId, ScrapeId } from '../src/kernel/ids.ts'
 import { ownerOf } from '../src/kernel/streams.ts'
 import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
 
-/** A try of a scrape that is not over: it runs, or its hold is open. */
+/** An open attempt of a scrape: it is running, or its money hold is open. */
 export type OpenScrapeRow = {
   readonly hold_id: string
   readonly scrape_id: string
@@ -13,7 +13,7 @@ export type OpenScrapeRow = {
   readonly attempt: number
   readonly running: boolean
   readonly held: boolean
-  /** Until then it belongs to the process that is at work for it. */
+  /** Until this time it belongs to the process that works on it. */
   readonly lease_until: string
 }
 
@@ -34,7 +34,7 @@ const openScrapesTable: Table<OpenScrapeRow> = {
 
 type Told = RecordedEvent<ScrapeEvent | FundsHeld | HoldCaptured | HoldReleased>
 
-/** The hold of the try that an event is about; null for every other event. */
+/** The money hold of the attempt of an event; null for every other event. */
 const holdIn = (recorded: RecordedEvent): string | null => {
   const event = recorded as Told
   switch (event.type) {
@@ -55,7 +55,7 @@ const keep = (rows: Rows, row: OpenScrapeRow): void => {
   else rows.remove(openScrapesTable, [row.hold_id])
 }
 
-/** A hold whose try is over already: a log that can lose the end of a decision may bring it late. */
+/** A money hold whose attempt is finished. A log that can lose the end of a decision may append it late. */
 const lateHold = (event: Told, holdId: string): OpenScrapeRow => {
   const { scrapeId, attempt } = attemptOfHold(holdId)!
   return {
@@ -70,8 +70,9 @@ const lateHold = (event: Told, holdId: string): OpenScrapeRow => {
 }
 
 /**
- * What the sweeper of scrapes looks at: tries whose process has gone, and holds that outlived their try. Start and hold,
- * and end and hold, land together on Postgres, so what comes and goes within one batch is never written.
+ * Read by the sweeper of scrapes: attempts of processes that ended, and money holds that are open after their
+ * attempt. Postgres appends start and hold, and finish and end of the hold, in one commit. A row that is inserted and
+ * removed within one batch is never written.
  */
 export const openScrapes: ReadModel = {
   name: 'open-scrapes',

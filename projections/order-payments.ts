@@ -4,19 +4,19 @@ import type { RecordedEvent } from '../src/kernel/event.ts'
 import { centsToMicros } from '../src/kernel/money.ts'
 import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
 
-/** The invoice of an order that was not paid at once; no row for all others. */
+/** The invoice of an order that was not paid at once; no row for other orders. */
 export type OrderPaymentRow = {
   readonly order_id: string
   readonly account_id: string
   readonly customer_id: string | null
   /** The last invoice that was opened for it. */
   readonly deposit_id: string
-  /** Whether the order still waits: what the reactor looks at. */
+  /** Whether the order still awaits its payment. The reactor reads it. */
   readonly waits: boolean
   readonly paid: boolean
-  /** Until when it is tried again: its payment came and the reseller's wallet was short. Null: neither. */
+  /** The order is tried again until then, because it was paid and the reseller's wallet was short. Null: not so. */
   readonly held_until: string | null
-  /** What the wallet must have for it. */
+  /** The amount that the wallet must have for it. */
   readonly wallet_micros: number
   readonly canceled_at: string | null
   readonly cancel_reason: CancelReason | null
@@ -40,7 +40,7 @@ const orderPaymentsTable: Table<OrderPaymentRow> = {
   indexes: ['held_until where waits and held_until is not null', 'deposit_id where waits'],
 }
 
-/** What a customer is to be told of an order that it paid for on a pay page: one row an order, for ever. */
+/** The outcome of an order that a customer paid on a pay page, for the customer: one row per order, never deleted. */
 export type OrderOutcomeRow = {
   readonly order_id: string
   readonly account_id: string
@@ -81,7 +81,7 @@ const end = (
   })
 }
 
-/** How orders that a pay page is open for stand, and how they ended. */
+/** The state and the outcome of orders with a pay page. */
 export const orderPayments: ReadModel = {
   name: 'order-payments',
   version: 2,

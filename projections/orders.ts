@@ -12,7 +12,7 @@ import type { DepositRow } from './deposits.ts'
 import type { OrderPaymentRow } from './order-payments.ts'
 import type { DepositPagesDatabase, PayUrlOf, StoredPages } from './other-tables.ts'
 
-/** The read tables that the queries of this file name. */
+/** The read tables of the queries in this file. */
 type QueriedTables = {
   'read.orders': OrderRow
   'read.order_counts': OrderCountRow
@@ -21,14 +21,14 @@ type QueriedTables = {
 }
 
 /**
- * One order, as `GET /orders/{id}` shows it. `details` is a JSON text of the order as it was decided, less what no read
- * shows (two digests, which the log keeps) and what has a column: a third of the row. As `jsonb` it took another 25 µs
- * of Postgres a row, a third of the row's cost (measured at 16 to 500 rows a batch).
+ * One order for `GET /orders/{id}`. `details` is a JSON text of the order as it was decided, without two digests,
+ * which are only in the log, and without the values of other columns. It is a third of the row. As `jsonb` it would
+ * take another 25 µs of Postgres per row, a third of the row's cost (measured at 16 to 500 rows per batch).
  */
 export type OrderRow = {
   readonly order_id: string
   readonly account_id: string
-  /** The reseller's customer whom it is for; null for the account itself. */
+  /** The reseller's customer of the order; null for the account itself. */
   readonly customer_id: string | null
   readonly status: OrderStatus
   readonly created_at: string
@@ -41,11 +41,11 @@ export type OrderRow = {
   readonly failure_reason: string | null
   readonly refunded_at: string | null
   readonly refunded_cents: number
-  /** Of an order for a customer, what came back to the reseller's wallet; null: nothing did. */
+  /** For an order of a customer, the refund to the reseller's wallet; null: none. */
   readonly refunded_cost_cents: number | null
 }
 
-/** How many orders of an account are in each status, so that a list of 100,000 orders knows its total at once. */
+/** The number of an account's orders in each status, so that the total of a list of 100,000 orders is known at once. */
 export type OrderCountRow = { readonly account_id: string } & Readonly<Record<OrderStatus, number>>
 
 export const ordersTable: Table<OrderRow> = {
@@ -68,18 +68,18 @@ export const ordersTable: Table<OrderRow> = {
     refunded_cost_cents: { type: 'bigint', nullable: true },
   },
   key: ['order_id'],
-  // Lists go by the order's id after its time. The few of one millisecond are sorted when they are read: with their ids
-  // an index would be twice as large, and every order writes three of them.
+  // Lists are ordered by time and then by the order's id. The few orders of one millisecond are sorted on read: with
+  // the ids an index would be twice as large, and every order writes three of them.
   indexes: [
     'account_id, created_at desc',
-    // The orders of one customer of a reseller; an account's own are not in it.
+    // The orders of one customer of a reseller. Orders of the account itself are not in this index.
     'account_id, customer_id, created_at desc where customer_id is not null',
-    // Nearly every order is completed, and those are found by the index above.
+    // Nearly every order is completed. Completed orders are found by the index above.
     "account_id, status, created_at desc where status <> 'completed'",
     // The orders of all accounts, for operators.
     'created_at desc',
     "status, created_at desc where status <> 'completed'",
-    // The orders of a plan: a list of them in the plan's own row made each top-up write two kilobytes.
+    // The orders of a plan. With a list of them in the plan's own row each top-up wrote two kilobytes.
     'plan_id, created_at desc where plan_id is not null',
   ],
 }
@@ -100,7 +100,7 @@ const orderCountsTable: Table<OrderCountRow> = {
   rewritten: true,
 }
 
-/** What `OrderRow.details` holds. */
+/** The contents of `OrderRow.details`. */
 export type StoredDetails = Omit<ShownDetails, 'orderId' | 'accountId' | 'customerId' | 'createdAt'>
 
 const detailsOf = (order: OrderDetails): string => {
@@ -127,14 +127,14 @@ const rowOf = (order: OrderDetails, balanceCents: number, status: OrderStatus): 
   refunded_cost_cents: null,
 })
 
-/** Counts an order that went from one status to another; null: it is new. */
+/** Counts a change of an order's status; null: the order is new. */
 const count = (rows: Rows, accountId: string, from: OrderStatus | null, to: OrderStatus): void => {
   const counts = rows.get(orderCountsTable, [accountId]) ?? { account_id: accountId, ...noOrders }
   const left = from === null ? counts : { ...counts, [from]: counts[from] - 1 }
   rows.put(orderCountsTable, { ...left, [to]: left[to] + 1 })
 }
 
-/** Orders with their money and their end, and how many an account has in each status. */
+/** Orders with their money and their outcome, and the number of an account's orders in each status. */
 export const orders: ReadModel = {
   name: 'orders',
   version: 10,
@@ -184,7 +184,7 @@ export const orders: ReadModel = {
       case 'OrderAwaitingPayment': {
         const { order, balanceCents } = event.data
         const before = rows.get(ordersTable, [order.orderId])
-        // Nothing of it belongs to a plan before it is paid.
+        // Nothing of the order belongs to a plan before the payment.
         rows.put(ordersTable, { ...rowOf(order, balanceCents, 'awaiting_payment'), plan_id: null })
         return before ? undefined : count(rows, order.accountId, null, 'awaiting_payment')
       }
@@ -225,7 +225,7 @@ export const orders: ReadModel = {
 
 export type Page = { readonly limit: number; readonly offset: number }
 
-/** Of an order that a pay page was opened for; all null for one that was paid at once. */
+/** The columns of an order with a pay page. All null for an order that was paid at once. */
 type PaymentColumns = {
   readonly paid: boolean | null
   readonly held_until: string | null
@@ -236,7 +236,7 @@ type PaymentColumns = {
   readonly invoice_expires_at: string | null
 } & Omit<StoredPages, 'account_id' | 'customer_id'>
 
-/** An order as reads show it, with the invoice that it waits for. */
+/** An order for reads, with the invoice that it awaits. */
 export type FoundOrder = ShownOrder & { readonly invoice: AwaitedInvoice | null }
 
 const invoiceOf = (
@@ -249,7 +249,7 @@ const invoiceOf = (
   return { chargeCents, payUrl: isPayable({ status, expiresAt }, nowMs) ? payUrlOf(row) : null }
 }
 
-/** The order as its row tells it. Refunds on their way are not in the row: only the log decides on them. */
+/** The order from its row. Pending refunds are not in the row: only the log decides on them. */
 const orderOfRow = (row: OrderRow & PaymentColumns, nowMs: number, payUrlOf: PayUrlOf): FoundOrder => ({
   details: {
     ...(JSON.parse(row.details) as StoredDetails),
@@ -296,7 +296,10 @@ const withPayments = (db: OrderQueries, { accountId, customerId }: ListScope) =>
   return customerId === null ? ofAccount : ofAccount.where('o.customer_id', '=', customerId)
 }
 
-/** An order within the scope, or undefined: absent and foreign read alike. `nowMs` tells which pay pages are dead. */
+/**
+ * An order within the scope. Undefined if it does not exist or is outside of the scope. `nowMs` determines which pay
+ * pages have expired.
+ */
 export const findOrder = async (
   db: OrderQueries,
   scope: Scope,
@@ -308,7 +311,7 @@ export const findOrder = async (
   return row && orderOfRow(row, nowMs, payUrlOf)
 }
 
-/** `orderIds`: only some of these. */
+/** `orderIds`: only orders with these ids. */
 type ListFilter = {
   readonly status: OrderStatus | undefined
   readonly orderIds: readonly string[] | undefined
@@ -321,7 +324,7 @@ const fittingOrders = (db: OrderQueries, scope: ListScope, { status, orderIds }:
   return fitting
 }
 
-/** Of all orders of accounts it is known; a customer has few, and only a few can be named. */
+/** For all orders of accounts the number is stored. Those of one customer and given ids are few and are counted. */
 const countOrders = (db: OrderQueries, scope: ListScope, filter: ListFilter) => {
   if (filter.orderIds !== undefined || scope.customerId !== null)
     return fittingOrders(db, scope, filter)
@@ -336,12 +339,12 @@ const countOrders = (db: OrderQueries, scope: ListScope, filter: ListFilter) => 
   return scope.accountId === null ? all : all.where('account_id', '=', scope.accountId)
 }
 
-/** Where a page of a list begins: after the thing of this time and id, newest first. */
+/** The start of a page: after the resource with this time and id, newest first. */
 export type PageCursor = { readonly at: string; readonly id: string }
 
 /**
- * Up to `limit` orders within the scope, newest first, that come after one; null: from the newest on. However many there
- * are, it reads as many rows as it gives. They are without their pay pages.
+ * Up to `limit` orders within the scope after a given one, newest first; null: from the newest. It reads only as many
+ * rows as it returns. The orders are without their pay pages.
  */
 export const ordersAfter = async (
   db: OrderQueries,
@@ -356,7 +359,7 @@ export const ordersAfter = async (
   let fitting = fittingOrders(db, scope, { status: page.status, orderIds: undefined })
   if (page.after !== null) {
     const { at, id } = page.after
-    // The first condition is the index's; the second sorts out those of the same millisecond.
+    // The first condition uses the index. The second excludes orders of the same millisecond.
     fitting = fitting
       .where('o.created_at', '<=', at)
       .where(sql<boolean>`(o.created_at, o.order_id) < (${at}::timestamptz, ${id}::text)`)
@@ -369,7 +372,7 @@ export const ordersAfter = async (
   return rows.map((row) => orderOfRow(row, nowMs, () => null))
 }
 
-/** A page of the orders within the scope, newest first, and how many there are in all. */
+/** A page of the orders within the scope, newest first, and their total number. */
 export const listOrders = async (
   db: OrderQueries,
   scope: ListScope,
@@ -385,9 +388,9 @@ export const listOrders = async (
   return { orders: rows.map((row) => orderOfRow(row, nowMs, payUrlOf)), total }
 }
 
-/** The invoice that an order waits for. */
+/** The invoice that an order awaits. */
 export type AwaitedInvoice = {
   readonly chargeCents: number
-  /** Null once nothing can be paid there any more. */
+  /** Null when it can no longer be paid. */
   readonly payUrl: string | null
 }

@@ -1,14 +1,14 @@
-/** The label table as queries see it. */
+/** The label table for queries. */
 export type LabelDatabase = {
   'vault.labels': { readonly resource_id: string; readonly account_id: string; readonly label: string }
 }
 
-/** The counters as queries see them. */
+/** The traffic counters for queries. */
 export type TrafficDatabase = {
   'work.traffic': { readonly plan_id: string; readonly used_bytes: number }
 }
 
-/** The refused renewals as queries see them. */
+/** The rejected renewals for queries. */
 export type RenewalDatabase = {
   'work.renewals': {
     readonly subscription_id: string
@@ -17,7 +17,7 @@ export type RenewalDatabase = {
   }
 }
 
-/** The pay pages of deposits as queries see them. */
+/** The pay pages of deposits for queries. */
 export type DepositPagesDatabase = {
   'vault.deposit_pages': {
     readonly deposit_id: string
@@ -27,10 +27,10 @@ export type DepositPagesDatabase = {
   }
 }
 
-/** The addresses of a deposit as they were read: not to be shown before their signature was checked. */
+/** The stored addresses of a deposit. Do not show them before their signature is checked. */
 export type StoredPages = {
   readonly deposit_id: string | null
-  /** Who pays the deposit. */
+  /** The account that pays the deposit. */
   readonly account_id: string
   readonly customer_id: string | null
   readonly return_url: string | null
@@ -38,10 +38,10 @@ export type StoredPages = {
   readonly pages_signature: Buffer | null
 }
 
-/** Opens the pay page of a row; null where it has none, or somebody else than the service wrote it. */
+/** Returns the pay page of a row. Null if there is none, or if the row was not written by the service. */
 export type PayUrlOf = (row: StoredPages) => string | null
 
-/** The notice-read table as queries see it. */
+/** The notice-read table for queries. */
 export type ReadMarkDatabase = {
   'vault.notice_reads': {
     readonly account_id: string

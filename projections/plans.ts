@@ -8,17 +8,17 @@ import type { ReadModel, Table } from '../src/platform/projections/read-model.ts
 import type { LowTrafficRow } from './low-traffic.ts'
 import type { LabelDatabase, TrafficDatabase } from './other-tables.ts'
 
-/** The read tables that the queries of this file name. */
+/** The read tables of the queries in this file. */
 type QueriedTables = {
   'read.plans': PlanRow
   'read.low_traffic': LowTrafficRow
 }
 
-/** One plan with its traffic in bytes. What is left, depleted and expired are computed at read. */
+/** One plan with its traffic in bytes. The remaining traffic, depleted and expired are computed on read. */
 export type PlanRow = {
   readonly plan_id: string
   readonly account_id: string
-  /** The reseller's customer who holds it; null for the account itself. */
+  /** The reseller's customer who owns it; null for the account itself. */
   readonly customer_id: string | null
   readonly product_id: string
   readonly shape: 'gateway_gb' | 'gateway_time'
@@ -29,9 +29,9 @@ export type PlanRow = {
   readonly speed_units: number | null
   readonly started_at: string
   readonly expires_at: string | null
-  /** Of the plan's credentials. */
+  /** The generation of the plan's credentials. */
   readonly generation: number
-  /** When that generation began; null while it is the first. The one before works for a while longer. */
+  /** When that generation began; null for the first one. The previous generation remains valid for some time. */
   readonly rotated_at: string | null
 }
 
@@ -55,9 +55,9 @@ export const plansTable: Table<PlanRow> = {
   key: ['plan_id'],
   indexes: [
     'account_id, started_at desc, plan_id desc',
-    // The plans of one customer of a reseller; an account's own are not in it.
+    // The plans of one customer of a reseller. Plans of the account itself are not in this index.
     'account_id, customer_id, started_at desc, plan_id desc where customer_id is not null',
-    // The gateway looks for plans that began since it last looked; operators list those of all accounts.
+    // The gateway reads plans that began since its last read. Operators list the plans of all accounts.
     'started_at',
   ],
   rewritten: true,
@@ -65,7 +65,7 @@ export const plansTable: Table<PlanRow> = {
 
 const prefix = 'plan-'
 
-/** Plans, and what was bought and used of them. */
+/** Plans with their bought and used traffic. */
 export const plans: ReadModel = {
   name: 'plans',
   version: 5,
@@ -98,7 +98,7 @@ export const plans: ReadModel = {
     const planId = event.stream.slice(prefix.length)
     const plan = rows.get(plansTable, [planId])
     if (!plan) {
-      // An order may be refused by a plan that another order never got to activate.
+      // A plan may reject an order before its activation: the order that should activate it may never do so.
       if (event.type === 'PlanOrderRefused') return
       throw new Error(`${event.type} on plan ${planId}, which was never activated`)
     }
@@ -129,8 +129,8 @@ export const plans: ReadModel = {
 export type PlanQueries = Kysely<QueriedTables & LabelDatabase & TrafficDatabase>
 
 /**
- * What was used of a plan, counters included: whatever any process metered shows at once, also before the log hears of
- * it.
+ * The used traffic of a plan including the counters: traffic that any process metered is visible at once, even before
+ * it is in the log.
  */
 const usedBytes = () => sql<number>`greatest(plan.used_bytes, counter.used_bytes)`
 
@@ -145,7 +145,7 @@ const plansOf = (db: PlanQueries, { accountId, customerId }: ListScope) => {
   return customerId === null ? ofAccount : ofAccount.where('plan.customer_id', '=', customerId)
 }
 
-/** A plan names at most this many of its orders, newest first. */
+/** The most orders in the record of a plan, newest first. */
 const namedOrders = 50
 
 const orderIds = () =>
@@ -157,15 +157,15 @@ const whitelistCount = () =>
   sql<number>`(
   select count(*) from vault.whitelist entry where entry.plan_id = plan.plan_id)`.as('whitelist_count')
 
-/** What the record of a plan shows beside its row; the later column of a name is the one that is read. */
+/** The columns of a plan's record in addition to its row. Of two columns with one name, the later one is used. */
 const beside = () =>
   ['label.label', 'low.low_since', usedBytes().as('used_bytes'), orderIds(), whitelistCount()] as const
 
-/** A plan within the scope, or undefined: absent and foreign read alike. */
+/** A plan within the scope. Undefined if it does not exist or is outside of the scope. */
 export const findPlan = (db: PlanQueries, scope: Scope, planId: string): Promise<FoundPlan | undefined> =>
   plansOf(db, scope).where('plan.plan_id', '=', planId).selectAll('plan').select(beside()).executeTakeFirst()
 
-/** A page of the plans within the scope, newest first, and how many fit the filter. */
+/** A page of the plans within the scope, newest first, and the number of plans that match the filter. */
 export const listPlans = async (
   db: PlanQueries,
   scope: ListScope,
@@ -180,7 +180,7 @@ export const listPlans = async (
   const now = isoTime(nowMs)
   let fitting = plansOf(db, scope)
   if (filter.productId !== undefined) fitting = fitting.where('plan.product_id', '=', filter.productId)
-  // The same rules as `planStatus`.
+  // The same rules as in `planStatus`.
   if (filter.status === 'expired') fitting = fitting.where('plan.expires_at', '<=', now)
   if (filter.status === 'active' || filter.status === 'depleted') {
     fitting = fitting.where((is) =>
@@ -209,8 +209,8 @@ export const listPlans = async (
 }
 
 /**
- * Up to `limit` plans within the scope, newest first, that come after one; null: from the newest on. However many there
- * are, it reads as many rows as it gives.
+ * Up to `limit` plans within the scope after a given one, newest first; null: from the newest. It reads only as many
+ * rows as it returns.
  */
 export const plansAfter = (
   db: PlanQueries,
@@ -236,11 +236,11 @@ export const plansAfter = (
 export const planStatuses = ['active', 'depleted', 'expired'] as const
 export type PlanStatus = (typeof planStatuses)[number]
 
-/** A plan's row with what stands elsewhere: its orders, newest first, and the account's own label. */
+/** A plan's row with data of other tables: its orders, newest first, and the account's own label. */
 export type FoundPlan = PlanRow & {
   readonly order_ids: readonly string[]
   readonly label: string | null
-  /** When it passed to the threshold; null while more is left. */
+  /** When it reached the threshold; null while more is left. */
   readonly low_since: string | null
   readonly whitelist_count: number
 }

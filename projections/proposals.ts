@@ -4,19 +4,19 @@ import { proposedSizeMicros } from '../src/domain/ledger/decide-approval.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
 
-/** What one operator proposed and another is to approve. One whose time is over stays `open`: the reader compares. */
+/** A proposal of an operator that a second operator must approve. An expired one stays `open`: compare `expires_at`. */
 export type ProposalRow = {
   readonly proposal_id: string
   readonly what: ProposedAction
-  /** Whose money; null for a setting. */
+  /** The account whose money moves; null for a setting. */
   readonly account_id: string | null
-  /** The larger side of what moves; null for a setting. */
+  /** The larger side of the movement; null for a setting. */
   readonly size_micros: number | null
   readonly status: 'open' | 'approved' | 'declined' | 'withdrawn'
   readonly proposed_by: string
   readonly proposed_at: string
   readonly expires_at: string
-  /** Who approved, declined or withdrew it, and when; null while it is open. */
+  /** The operator who approved, declined or withdrew it, and the time; null while it is open. */
   readonly closed_by: string | null
   readonly closed_at: string | null
   readonly note: string | null
@@ -43,7 +43,7 @@ export const proposalsTable: Table<ProposalRow> = {
   indexes: ['status, proposed_at desc, proposal_id desc', 'proposed_at desc, proposal_id desc'],
 }
 
-/** A proposal after an event of its stream; null before the first. */
+/** The row of a proposal after an event of its stream. `row` is null before the first event. */
 export const proposalAfter = (row: ProposalRow | null, event: RecordedEvent<ProposalEvent>): ProposalRow => {
   const { recordedAt } = event.metadata
   if (event.type === 'ProposalMade') {
@@ -73,7 +73,7 @@ export const proposalAfter = (row: ProposalRow | null, event: RecordedEvent<Prop
   }
 }
 
-/** What waits for another operator, and what became of the rest: `proposals list` and the console. */
+/** Open and closed proposals, for `proposals list` and the console. */
 export const proposals: ReadModel = {
   name: 'proposals',
   version: 1,

@@ -9,24 +9,26 @@ import { countedPage, sql } from '../src/platform/postgres/kysely.ts'
 import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
 import type { LabelDatabase } from './other-tables.ts'
 
-/** The read tables that the queries of this file name. */
+/** The read tables of the queries in this file. */
 type QueriedTables = {
   'read.proxies': ProxyRow
 }
 
-/** One address under one order. Expiring and expired are computed at read. */
+/** One address of one order. Expiring and expired are computed on read. */
 export type ProxyRow = {
   readonly proxy_id: string
   readonly account_id: string
-  /** The reseller's customer who holds it; null for the account itself. */
+  /** The reseller's customer who owns it; null for the account itself. */
   readonly customer_id: string | null
   readonly order_id: string
   readonly product_id: string
   readonly family: string
   readonly ip: string
-  /** The supplier's proxy that it goes out through; null: the address is one of our machines'. */
+  /** The upstream proxy of the supplier; null if the address is on one of the service's own machines. */
   readonly endpoint: StockedEndpoint | null
-  /** Since when the rental has such an address: the gateway learns its username from then on; null: it has none. */
+  /**
+   * Since when the rental has an upstream proxy; null: it has none. The gateway finds new usernames by this time.
+   */
   readonly endpoint_since: string | null
   readonly country: string
   readonly city: string | null
@@ -38,7 +40,7 @@ export type ProxyRow = {
   readonly period_days: number
   readonly created_at: string
   readonly expires_at: string
-  /** When the address went back to stock; null while it is rented. */
+  /** When the address was returned to stock; null while it is rented. */
   readonly released_at: string | null
 }
 
@@ -67,22 +69,22 @@ const proxiesTable: Table<ProxyRow> = {
     released_at: { type: 'timestamptz', nullable: true },
   },
   key: ['proxy_id'],
-  // Those of an order are found by the ids in its row. As with orders, those of one millisecond are sorted when they are
-  // read: an index without their ids is half as large.
+  // The rentals of an order are found by the ids in the order's row. As with orders, those of one millisecond are
+  // sorted on read: an index without their ids is half as large.
   indexes: [
     'account_id, created_at desc',
-    // The rentals of one customer of a reseller; an account's own are not in it.
+    // The rentals of one customer of a reseller. Rentals of the account itself are not in this index.
     'account_id, customer_id, created_at desc where customer_id is not null',
     // The rentals of all accounts, for operators.
     'created_at desc',
     'expires_at where released_at is null',
-    // The gateway finds a rental by the address that was dialled.
+    // The gateway finds a rental by the dialled address.
     'ip where released_at is null',
     'endpoint_since where endpoint_since is not null',
   ],
 }
 
-/** One replacement of a rental's address. A renter's comment on it stands in the vault. */
+/** One replacement of a rental's address. The customer's comment on it is in the vault. */
 export type ReplacementRow = {
   readonly proxy_id: string
   readonly replaced_at: string
@@ -194,7 +196,7 @@ export const proxies: ReadModel = {
   },
 }
 
-/** The rentals that hold an address now, of whatever account, up to 50: a shared address has several. For the operator. */
+/** The present rentals of an address, of any account, up to 50: a shared address has several. For the operator. */
 export const rentalsAt = async (pool: pg.Pool, ip: string): Promise<readonly ProxyRow[]> => {
   const { rows } = await pool.query<ProxyRow>(
     'select * from read.proxies where ip = $1::text and released_at is null order by created_at desc limit 50',
@@ -213,7 +215,7 @@ export type FoundProxy = Omit<ProxyRow, 'family' | 'service'> & {
   readonly label: string | null
 }
 
-/** A rental is expiring from this long before its end. */
+/** A rental is expiring from this time before its end, milliseconds. */
 export const expiringMs = 72 * 60 * 60 * 1000
 
 export type ProxyQueries = Kysely<QueriedTables & LabelDatabase>
@@ -245,7 +247,7 @@ const proxiesOf = (
   if (family !== undefined) fitting = fitting.where('proxy.family', '=', family)
   if (productId !== undefined) fitting = fitting.where('proxy.product_id', '=', productId)
   if (orderId !== undefined)
-    // An order that extends rentals names those of other orders.
+    // An order that extends rentals contains the ids of rentals of other orders.
     fitting = fitting.where('proxy.order_id', '=', orderId).where(sql<boolean>`proxy.proxy_id = any (array(
         select unnest(proxy_ids) from read.orders where order_id = ${orderId}::text))`)
   if (country !== undefined) fitting = fitting.where('proxy.country', '=', country)
@@ -253,7 +255,7 @@ const proxiesOf = (
   if (expiresBeforeMs !== undefined)
     fitting = fitting.where('proxy.expires_at', '<', isoTime(expiresBeforeMs))
   if (status === undefined) return fitting
-  // The same rules as `proxyStatus`.
+  // The same rules as in `proxyStatus`.
   const now = isoTime(nowMs)
   const soon = isoTime(nowMs + expiringMs)
   if (status === 'expired')
@@ -267,7 +269,7 @@ const proxiesOf = (
     : running.where('proxy.expires_at', '>', soon)
 }
 
-/** All rentals within the scope that fit, up to `limit`. */
+/** All rentals within the scope that match the filter, up to `limit`. */
 export const findProxies = (
   db: ProxyQueries,
   scope: Scope,
@@ -282,7 +284,7 @@ export const findProxies = (
     .limit(limit)
     .execute() as Promise<FoundProxy[]>
 
-/** A page of the rentals within the scope, newest first, and how many fit the filter. */
+/** A page of the rentals within the scope, newest first, and the number of rentals that match the filter. */
 export const listProxies = async (
   db: ProxyQueries,
   scope: ListScope,
@@ -304,8 +306,8 @@ export const listProxies = async (
 }
 
 /**
- * Up to `limit` rentals within the scope that fit, newest first, that come after one; null: from the newest on. However
- * many there are before, none of them is read.
+ * Up to `limit` rentals within the scope that match the filter, after a given one, newest first; null: from the
+ * newest. It reads no row before the page.
  */
 export const proxiesAfter = (
   db: ProxyQueries,

@@ -4,13 +4,13 @@ import type { RecordedEvent } from '../src/kernel/event.ts'
 import { ownerOf } from '../src/kernel/streams.ts'
 import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
 
-/** A reseller's terms as they stand, one row each; none before the first change. */
+/** A reseller's present terms, one row per reseller; no row before the first change. */
 export type ResellerTermsRow = {
   reseller_id: string
   terms: Terms
   /** The revision of the last event of the `terms-…` stream. */
   revision: number
-  /** The position of that event: a process that holds an older one reads again. */
+  /** The position of that event. A process with an older one reads again. */
   position: number
 }
 
@@ -41,7 +41,7 @@ const termsEvents: ReadonlySet<string> = new Set<TermsEvent['type']>([
 
 const isTerms = (event: RecordedEvent): event is RecordedEvent<TermsEvent> => termsEvents.has(event.type)
 
-/** The terms that every process holds in memory and reads again when one moved. */
+/** The terms. Every process caches them in memory and reads them again when they change. */
 export const resellerTerms: ReadModel = {
   name: 'reseller_terms',
   version: 1,

@@ -4,26 +4,26 @@ import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId } from '../src/kernel/ids.ts'
 import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
 
-/** What one key of an account made of one scraper on one day (UTC): tries that are over, by what came of them. */
+/** The use of one scraper by one key of an account on one day (UTC): finished attempts by outcome. */
 export type ScrapeUsageRow = {
   readonly account_id: string
   /** `2026-11-21` */
   readonly day: string
   readonly platform: string
   readonly operation: string
-  /** Empty where no key asked. */
+  /** Empty if the call had no key. */
   readonly key_id: string
   readonly billed: number
   readonly found: number
   readonly empty: number
   readonly not_found: number
   readonly restricted: number
-  /** All that was no result: refused, failed or interrupted. */
+  /** All attempts without a result: rejected, failed or interrupted. */
   readonly failed: number
-  /** Of those that were found, answers from the provider's cache. */
+  /** Answers from the provider's cache. They are also counted by their outcome. */
   readonly cached: number
   readonly charged_micros: number
-  /** What providers said that they charged, in their credits. */
+  /** The charges that providers reported, in their credits. */
   readonly credits: number
 }
 
@@ -46,7 +46,7 @@ export const scrapeUsageTable: Table<ScrapeUsageRow> = {
     credits: { type: 'bigint' },
   },
   key: ['account_id', 'day', 'platform', 'operation', 'key_id'],
-  // What all accounts cost and brought.
+  // The costs and results of all accounts.
   indexes: ['day, platform'],
   rewritten: true,
 }
@@ -96,12 +96,12 @@ export const scrapeUsage: ReadModel = {
   },
 }
 
-/** Whole days (UTC): from the first on, before the second; null: no bound. */
+/** Whole days (UTC), from the first (inclusive) to the second (exclusive); null: no bound. */
 export type Days = { readonly from: string | null; readonly to: string | null }
 
 export type UsageDimension = 'day' | 'platform' | 'scraper' | 'key'
 
-/** Calls that are over, by what came of them. */
+/** Finished calls by outcome. */
 export type ScrapeUsage = {
   readonly calls: number
   readonly billed: number
@@ -116,7 +116,7 @@ export type ScrapeUsage = {
 
 export type ScrapeUsageSum = ScrapeUsage & { readonly key: string }
 
-/** What calls brought, and what they cost at the providers, in their credits. */
+/** The results of calls, and their costs at the providers, in the providers' credits. */
 export type ScrapeCost = ScrapeUsage & { readonly credits: number }
 
 const keys: Readonly<Record<UsageDimension, string>> = {
@@ -126,7 +126,7 @@ const keys: Readonly<Record<UsageDimension, string>> = {
   key: 'key_id',
 }
 
-/** Days newest first; all else by what was charged, the most first. */
+/** Days newest first; other dimensions by charge, the largest first. */
 const orders: Readonly<Record<UsageDimension, string>> = {
   day: 'key desc',
   platform: 'charged desc, key',
@@ -163,7 +163,7 @@ const usageOf = (row: Figures): ScrapeUsage => {
 const inDays = (from: string, to: string): string =>
   `day >= coalesce(${from}::text, '') and day < coalesce(${to}::text, '~')`
 
-/** A page of an account's usage, and what all of it comes to. */
+/** A page of an account's usage, and the totals of all of it. */
 export const readScrapeUsage = async (
   pool: pg.Pool,
   accountId: AccountId,
@@ -194,7 +194,7 @@ export const readScrapeUsage = async (
   }
 }
 
-/** What each platform brought and cost over all accounts, the most charged first, and what all of them do. */
+/** The results and costs of each platform over all accounts, the most charged first, and the totals. */
 export const readPlatformCosts = async (
   pool: pg.Pool,
   { from, to }: Days,

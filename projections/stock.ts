@@ -20,7 +20,10 @@ const toCount = (row: CountRow): StockCount => ({
   available: row.available,
 })
 
-/** What can be sold now: what is not rented, less what still rests. Few addresses rest, so few are counted. */
+/**
+ * The stock that can be sold now: the addresses that are not rented, minus the resting ones. Few addresses rest, so
+ * counting them is cheap.
+ */
 export const createLiveStock = (deps: { readonly pool: pg.Pool; readonly clock: Clock }): LiveStock => {
   const counts = async (productId: string | null): Promise<readonly CountRow[]> => {
     const { rows } = await deps.pool.query<CountRow>({
@@ -51,24 +54,24 @@ export const createLiveStock = (deps: { readonly pool: pg.Pool; readonly clock: 
 }
 
 /**
- * An address that was given back: it rests until `available_from` and cannot be sold before. The row stays when it is
- * sold again, and is replaced when it comes back.
+ * An address that was returned: it rests until `available_from` and cannot be sold before. The row remains when the
+ * address is sold again, and is replaced when the address is returned again.
  */
 export type RestingAddressRow = {
   readonly ip: string
   readonly product_id: string
   readonly country: string
-  /** Empty but for mobile, as in a stock level. */
+  /** Empty for all families but mobile, as in a stock level. */
   readonly carrier_id: string
   readonly service: string
   readonly available_from: string
 }
 
-/** How many addresses that are alike to a buyer there are, and how many of them are rented. */
+/** The number of addresses that are equivalent for a buyer, and how many of them are rented. */
 export type StockLevelRow = {
   readonly product_id: string
   readonly country: string
-  /** Empty but for mobile, so that it can stand in a key. */
+  /** Empty for all families but mobile, not null, so that it can be part of a key. */
   readonly carrier_id: string
   readonly service: string
   readonly total: number
@@ -86,7 +89,7 @@ const restingAddressesTable: Table<RestingAddressRow> = {
     available_from: { type: 'timestamptz' },
   },
   key: ['ip'],
-  // Those that rest now are found by time; what can be sold is the level less the rented and the resting.
+  // Resting addresses are found by time. Available: the level minus the rented and the resting addresses.
   indexes: ['available_from'],
   rewritten: true,
 }
@@ -106,7 +109,7 @@ const stockLevelsTable: Table<StockLevelRow> = {
   rewritten: true,
 }
 
-/** What tells the addresses of one product and country apart for a buyer. */
+/** The properties that distinguish the addresses of one product and country for a buyer. */
 type Kind = Pick<StockedAddress, 'carrierId' | 'service'>
 type Pool = Pick<StockLevelRow, 'product_id' | 'country' | 'carrier_id' | 'service'>
 const levelKey = (pool: Pool) => [pool.product_id, pool.country, pool.carrier_id, pool.service]
@@ -124,7 +127,7 @@ const change = (rows: Rows, pool: Pool, total: number, rented: number): void => 
 
 const streamParts = /^stock-(.+)-([A-Z]{3})$/
 
-/** A release names its addresses and what they are; their product and country stand in the stream's name. */
+/** A release contains its addresses and their properties. Their product and country are in the name of the stream. */
 const releasedPoolOf = (stream: string, release: Kind): Pool => {
   const [, productId, country] = streamParts.exec(stream) ?? []
   if (productId === undefined || country === undefined) throw new Error(`${stream} is no stock stream`)
@@ -150,8 +153,8 @@ const poolsOf = (event: RecordedEvent<StockEvent>): readonly Pool[] => {
 }
 
 /**
- * What is in stock, counted by what is alike to a buyer, and which addresses rest. Which one is rented by whom stands in
- * `proxies`; a sale changes a count here and no address.
+ * The stock, counted by addresses that are equivalent for a buyer, and the resting addresses. The rentals of each
+ * address are in `proxies`. A sale changes a count here and no address.
  */
 export const stock: ReadModel = {
   name: 'stock',
@@ -181,7 +184,7 @@ export const stock: ReadModel = {
         }
         return
       }
-      // As many are rented as before.
+      // The number of rented addresses does not change.
       case 'AddressReplaced': {
         const { former, availableFrom } = event.data
         const pool = releasedPoolOf(event.stream, former)

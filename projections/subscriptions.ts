@@ -18,13 +18,13 @@ import type { ReadModel, Rows, Table } from '../src/platform/projections/read-mo
 import type { OrderRow, StoredDetails } from './orders.ts'
 import type { RenewalDatabase } from './other-tables.ts'
 
-/** The read tables that the queries of this file name. */
+/** The read tables of the queries in this file. */
 type QueriedTables = {
   'read.subscriptions': SubscriptionRow
   'read.orders': OrderRow
 }
 
-/** One subscription. Past due is computed at read. */
+/** One subscription. Past due is computed on read. */
 export type SubscriptionRow = {
   readonly subscription_id: string
   readonly account_id: string
@@ -32,7 +32,7 @@ export type SubscriptionRow = {
   readonly quantity: number
   readonly interval: Interval
   readonly target: Target | null
-  /** Of the period that was paid last. */
+  /** The order of the last paid period. */
   readonly order_id: string
   readonly plan_id: string | null
   readonly proxy_ids: readonly string[]
@@ -40,7 +40,7 @@ export type SubscriptionRow = {
   readonly started_at: string
   readonly current_period_start: string
   readonly current_period_end: string
-  /** When the next period is to be paid, or the end that was asked for comes. */
+  /** When the next period must be paid, or when the requested cancellation takes effect. */
   readonly due_at: string
   readonly cancel_at_period_end: boolean
   readonly ended_as: 'canceled' | 'expired' | null
@@ -48,7 +48,7 @@ export type SubscriptionRow = {
   readonly ended_at: string | null
 }
 
-/** A period that is paid while its subscription's stream does not say so yet. */
+/** A paid period that is not yet in its subscription's stream. */
 export type OpenPeriodRow = {
   readonly order_id: string
   readonly subscription_id: string
@@ -103,7 +103,9 @@ const prefix = 'subscription-'
 const dueAt = (end: string, target: Target | null): string =>
   target === null ? end : new Date(Date.parse(end) - rentalLeadMs).toISOString()
 
-/** What an order's event does to the open periods. On a log whose items land whole, no row outlives its batch. */
+/**
+ * Applies an order's event to the open periods. On a log with atomic multi-stream appends no row outlives its batch.
+ */
 const applyOrder = (event: RecordedEvent<OrderEvent>, rows: Rows) => {
   switch (event.type) {
     case 'OrderCompleted':
@@ -181,7 +183,10 @@ const applySubscription = (event: RecordedEvent<SubscriptionEvent>, rows: Rows) 
   }
 }
 
-/** Subscriptions, and the paid periods that a crash on a log without atomic items left without theirs. */
+/**
+ * Subscriptions, and paid periods without a subscription event after a crash on a log without atomic multi-stream
+ * appends.
+ */
 export const subscriptions: ReadModel = {
   name: 'subscriptions',
   version: 3,
@@ -196,7 +201,7 @@ export const subscriptions: ReadModel = {
   },
 }
 
-/** What says when each period began. Instants are ISO 8601 UTC. */
+/** The input for the start of each period. Times are ISO 8601 UTC. */
 export type Schedule = {
   readonly startedAt: string
   readonly period: Period
@@ -204,9 +209,9 @@ export type Schedule = {
 }
 
 /**
- * Every order that a subscription may have, oldest first: of each period that was paid, and of the next one, which is
- * there when its order failed or came too late and was refunded; before each, those of the period that failed. Null: it
- * did not start.
+ * Every order that a subscription may have, oldest first: one for each paid period, and one for the next period,
+ * which exists if its order failed or was late and refunded. Before each of them come the failed orders of the same
+ * period. `schedule` is null if the subscription did not start.
  */
 export const orderIdsOfSchedule = (
   subscriptionId: SubscriptionId,
@@ -224,8 +229,8 @@ export const orderIdsOfSchedule = (
 }
 
 /**
- * Every order that a subscription of the account may have. Their ids follow from its periods, so that no order carries a
- * column or an entry of an index for it.
+ * Every order that a subscription of the account may have. The ids are computed from its periods, so that orders need
+ * no column or index for it.
  */
 export const orderIdsOfSubscription = async (
   db: Kysely<QueriedTables>,
@@ -250,7 +255,7 @@ export const orderIdsOfSubscription = async (
 
 export type SubscriptionQueries = Kysely<QueriedTables & RenewalDatabase>
 
-/** Why the period that begins at an instant could not be paid when it was last tried; null: nothing refused it. */
+/** Why the last attempt to pay the period from `periodStart` was rejected; null: it was not rejected. */
 export const refusedReasonOf = async (
   db: SubscriptionQueries,
   subscriptionId: string,
@@ -265,7 +270,7 @@ export const refusedReasonOf = async (
   return row?.reason ?? null
 }
 
-/** The account's subscriptions, each with what refused the payment of its next period. No customer has one. */
+/** The account's subscriptions, each with the reason of its rejected next payment. A customer has none. */
 const subscriptionsOf = (db: SubscriptionQueries, { accountId, customerId }: ListScope) => {
   const all = db
     .selectFrom('read.subscriptions as held')
@@ -281,7 +286,7 @@ const subscriptionsOf = (db: SubscriptionQueries, { accountId, customerId }: Lis
   return customerId === null ? ofAccount : ofAccount.where(sql<boolean>`false`)
 }
 
-/** A subscription within the scope, or undefined: absent and foreign read alike. */
+/** A subscription within the scope. Undefined if it does not exist or is outside of the scope. */
 export const findSubscription = (
   db: SubscriptionQueries,
   scope: Scope,
@@ -296,7 +301,7 @@ const fittingSubscriptions = (
   nowMs: number,
 ) => {
   let fitting = subscriptionsOf(db, scope)
-  // The same rules as `subscriptionStatus`.
+  // The same rules as in `subscriptionStatus`.
   if (status === 'canceled' || status === 'expired') fitting = fitting.where('held.ended_as', '=', status)
   if (status === 'active')
     fitting = fitting
@@ -312,7 +317,7 @@ const fittingSubscriptions = (
   return fitting
 }
 
-/** A page of the subscriptions within the scope, newest first, and how many fit the filter. */
+/** A page of the subscriptions within the scope, newest first, and the number of those that match the filter. */
 export const listSubscriptions = async (
   db: SubscriptionQueries,
   scope: ListScope,
@@ -335,7 +340,7 @@ export const listSubscriptions = async (
   return { subscriptions: rows, total }
 }
 
-/** Up to `limit` subscriptions within the scope, newest first, that come after one; null: from the newest on. */
+/** Up to `limit` subscriptions within the scope after a given one, newest first; null: from the newest. */
 export const subscriptionsAfter = (
   db: SubscriptionQueries,
   scope: Scope,
@@ -363,8 +368,8 @@ export const subscriptionsAfter = (
 export const subscriptionStatuses = ['active', 'past_due', 'canceled', 'expired'] as const
 export type SubscriptionStatus = (typeof subscriptionStatuses)[number]
 
-/** What a subscription is told from: its row, or its stream right after a decision. */
+/** The data of a subscription for answers: from its row, or from its stream right after a decision. */
 export type SubscriptionView = Omit<SubscriptionRow, 'account_id' | 'due_at'> & {
-  /** The code that refused the payment of the next period when it was last tried; null: none did. */
+  /** The code of the last rejected payment of the next period; null: none was rejected. */
   readonly refused_reason: string | null
 }

@@ -19,52 +19,52 @@ type Listener = {
   readonly endpointId: string
   readonly events: Subscription
   readonly active: boolean
-  /** The position from which it listens to these events as a member of the account's audiences; null while disabled. */
+  /** The position from which it receives these events as a member of the account's audiences; null if disabled. */
   readonly since: number | null
 }
 
-/** What an account has that decides who is told: one row an account. */
+/** The data of an account that determines the receivers of webhooks: one row per account. */
 export type WebhookAccountRow = {
   readonly account_id: string
   readonly reseller: boolean
   readonly active_keys: number
   readonly endpoints: readonly Listener[]
-  /** Plans that are low; one that has expired may still be among them. */
+  /** Low plans. Expired plans may be included. */
   readonly low_plans: readonly string[]
 }
 
-/** An endpoint listened to these events, in these audiences, at every position from `since` up to but not `until`. */
+/** An endpoint received these events, in these audiences, from position `since` (inclusive) to `until` (exclusive). */
 export type WebhookSubscriptionRow = {
   readonly endpoint_id: string
   readonly since_position: number
   readonly until_position: number | null
   readonly account_id: string
-  /** Null: all. */
+  /** Null: all events. */
   readonly events: readonly WebhookEventName[] | null
   readonly reseller: boolean
-  /** It had a key. */
+  /** The account had a key. */
   readonly developer: boolean
 }
 
-/** One event that one endpoint is to be told of, as the log says, from its cause until it is enqueued. */
+/** One event that one endpoint must receive, according to the log, from its cause until it is enqueued. */
 export type WebhookDueRow = {
   readonly endpoint_id: string
   readonly event: WebhookEventName
   readonly resource: string
   readonly account_id: string
-  /** Of the cause, with its id and correlation. */
+  /** The position of the cause, followed by the id and the correlation id of the cause. */
   readonly position: number
   readonly cause_id: string
   readonly correlation_id: string
   readonly caused_at: string
-  /** The payload as JSON text; null where it is the order `resource` as of `order_revision`. */
+  /** The payload as JSON text; null if it is the order `resource` as of `order_revision`. */
   readonly data: string | null
   readonly order_revision: number | null
-  /** Kept for low plans alone: a plan that is low once more is not told again. */
+  /** True for low plans only: their rows remain, so that a plan that is low again is not announced again. */
   readonly enqueued: boolean
 }
 
-/** A delivery that was enqueued when its endpoint was disabled or removed already: it is to be canceled. */
+/** A delivery that was enqueued after its endpoint was disabled or removed. It must be canceled. */
 export type WebhookStaleRow = {
   readonly delivery_id: string
   readonly endpoint_id: string
@@ -78,7 +78,7 @@ export type WebhookStaleRow = {
   readonly caused_at: string
 }
 
-/** A cause that tells the endpoints of an audience, as of its position. */
+/** A cause for the endpoints of an audience, as of its position. */
 export type WebhookAnnouncementRow = {
   readonly position: number
   readonly cause_id: string
@@ -218,7 +218,7 @@ const dueRow = (
   enqueued: false,
 })
 
-/** Who listens at the position of the event, which is where the fold stands. */
+/** The receivers are the endpoints at the position of the event, which is the position of the fold. */
 const takeCause = (event: RecordedEvent, cause: WebhookTrigger, rows: Rows): void => {
   if ('audience' in cause.to) {
     if (cause.data.kind !== 'ready') throw new Error(`${cause.event} tells many, and its data is not there`)
@@ -239,7 +239,7 @@ const takeCause = (event: RecordedEvent, cause: WebhookTrigger, rows: Rows): voi
     if (listens(endpoint, cause.event)) rows.put(dueTable, dueRow(event, cause, account, endpoint.endpointId))
 }
 
-/** The payload of `plan.low_traffic` less what is added when it is queued: label and product name. */
+/** The payload of `plan.low_traffic` without the label and the product name, which are added when it is queued. */
 const lowPlanData = ({ plan_id, product_id, total_bytes, used_bytes, expires_at }: LowTrafficRow) => ({
   planId: plan_id,
   productId: product_id,
@@ -248,7 +248,7 @@ const lowPlanData = ({ plan_id, product_id, total_bytes, used_bytes, expires_at 
   expiresAt: expires_at,
 })
 
-/** Once an endpoint and plan for ever: a top-up does not arm it again. */
+/** Only once for each endpoint and plan, even after a top-up. */
 const tellLowPlan = (event: RecordedEvent, plan: LowTrafficRow, endpointId: string, rows: Rows): void => {
   const told = { event: 'plan.low_traffic', resource: plan.plan_id } as const
   if (rows.get(dueTable, [endpointId, told.event, told.resource])) return
@@ -287,8 +287,8 @@ const intervalOf = (
 })
 
 /**
- * Writes the account with what it is from the position on, and ends and begins the intervals of its endpoints where they
- * listen to something else, or in other audiences, than before.
+ * Writes the account as it is from the position on. Ends and begins intervals of its endpoints if their events or
+ * their audiences changed.
  */
 const changeAccount = (
   before: WebhookAccountRow,
@@ -349,7 +349,7 @@ const changedListener = (event: RecordedEvent<EndpointEvent>, was: Listener | un
   }
 }
 
-/** An endpoint that begins to listen to `plan.low_traffic` is told of each plan that is low already. */
+/** An endpoint that starts to receive `plan.low_traffic` is informed of each plan that is already low. */
 const takeEndpoint = (event: RecordedEvent<EndpointEvent>, rows: Rows): void => {
   const { endpointId, accountId } = event.data
   const account = accountOf(rows, accountId)
@@ -370,7 +370,7 @@ const takeEndpoint = (event: RecordedEvent<EndpointEvent>, rows: Rows): void => 
 const takeEnqueued = (event: RecordedEvent<WebhookEnqueued>, rows: Rows): void => {
   const { deliveryId, endpointId, accountId, event: name, resource } = event.data
   const endpoint = accountOf(rows, accountId).endpoints.find((each) => each.endpointId === endpointId)
-  // A ping was asked for by hand: a disabled endpoint gets it too.
+  // A ping is requested by hand, so a disabled endpoint receives it, too.
   if (endpoint === undefined || !(endpoint.active || name === 'ping'))
     rows.put(staleTable, {
       delivery_id: deliveryId,
@@ -406,9 +406,10 @@ const readsOf = (event: RecordedEvent): readonly RowKey[] => {
 }
 
 /**
- * What webhooks are to tell, and whom: folded in log order, so an endpoint is told of what happened while it listened,
- * however late anybody looks. A row of `webhooks_due` stands from its cause to its `WebhookEnqueued`. What tells an
- * audience is one row, and the intervals of all subscriptions say whom it tells.
+ * The webhooks to send and their endpoints. They are folded in log order, so that an endpoint receives the events of
+ * the time in which it was subscribed, even if they are processed late. A row of `webhooks_due` exists from its cause
+ * to its `WebhookEnqueued`. A cause for an audience is one row, and the intervals of all subscriptions determine its
+ * receivers.
  */
 export const webhookCauses: ReadModel = {
   name: 'webhook-causes',

@@ -22,7 +22,7 @@ import type { WorkFold } from '../src/platform/projections/read-model.ts'
 
 type Db = Pick<pg.ClientBase, 'query'>
 
-/** What the log says is to be sent. */
+/** The deliveries to send according to the log. */
 type Queued = RecordedEvent<WebhookEnqueued> | RecordedEvent<WebhookRequeued>
 
 type LowPlanFact = {
@@ -35,7 +35,7 @@ type LowPlanFact = {
 
 const gb = (bytes: number): number => bytes / 1_000_000_000
 
-/** The names of products, as the catalogue has them now. A product that left it keeps its id as its name. */
+/** The present names of products in the catalogue. A product that is no longer in it has its id as its name. */
 const productNames = async (db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, string>> => {
   if (ids.length === 0) return new Map()
   const { rows: found } = await db.query<{ there: boolean }>(
@@ -50,7 +50,6 @@ const productNames = async (db: Db, ids: readonly string[]): Promise<ReadonlyMap
   return new Map(rows.map(({ id, name }) => [id, name]))
 }
 
-/** The accounts' own labels of plans. */
 const planLabels = async (db: Db, planIds: readonly string[]): Promise<ReadonlyMap<string, string>> => {
   if (planIds.length === 0) return new Map()
   const { rows } = await db.query<{ resource_id: string; label: string }>(
@@ -61,8 +60,9 @@ const planLabels = async (db: Db, planIds: readonly string[]): Promise<ReadonlyM
 }
 
 /**
- * The payload as it is sent, JSON text.
- * @param texts what the event of a low plan does not have: the account's own label of the plan, and the product's name
+ * The payload to send, JSON text.
+ * @param texts data that the event of a low plan does not contain: the account's own label of the plan, and the
+ * product's name
  */
 export const payloadOf = (
   { event, data }: Pick<WebhookEnqueued['data'], 'event' | 'data'>,
@@ -82,8 +82,8 @@ export const payloadOf = (
 }
 
 /**
- * The payloads as they are sent, JSON text. A low plan gets the account's own label for it, which stands in the vault and
- * never in an event; it is stored with the delivery, so that every attempt tells the same.
+ * The payloads to send, JSON text. A low plan gets the account's own label, which is in the vault and never in an
+ * event. It is stored with the delivery, so that every attempt sends the same payload.
  */
 const payloadsOf = async (db: Db, queued: readonly Queued[]): Promise<readonly string[]> => {
   const low = queued.filter(({ data }) => data.event === 'plan.low_traffic')
@@ -100,9 +100,9 @@ const payloadsOf = async (db: Db, queued: readonly Queued[]): Promise<readonly s
 }
 
 /**
- * Deliveries that are due at once. A redelivery starts its row anew. Where its stream continues at a time that is to come
- * (`continuesAt`), that time is when it was queued: the next event of the stream is recorded no earlier. Queues are locked in
- * the order of their ids, as the worker does, so that the two never wait for each other.
+ * Inserts deliveries that are due at once. A redelivery resets its row. If its stream continues at a later time
+ * (`continuesAt`), that time is stored as `queued_at`: the next event of the stream is not recorded earlier. Queues
+ * are locked in the order of their ids, as in the worker, to prevent a deadlock with it.
  */
 const saveQueued = async (db: Db, queued: readonly Queued[]): Promise<void> => {
   const all = [...new Map(queued.map((each) => [each.data.deliveryId, each])).values()]
@@ -141,8 +141,8 @@ const saveQueued = async (db: Db, queued: readonly Queued[]): Promise<void> => {
 }
 
 /**
- * What is done, by the word of the log: so what is done is not sent again after a crash, or from tables of an older backup.
- * The outcome of an earlier round says nothing of a redelivery.
+ * Marks deliveries as finished from the log, so that they are not sent again after a crash, or from the tables of an
+ * older backup. The outcome of an earlier round does not affect a redelivery.
  */
 const saveOutcomes = async (db: Db, outcomes: readonly RecordedEvent<DeliveryOutcome>[]): Promise<void> => {
   const of = <Value>(pick: (outcome: RecordedEvent<DeliveryOutcome>) => Value): Value[] => outcomes.map(pick)
@@ -162,12 +162,12 @@ const saveOutcomes = async (db: Db, outcomes: readonly RecordedEvent<DeliveryOut
   })
 }
 
-/** How long a replaced URL is kept: a worker that leased the endpoint before the change may still need it. */
+/** How long a replaced URL is stored, milliseconds: a worker that leased the endpoint before may still need it. */
 const replacedUrlMs = 60 * 60 * 1000
 
 type Superseded = { readonly valueId: string; readonly eraseAt: string }
 
-/** The value of the vault that is used no more from an instant on. */
+/** The value of the vault that is no longer used after a time. */
 const supersededBy = ({ type, data, metadata }: RecordedEvent<EndpointEvent>): Superseded | null => {
   if (type === 'SecretRotated') return { valueId: data.previousSecretId, eraseAt: data.previousUntil }
   if (type !== 'EndpointChanged' || data.previousUrlId === undefined) return null
@@ -177,13 +177,13 @@ const supersededBy = ({ type, data, metadata }: RecordedEvent<EndpointEvent>): S
   }
 }
 
-/** An endpoint was disabled or removed, and what was queued for it before is not canceled yet. */
+/** An endpoint was disabled or removed, and its earlier deliveries are not canceled yet. */
 export type WebhookCancellation = {
   readonly position: number
   readonly endpoint_id: string
   readonly account_id: string
   readonly reason: DeliveryCanceled['data']['reason']
-  /** Only where the service disabled it since every attempt failed. */
+  /** Only if the service disabled it because every attempt failed. */
   readonly failing_since: string | null
   readonly cause_id: string
   readonly correlation_id: string
@@ -196,7 +196,7 @@ const cancelReason = (event: RecordedEvent<EndpointEvent>): DeliveryCanceled['da
   return event.type === 'EndpointChanged' && event.data.status === 'disabled' ? 'endpoint_disabled' : null
 }
 
-/** What is to be canceled since an event of the log; null: nothing. */
+/** The cancellation that an event of the log requires; null: none. */
 export const cancellationOf = (event: RecordedEvent<EndpointEvent>): WebhookCancellation | null => {
   const reason = cancelReason(event)
   if (reason === null) return null
@@ -244,8 +244,8 @@ const saveEndpoints = async (db: Db, events: readonly RecordedEvent<EndpointEven
 }
 
 /**
- * The queue of deliveries: filled from what was enqueued and from outcomes, while workers change when each is due. Its
- * rows are forgotten after 30 days, so it is no read model, which comes out of the log the same at any time.
+ * The queue of deliveries. It is filled from enqueued deliveries and from outcomes, and workers change the due times.
+ * Its rows are deleted after 30 days. So it is not a read model, which the log reproduces at any time.
  */
 export const webhookQueue: WorkFold = {
   name: 'webhook-queue',

@@ -5,19 +5,19 @@ import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId } from '../src/kernel/ids.ts'
 import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
 
-/** The read tables that the queries of this file name. */
+/** The read tables of the queries in this file. */
 type QueriedTables = {
   'read.webhook_endpoints': WebhookEndpointRow
 }
 
-/** One webhook endpoint. Its URL and secrets stand in the vault under these ids. */
+/** One webhook endpoint. Its URL and secrets are in the vault under these ids. */
 export type WebhookEndpointRow = {
   readonly endpoint_id: string
   readonly account_id: string
   readonly status: 'active' | 'disabled'
-  /** Why the service disabled it; null while active or when its owner disabled it. */
+  /** Why the service disabled it; null while it is active, or if its owner disabled it. */
   readonly disabled_reason: 'gone' | 'failing' | null
-  /** Null: all. */
+  /** Null: all events. */
   readonly events: readonly WebhookEventName[] | null
   readonly url_id: string
   readonly secret_id: string
@@ -41,7 +41,7 @@ const webhookEndpointsTable: Table<WebhookEndpointRow> = {
     created_at: { type: 'timestamptz' },
   },
   key: ['endpoint_id'],
-  // The second one is for operators, who list the endpoints of all accounts.
+  // The second index is for operators, who list the endpoints of all accounts.
   indexes: ['account_id, created_at desc, endpoint_id desc', 'created_at desc'],
 }
 
@@ -118,7 +118,7 @@ export const webhooks: ReadModel = {
 
 type Page = { readonly limit: number; readonly offset: number }
 
-/** A page of the account's endpoints, newest first, and how many there are; null: of all accounts. */
+/** A page of the account's endpoints, newest first, and their total number; null: of all accounts. */
 export const listEndpoints = async (
   db: Kysely<QueriedTables>,
   account: AccountId | null,
@@ -139,7 +139,7 @@ export const listEndpoints = async (
   return { endpoints, total: counted.total }
 }
 
-/** An endpoint of the account, or undefined: absent and foreign read alike. */
+/** An endpoint of the account. Undefined if it does not exist or belongs to another account. */
 export const findEndpoint = (
   db: Kysely<QueriedTables>,
   account: AccountId,
@@ -180,7 +180,7 @@ const deliveryColumns = `delivery_id, event, resource, status, round, attempts, 
 const attemptedColumns = `page.*, a.round as attempt_round, a.attempt, a.at, a.status as answer_status,
                   a.latency_ms, a.error, a.answer`
 const attemptedOrder = 'order by page.queued_at desc, page.delivery_id desc, a.round, a.attempt'
-/** The deliveries of `page`, a row for each attempt. */
+/** The deliveries of `page`, one row per attempt. */
 const withAttempts = `select ${attemptedColumns}
              from page left join work.webhook_attempts a using (delivery_id)
             ${attemptedOrder}`
@@ -193,7 +193,7 @@ export const listDeliveries = async (
 ): Promise<{ readonly deliveries: readonly DeliveryRow[]; readonly total: number }> => {
   const { limit, offset, status = null } = filter
   const fits = `endpoint_id = $1::text and ($2::text is null or status = $2::text)`
-  // One statement, so one snapshot: an attempt never shows beside the due time that it was made at.
+  // One statement and so one snapshot: an attempt is never shown together with the due time before that attempt.
   const { rows } = await pool.query<PageRow>({
     name: 'webhook-deliveries',
     text: `with page as (
@@ -212,15 +212,15 @@ export const listDeliveries = async (
   return { deliveries: [...byDelivery.values()].map(deliveryOf), total: rows[0]?.total ?? 0 }
 }
 
-/** Deliveries of a page, newest first, that begin after one of them. Beyond 30 days nothing is kept. */
+/** Deliveries of a page after a given one, newest first. Deliveries older than 30 days are not stored. */
 export type DeliveriesAfter = {
   readonly status: DeliveryStatus | undefined
-  /** Null: from the newest on. */
+  /** Null: from the newest. */
   readonly after: { readonly at: string; readonly id: string } | null
   readonly limit: number
 }
 
-/** An endpoint's deliveries as `listDeliveries` gives them, by key and uncounted, so that none is read to be left out. */
+/** As `listDeliveries`, but paged by key and without a total, so that no row before the page is read. */
 export const deliveriesAfter = async (
   pool: pg.Pool,
   endpointId: string,
@@ -258,13 +258,13 @@ export const showDelivery = async (
   return rows.length === 0 ? undefined : deliveryOf(rows)
 }
 
-/** A delivery beside one of its attempts; all of it null but the total when the page is empty. */
+/** A delivery with one of its attempts. For an empty page all columns but the total are null. */
 type PageRow = AttemptedRow & { readonly total: number }
 
-/** A delivery beside one of its attempts. */
+/** A delivery with one of its attempts. */
 type AttemptedRow = Omit<DeliveryRow, 'log' | 'delivery_id'> & {
   readonly delivery_id: string | null
-  /** Null when nothing was attempted yet, and so is what follows. */
+  /** Null, like the columns after it, before the first attempt. */
   readonly attempt_round: number | null
   readonly attempt: number
   readonly at: string
@@ -286,7 +286,7 @@ const deliveryOf = (rows: readonly AttemptedRow[]): DeliveryRow => {
   return { delivery_id: delivery_id!, ...delivery, log }
 }
 
-/** What a redelivery needs of a delivery that is kept, or undefined. */
+/** The data of a stored delivery that a redelivery needs; undefined if there is none. */
 export const findDelivery = async (
   pool: pg.Pool,
   endpointId: string,

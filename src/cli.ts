@@ -3,8 +3,8 @@
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 
-// Half of a command's time is the reading of its modules: what was compiled for the last one is kept beside the packages.
-// Where nothing can be written there, all is read as ever.
+// Loading the modules takes half of a command's time, so compiled code is cached in node_modules. If the folder is not
+// writable, the modules are compiled each time.
 enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/farebox'))
 
 const { runCli } = await import('./app/cli-program.ts')
@@ -12,11 +12,11 @@ const { registrationsFor } = await import('./app/commands.ts')
 const { registerDemo } = await import('../tools/demo-history/main.ts')
 const { onNpmExit } = await import('./app/npm-watch.ts')
 
-// Whoever read the answer is gone, such as "head": this ends as a signal would end it.
+// The reader of the output is gone, such as "head": exit with the code of SIGPIPE.
 process.stdout.on('error', () => process.exit(128 + 13))
 process.stderr.on('error', () => undefined)
 
-// Each is an end: what the command started, such as a Postgres, ends with this process (src/platform/postgres/binaries.ts).
+// Exit explicitly, so that the exit handlers stop child processes such as Postgres (src/platform/postgres/binaries.ts).
 for (const [signal, number] of [
   ['SIGHUP', 1],
   ['SIGINT', 2],
@@ -32,7 +32,7 @@ process.exitCode = await runCli(args, [...(await registrationsFor(args)), regist
   columns: process.stdout.columns,
   environment: process.env,
   clock: Date.now,
-  // Loaded here: help, and commands without a database, need none of it.
+  // Imported here, because help and commands without a database do not need these modules.
   open: async (options) => {
     const { openCliContext } = await import('./app/open-context.ts')
     const { readConfig } = await import('./app/config.ts')

@@ -1,13 +1,13 @@
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 
-// As in main.ts.
+// See main.ts.
 enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/farebox'))
 
 const { openGatewayWorker } = await import('./app/gateway-process.ts')
 const { runWorker } = await import('./app/run-worker.ts')
 
-/** One process of the gateway. */
+/** A worker process of the gateway. */
 await runWorker('the gateway', (parts) =>
   openGatewayWorker({
     ...parts,

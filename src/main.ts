@@ -5,7 +5,7 @@ import type { Role } from './app/start.ts'
 import type { Supervised } from './app/supervise.ts'
 import type { Core } from './platform/feature/core.ts'
 
-// As in cli.ts: the next start need not compile the modules again, which takes a third of the way to ready.
+// Caches compiled code, as cli.ts does: compiling the modules takes a third of the startup time.
 enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/farebox'))
 
 const { openFarebox, roles } = await import('./app/start.ts')
@@ -26,7 +26,7 @@ const { wideNetworks } = await import('./platform/http/client-address.ts')
 const { isTemporary } = await import('./platform/commands/command.ts')
 const { isDatabaseOutage, StartRefused } = await import('./platform/postgres/errors.ts')
 
-/** Errors that say by themselves what to do; a stack would only hide it. */
+/** Errors whose message says what to do. They are printed without a stack. */
 const expected = new Set([
   'SettingsRefused',
   'DataInUse',
@@ -39,14 +39,14 @@ const expected = new Set([
   'LogUnreachable',
 ])
 
-/** Signals that come within this time are one: `npm start` hands Ctrl-C on that the terminal sent already. */
+/** Repeated signals within this time count as one: `npm start` forwards the Ctrl-C that the terminal also sends. */
 const repeatedSignalMs = 1_000
 
 const say = (text: string): void => {
   process.stdout.write(`${text}\n`)
 }
 
-/** Of Node, of Postgres and of SQLite: the disk is full. */
+/** Whether the disk is full, by the error codes of Node, Postgres and SQLite. */
 const isDiskFull = (error: Error): boolean => {
   const { code, errcode, cause } = error as { code?: unknown; errcode?: unknown; cause?: unknown }
   if (code === 'ENOSPC' || code === 'EDQUOT' || code === '53100' || errcode === 13) return true
@@ -60,7 +60,7 @@ const reasonOf = (error: unknown): string => {
   return expected.has(error.name) || isTemporary(error) ? error.message : (error.stack ?? error.message)
 }
 
-/** Of this process; the gateway and the checker of free proxies run in processes of their own, which it starts. */
+/** The roles of this process, and whether it starts processes for the gateway and for the checker of free proxies. */
 type Wanted = { readonly roles: readonly Role[]; readonly gateway: boolean; readonly freelist: boolean }
 
 const wantedOf = (args: readonly string[]): Wanted => {
@@ -78,7 +78,7 @@ const wantedOf = (args: readonly string[]): Wanted => {
   }
 }
 
-/** Why none of the processes that were asked for can run. */
+/** The error message if none of the requested processes can run. */
 const nothingToRun = ({ gateway }: Wanted, { freelist }: Config): string => {
   if (gateway) return 'FAREBOX_GATEWAY_WORKERS is 0: there is no gateway to run'
   return freelist.checker
@@ -86,7 +86,9 @@ const nothingToRun = ({ gateway }: Wanted, { freelist }: Config): string => {
     : 'FAREBOX_FREELIST_CHECKER is off: there is no checker of free proxies to run'
 }
 
-/** A setting that is refused may be another one that is misspelt: that is told as well. */
+/**
+ * Reads the settings. After an error it also warns about unknown settings, because a misspelt name may be the cause.
+ */
 const readSettings = (): Config => {
   try {
     return readConfig(process.env)
@@ -97,7 +99,7 @@ const readSettings = (): Config => {
 }
 
 const run = async (): Promise<void> => {
-  // A reader that went away, such as a closed terminal, ends nothing.
+  // A closed output, such as that of a closed terminal, must not end the process.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
   const wanted = wantedOf(process.argv.slice(2))
   const settings = readSettings()
@@ -109,12 +111,12 @@ const run = async (): Promise<void> => {
   const collision = portCollision(settings, runs)
   if (collision !== null) throw new StartRefused(collision)
   await checkPorts(settings, runs)
-  // Customers of a real shop use the port that they know, so only a shop that takes no real money may move it.
+  // Customers of a real shop know its port, so only a shop without real payments may choose another port.
   const mayMove = !process.env.FAREBOX_GATEWAY_PORT && runs.server && settings.payments.sandbox !== null
   const config = gateway
     ? { ...settings, gateway: { ...settings.gateway, port: await gatewayPort(settings, mayMove) } }
     : settings
-  // Lines for people stand on standard output, the log on standard error.
+  // The greeting goes to standard output, the log to standard error.
   const log = standardErrorLog()
   const forPeople =
     config.logFormat === 'pretty' || (config.logFormat === 'auto' && process.stderr.isTTY === true)
@@ -122,7 +124,7 @@ const run = async (): Promise<void> => {
     forPeople && !process.env.LOG_LEVEL ? 'warn' : config.logLevel,
     forPeople ? prettyLines(log.destination) : log.destination,
   )
-  /** For whoever sits at the terminal; the log of a service has lines of its own. */
+  /** Prints a line for a person at the terminal. The log of a service has its own lines for these events. */
   const tell = (text: string): void => {
     if (forPeople) process.stderr.write(`${text}\n`)
   }
@@ -194,7 +196,7 @@ const run = async (): Promise<void> => {
   const close = async (): Promise<void> => {
     try {
       const farebox = await starting
-      // First who uses the service's Postgres, which ends with it.
+      // The other processes end first, because they use the Postgres of this process.
       await Promise.all([closeSupervised(), farebox?.drain()])
       await farebox?.close()
     } catch (error) {
@@ -207,7 +209,7 @@ const run = async (): Promise<void> => {
   let stoppingSinceMs: number | null = null
   const stop = (why: string): void => {
     if (stoppingSinceMs !== null) {
-      // A signal that comes again, later, means: stop without waiting.
+      // A second signal after this time ends the process at once.
       if (performance.now() - stoppingSinceMs > repeatedSignalMs) process.exit(1)
       return
     }
@@ -252,7 +254,7 @@ const run = async (): Promise<void> => {
   void farebox.failed.then(fail)
   const { baseUrl, demo, core, console } = farebox
   const empty = (await core.log.head()) === 0
-  // What is told to be tried works at once.
+  // Wait for the other processes, so that everything in the greeting works at once.
   if (!(await besideReady)) return
   const at = gateway ? `${config.gateway.host}:${config.gateway.port}` : null
   say(greeting({ baseUrl, dataDir: config.dataDir, demo, console, empty, gateway: at }))

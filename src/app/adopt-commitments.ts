@@ -24,7 +24,7 @@ type Deps = {
   readonly runner: CommandRunner
 }
 
-/** Commands that are under way at once. */
+/** Concurrent commands. */
 const atOnce = 200
 
 type EmailRow = { readonly id: string; readonly email: string; readonly salt: Buffer }
@@ -43,7 +43,7 @@ type PasskeyRow = {
 }
 type TokenRow = { readonly id: string; readonly hash: Buffer; readonly salt: Buffer }
 
-/** Rows that an older release left, from the table of the migrations. */
+/** Rows of an older release without a commitment, from the table that the migrations filled. */
 const rowsOf = async <Row extends pg.QueryResultRow>(
   pool: pg.Pool,
   what: string,
@@ -58,8 +58,8 @@ const rowsOf = async <Row extends pg.QueryResultRow>(
   ).rows
 
 /**
- * Whether an account is of an older release, which committed to no e-mail. Deposit pages are not in the log: somebody who
- * fills `vault.uncommitted` of a database that no older release wrote to must not have theirs signed.
+ * Whether any account is from an older release, which stored no e-mail commitment. Only then are deposit pages signed.
+ * They are not in the log, so otherwise a forged row in `vault.uncommitted` would get forged deposit pages signed.
  */
 const anyUncommitted = async (
   rows: readonly EmailRow[],
@@ -72,7 +72,7 @@ const anyUncommitted = async (
   return false
 }
 
-/** @param isOlder whether an older release wrote rows that it did not sign */
+/** @param isOlder whether an older release wrote unsigned rows */
 const adopt = async (
   { pool, keys, runner }: Deps,
   cause: CommandContext,
@@ -94,7 +94,7 @@ const adopt = async (
     id: 'key_id',
     columns: 'v.account_id, v.hash',
   })
-  // Before any account is committed to, so that a start that is cut off signs them again at the next one.
+  // Before any account gets a commitment, so that the start after an interrupted one signs them again.
   if (isOlder) {
     await adoptChats(pool, keys)
     await adoptScrapeBatches(pool, keys)
@@ -164,9 +164,9 @@ const adopt = async (
 }
 
 /**
- * Commits to the keys, passkeys, tokens, e-mails and entries of whitelists that older releases put into the vault without a
- * commitment: once, at the first start after the upgrade, before anything else is decided. Whatever is found uncommitted later
- * opens nothing.
+ * Appends commitments for the keys, passkeys, tokens, e-mails and whitelist entries that older releases stored in the
+ * vault without one. It runs once, at the first start after the upgrade, before any other decision. Rows without a
+ * commitment that appear later are not accepted as credentials.
  */
 export const adoptCommitments = async (
   deps: Deps & { readonly logger: Pick<Logger, 'info'> },
@@ -177,7 +177,7 @@ export const adoptCommitments = async (
     correlationId: newId<string>('run'),
     name: 'adopt-commitments',
   } as const
-  // What is over stays over, also where somebody filled the table again.
+  // A finished adoption is never repeated, even if the table has rows again.
   const over = await readState(runner, cause, adoptionRef)
   const emails = await rowsOf<EmailRow>(pool, 'account', {
     table: 'accounts',

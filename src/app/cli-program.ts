@@ -11,15 +11,15 @@ import type { Register } from './commands.ts'
 import type { Config } from './config.ts'
 import { version } from './version.ts'
 
-/** What the command line needs from outside: where it writes, and how a command gets its context. */
+/** What the command line needs: its outputs, and how a command gets its context. */
 export type CliDeps = {
   out(text: string): void
   err(text: string): void
-  /** Milliseconds since the epoch; left out: commands that need the time and no context fail. */
+  /** Milliseconds since the epoch. Without it, commands that need the time and no context fail. */
   readonly clock?: Clock
-  /** How wide the terminal is; left out where there is none. */
+  /** The width of the terminal; undefined: no terminal. */
   readonly columns?: number | undefined
-  /** The settings; left out: none is given. */
+  /** The settings; default: none are set. */
   readonly environment?: NodeJS.ProcessEnv
   open(options: OpenOptions): Promise<{ readonly context: CliContext; close(): Promise<void> }>
 }
@@ -36,7 +36,7 @@ Exit codes: 0 done, 1 refused or failed (nothing was changed unless the message 
 const leaves = (command: Command): readonly Command[] =>
   command.commands.length === 0 ? [command] : command.commands.flatMap(leaves)
 
-/** What stops a start (src/app/open-core.ts), by the name of its error. */
+/** Errors that stop a start (src/app/open-core.ts), and their codes. */
 const startRefusals: Readonly<Record<string, string>> = {
   SettingsRefused: 'invalid_settings',
   DataInUse: 'data_in_use',
@@ -49,13 +49,13 @@ const startRefusals: Readonly<Record<string, string>> = {
   StartRefused: 'start_refused',
 }
 
-/** Input or settings are to be changed; the rest may be as it should be, and fails all the same. */
+/** The input or the settings are wrong. */
 const isWrongUse = (error: unknown): boolean =>
   error instanceof CliMisuse ||
   error instanceof FareboxNotInstalled ||
   (error instanceof Error && error.name === 'SettingsRefused')
 
-/** By its name: its module and that of the settings load much, which most commands never need. */
+/** Compared by name, because importing the class loads many modules that most commands never need. */
 const isApiError = (error: unknown): error is ApiError => error instanceof Error && error.name === 'ApiError'
 
 const refusalOf = (error: unknown): CliRefusal | null => {
@@ -77,13 +77,16 @@ const refusalOf = (error: unknown): CliRefusal | null => {
   return code === undefined ? null : new CliRefusal(code, (error as Error).message)
 }
 
-/** What is after `--` are values. A line that commander refused tells no more of its options than this. */
+/**
+ * Arguments after `--` are values. When commander refuses a command line, it does not report the options, so they are
+ * read here.
+ */
 const asksForJson = (args: readonly string[]): boolean => {
   const end = args.indexOf('--')
   return args.slice(0, end === -1 ? undefined : end).includes('--json')
 }
 
-/** What commander wrote to standard error, in one line and without the usage of the command. */
+/** Commander's message on one line, without the usage of the command. */
 const misuseOf = ({ code, message }: CommanderError): string => {
   if (code === 'commander.help') return 'there is no such command; --help lists them'
   if (message.includes("unknown option '--json'"))
@@ -97,7 +100,7 @@ const print = (deps: CliDeps, json: boolean, output: CliOutput): void => {
 }
 
 /**
- * A failure by its messages, less the causes that those before them quote; a stack helps nobody at a prompt, LOG_LEVEL=debug
+ * The message of a failure and those of its causes, without repetitions. The stack is not included; LOG_LEVEL=debug
  * prints it.
  */
 const messagesOf = (error: unknown): string => {
@@ -120,7 +123,7 @@ const printFailure = (deps: CliDeps, json: boolean, error: unknown): void => {
 }
 
 /**
- * Runs one command line and returns the exit code; never throws.
+ * Runs one command line and returns its exit code. Never throws.
  * @param args the arguments after the program's name
  */
 export const runCli = async (
@@ -135,7 +138,7 @@ export const runCli = async (
   }
   const readSettings = async (): Promise<Config> => (await import('./config.ts')).readConfig(environment)
   let code: number = exitCodes.done
-  /** Runs a command's work, which prints what it gives, and says how it ended. */
+  /** Runs the work of a command, prints its output and sets the exit code. */
   const act = async (
     given: readonly unknown[],
     work: (done: (output: CliOutput) => void) => Promise<void>,
@@ -160,7 +163,7 @@ export const runCli = async (
       ) =>
       (...given) =>
         act(given, async (done) => {
-          // Where there is no Farebox, the work need not be loaded.
+          // Opened first: without a Farebox the work is not loaded.
           const { context, close } = await deps.open(options)
           try {
             const work = await load()
@@ -204,11 +207,11 @@ export const runCli = async (
   for (const leaf of leaves(program)) leaf.option('--json', 'print nothing but JSON')
   const required = checkRequiredLast(program, leaves(program))
   for (const command of [program, ...descendants(program)]) {
-    // Long names of commands leave less than the 40 columns below which commander breaks no line.
+    // Long command names leave less than 40 columns, and below that commander does not wrap lines by default.
     command.configureHelp({
       sortSubcommands: false,
       showGlobalOptions: false,
-      // The options of a command that was not loaded are not known here.
+      // The options of commands that are not loaded are unknown.
       ...(command === program && { subcommandTerm: (each: Command) => each.name() }),
       minWidthToWrap: 24,
       ...requiredHelp(required),

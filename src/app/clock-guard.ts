@@ -5,9 +5,9 @@ import { type RepeatedWorker, worker } from '../platform/work/worker.ts'
 import type { PostgresClock } from './postgres-clock.ts'
 
 export type ClockGuard = {
-  /** Null while the clock is right, else what is wrong with it: then nothing is decided here. */
+  /** Null: the clock is right. Otherwise the problem; then this process decides nothing. */
   problem(): string | null
-  /** Compares now; keeps the last finding when Postgres does not answer. */
+  /** Compares now. Keeps the last result if Postgres does not answer. */
   check(): Promise<void>
   stop(): Promise<void>
 }
@@ -17,20 +17,20 @@ const trigger = { everyMs: 5_000, or: 'the clock leaps' } as const
 
 export const clockComparison = worker({ ...comparison, name: 'clock-guard', trigger, process: 'server' })
 
-/** Of the processes that decide nothing and only need the time. */
+/** For processes that only need the time and decide nothing. */
 export const gatewayClock = worker({ ...comparison, name: 'gateway-clock', trigger, process: 'gateway' })
 export const freeListClock = worker({ ...comparison, name: 'free-list-clock', trigger, process: 'free-list' })
 
-/** What is wrong with a clock that is so far ahead, or null. */
+/** The problem of a clock that is `aheadMs` milliseconds ahead of Postgres's; null: none. */
 export const skewProblem = (aheadMs: number): string | null =>
   Math.abs(aheadMs) > maxSkewMs
     ? `the clock is ${Math.abs(aheadMs)} ms ${aheadMs > 0 ? 'ahead of' : 'behind'} Postgres's, ${maxSkewMs} are allowed`
     : null
 
 /**
- * Compares this process's clock (before any development offset) with Postgres's: every 5 seconds, and as soon as it is
- * seen to have leapt. After a leap it counts as wrong until it was compared: an order decided a day ahead would stay in the
- * log, with caps forgotten and rentals over.
+ * Compares this process's clock (before any development offset) with Postgres's: every 5 seconds, and at once after a
+ * leap. After a leap the clock counts as wrong until it is compared. Otherwise an order decided a day ahead would stay
+ * in the log, with spending caps reset and rentals expired.
  */
 export const startClockGuard = (deps: {
   readonly scheduler: Scheduler
@@ -58,12 +58,12 @@ export const startClockGuard = (deps: {
   }
 
   tell()
-  // Without Postgres nothing is decided anyway; the log itself tells of the outage.
+  // Without Postgres nothing is decided anyway, and the log itself reports the outage.
   const comparing = scheduler.start(as, compare, { onError: () => as.trigger.everyMs })
   return { problem: () => leap() ?? problem, check: compare, stop: comparing.stop }
 }
 
-/** For a process that decides nothing, and goes on by Postgres's time. */
+/** For a process that decides nothing and uses Postgres's time. */
 export const warnOfClock =
   (logger: Pick<Logger, 'warn'>) =>
   (problem: string | null): void =>

@@ -5,11 +5,11 @@ import type { Config } from './config.ts'
 /** Adds commands to the program: `registerX(program, cli)` of a feature. */
 export type Register = (program: Command, cli: Cli<Config>) => void
 
-/** A command of the program, which may have commands of its own. */
+/** A top-level command, which may have subcommands. */
 type Listed = {
   readonly name: string
   readonly about: string
-  /** Loads what adds it. Some of that adds other commands, too. */
+  /** Loads the functions that register it. Some of them register other commands, too. */
   load(): Promise<readonly Register[]>
 }
 
@@ -20,7 +20,7 @@ const resellers = async () => (await import('../features/resellers/commands.ts')
 const finance = async () => (await import('../features/finance/commands.ts')).commands
 const lists = async () => [(await import('./list-commands.ts')).registerLists]
 
-/** Every command of the program, in the order in which `--help` lists them. */
+/** All top-level commands, in the order of `--help`. */
 const commandList: readonly Listed[] = [
   {
     name: 'accounts',
@@ -148,7 +148,7 @@ const commandList: readonly Listed[] = [
     about: 'the scrapers: prices, health, and a call to try one',
     load: async () => {
       const { scrapersCommands } = await import('../features/scrapers/commands.ts')
-      // The stand-ins are loaded by the commands that use one.
+      // The sandbox is loaded only by commands that use it.
       const needs = async (config: Config, { pool }: CliContext) => {
         const { scrapersSandboxUrl } = await import('./open-sandbox.ts')
         const { withUsedPorts } = await import('./used-ports.ts')
@@ -188,7 +188,7 @@ const commandList: readonly Listed[] = [
   },
 ]
 
-/** Adds the commands of the list that are not there yet, by their names alone, and says of each what it is for. */
+/** Registers the commands that are not loaded, by name only, and the description of every command. */
 const describeCommands: Register = (program) => {
   for (const { name, about } of commandList) groupCommand(program, name).description(about)
 }
@@ -198,12 +198,15 @@ const registrationsOf = async (listed: readonly Listed[]): Promise<readonly Regi
   return [...new Set(loaded.flat()), describeCommands]
 }
 
-/** What adds the command that a command line asks for. The other commands have their names alone: loading all takes most of a second. */
+/**
+ * The registrations of the command in `args`. Other commands are registered by name only: loading all takes most of a
+ * second.
+ */
 export const registrationsFor = (args: readonly string[]): Promise<readonly Register[]> => {
   const [first, second] = args.filter((arg) => !arg.startsWith('-'))
   const asked = first === 'help' ? second : first
   return registrationsOf(commandList.filter(({ name }) => name === asked))
 }
 
-/** What adds every command. */
+/** The registrations of every command. */
 export const allRegistrations = (): Promise<readonly Register[]> => registrationsOf(commandList)

@@ -57,12 +57,12 @@ import type { ConnectionLimits } from '../platform/http/node-server.ts'
 import type { Rate } from '../platform/http/rate-limit.ts'
 import type { StoreSettings } from '../platform/outgoing/open-object-store.ts'
 
-/** A relative directory lies under it, so that commands find the same data wherever they are run. */
+/** Relative paths are resolved against it, so that commands find the same data from any working directory. */
 const packageRoot = join(import.meta.dirname, '../..')
 
 /**
- * Every setting: its name in the environment, what it takes, its default. All three are printed by `farebox settings`:
- * defaults stand as they would be written.
+ * Every setting: its name in the environment, its accepted values and its default. `farebox settings` prints all three.
+ * Defaults are written as in the environment.
  */
 export const settings = {
   PORT: whole(0, 65_535).prefault('3000').describe('The port of the HTTP server; 0 takes a free one.'),
@@ -180,7 +180,7 @@ export const settings = {
 const schema = z.object(settings)
 type Values = z.output<typeof schema>
 
-/** Those whose values are never shown. */
+/** Settings whose values are never shown. */
 export const hiddenSettings: ReadonlySet<string> = new Set([
   'DATABASE_URL',
   'DATABASE_OWNER_URL',
@@ -201,9 +201,9 @@ export type Config = {
   readonly dataDir: string
   /** Null: the embedded Postgres. */
   readonly databaseUrl: string | null
-  /** Null: the role that serves migrates as well, or another process does. */
+  /** Null: the serving role migrates, or another process does. */
   readonly databaseOwnerUrl: string | null
-  /** Null: the log lives in Postgres. */
+  /** Null: the log is in Postgres. */
   readonly eventStoreUrl: string | null
   readonly logLevel: Values['LOG_LEVEL']
   readonly logFormat: Values['FAREBOX_LOG_FORMAT']
@@ -212,23 +212,23 @@ export type Config = {
   readonly connections: ConnectionLimits
   /** Null: none. */
   readonly trustedProxies: TrustedProxies | null
-  /** Null: no token opens the measurements. */
+  /** Null: no token gives access to the metrics. */
   readonly metricsToken: string | null
-  /** Of this machine's own listener for the measurements; null: there is none. */
+  /** The port of a local listener for the metrics; null: none. */
   readonly metricsPort: number | null
   readonly demo: boolean
-  /** 32 bytes; null: kept under `dataDir`. */
+  /** 32 bytes; null: stored under `dataDir`. */
   readonly masterKey: Buffer | null
   readonly sealKey: Buffer | null
   /** New events are sealed when there are this many, or this many seconds after the first of them. */
   readonly seal: { readonly events: number; readonly seconds: number }
-  /** Where each seal is brought, and what opens that place. */
+  /** The store that each seal is delivered to, and its credentials. */
   readonly sealTarget: StoreSettings
-  /** Whether events are held against the laws before they are sealed. */
+  /** Whether events are checked against the invariants before they are sealed. */
   readonly laws: boolean
-  /** What a violation does beside the alarm. */
+  /** The effect of a violation, in addition to the alarm. */
   readonly onViolation: ViolationEffect
-  /** Whether processes sign what they append. */
+  /** Whether processes sign the batches that they append. */
   readonly signing: boolean
   readonly freeTools: FreeToolConfig
   readonly gateway: GatewayConfig
@@ -239,15 +239,15 @@ export type Config = {
   readonly poolSize: number
   readonly statementTimeoutMs: number
   readonly shutdownTimeoutMs: number
-  /** Webhooks may go to loopback addresses and over plain http. */
+  /** Webhooks may use loopback addresses and plain http. */
   readonly webhookAllowLoopback: boolean
-  /** Targets on this machine are legal through the sandbox's exits. */
+  /** Targets on this machine are allowed through the sandbox's exits. */
   readonly gatewayAllowLoopback: boolean
   readonly clockOffsetMs: number
   readonly crashAt: CrashAt | null
 }
 
-/** Wrong settings, all of them at once; the message names each with what was given and what is expected. */
+/** All wrong settings at once. The message names each one with its given and its expected value. */
 export class SettingsRefused extends Error {
   override readonly name = 'SettingsRefused'
   constructor(problems: readonly string[]) {
@@ -273,8 +273,8 @@ const requiredKeys = (env: NodeJS.ProcessEnv): string[] =>
         .map((name) => `${name} is required with DATABASE_URL: expected ${keyExpected}`)
 
 /**
- * Reads every setting from the environment; an empty text counts as not set.
- * @throws SettingsRefused that names every wrong one
+ * Reads every setting from the environment. An empty value counts as not set.
+ * @throws SettingsRefused with every wrong setting
  */
 export const readConfig = (environment: NodeJS.ProcessEnv): Config => {
   const env = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))

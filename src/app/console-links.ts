@@ -10,16 +10,16 @@ import type { DemoFile } from './demo/demo-file.ts'
 import type { ConsoleStart } from './greeting.ts'
 
 /**
- * The one address at which people reach the console: the one that is set, else this machine by a name under which browsers
- * take its cookies and its passkeys.
- * @param baseUrl where this process listens, e.g. `http://127.0.0.1:3000`
+ * The console's public address: the configured one, else this machine under the name `localhost`, for which browsers
+ * accept its cookies and passkeys.
+ * @param baseUrl the address that this process listens on, such as `http://127.0.0.1:3000`
  */
 export const consoleOriginOf = (config: { readonly console: ConsoleConfig }, baseUrl: string): string =>
   config.console.url ?? `http://localhost:${new URL(baseUrl).port || '80'}`
 
 /**
- * Stores the console's address for commands, and makes links that sign in to the demo's accounts. The output of a start shows
- * the keys of these accounts as well. A start writes no event for a link; its use is an event.
+ * Stores the console's address for commands, and creates sign-in links for the demo's accounts. The output of a start
+ * also shows the keys of these accounts. A start writes no event for a link; the use of a link is an event.
  */
 export const startConsole = async (
   core: Core,

@@ -29,20 +29,20 @@ import type { Config } from './config.ts'
 import type { SandboxPlace } from './open-sandbox.ts'
 import { queues } from './queues.ts'
 
-/** What features take from the program beside their settings. */
+/** What features receive from the program in addition to their settings. */
 export type ProgramParts = {
-  /** What this process checked, and what was found. */
+  /** The events that this process checked, and the violations that it found. */
   readonly checked: CheckedEvents
   readonly sandbox: SandboxPlace
-  /** Where the world reaches this service. */
+  /** The public address of this service. */
   readonly publicUrl: () => string
-  /** Where people reach the console. */
+  /** The public address of the console. */
   readonly origin: () => string
   /** Of this program. */
   readonly version: string
-  /** What `/readyz` asks about the program itself. */
+  /** The readiness checks of the program itself. */
   readonly probes: (prices: LivePrices) => ConsoleNeeds['probes']
-  /** Those that a server fills. */
+  /** The groups of read models that a server fills. */
   readonly groups: ConsoleNeeds['groups']
   readonly settings: ConsoleNeeds['settings']
 }
@@ -50,8 +50,8 @@ export type ProgramParts = {
 const sandboxSender = 'Farebox <console@sandbox.example>'
 
 /**
- * Opens every feature, in their order: each gets its own settings and services of those before it. What resellers set is
- * the one exception: catalogue, payments and deposits need it.
+ * Opens all features in order. Each gets its settings and the services of earlier features. The exception are the
+ * settings of resellers, which open first: catalogue, payments and deposits need them.
  */
 export const openFeatures = (core: ServerCore, config: Config, program: ProgramParts) => {
   const { publicUrl, origin } = program

@@ -41,7 +41,7 @@ type Options = {
   readonly config: Config
   readonly systemClock: Clock
   readonly monotonicMs: MonotonicClock
-  /** Processor time that this process has used. */
+  /** Processor time that this process has used, milliseconds. */
   readonly cpuMs: () => number
   readonly random: () => number
   readonly logger: Logger
@@ -50,21 +50,23 @@ type Options = {
 const poolSize = 4
 const needed = ['work.free_proxies', 'work.proxy_sources', 'work.sandbox_records']
 
-/** Whoever leads says so within this time, or another process does. */
+/**
+ * A leader that does not answer Postgres, or gets no answer from it, for this long is replaced by another process.
+ */
 const answerTimeoutMs = 10_000
 const retryMs = 1_000
-/** A feed may be slow. */
+/** Time limit of one feed, milliseconds. Some feeds are slow. */
 const feedTimeoutMs = 60_000
 const feedConnectMs = 5_000
 
-/** Files that a process may open, from what Linux tells of it; null where it does not say. */
+/** The limit of open files of this process, from Linux; null: unknown. */
 const openFilesLimit = async (): Promise<number | null> => {
   const limits = await readFile('/proc/self/limits', 'utf8').catch(() => '')
   const found = /^Max open files\s+(\d+)/m.exec(limits)
   return found === null ? null : Number(found[1])
 }
 
-/** Sockets of checks beside what else the process has open: the database, the judge's side of each check, files. */
+/** Sockets for checks. The rest is reserved for the database, the judge's side of each check, and files. */
 const socketsWithin = async (wanted: number, logger: Logger): Promise<number> => {
   const limit = await openFilesLimit()
   const most = limit === null ? wanted : Math.max(50, Math.floor(limit * 0.7) - 200)
@@ -105,9 +107,9 @@ const createSourceList = (parts: {
 }
 
 /**
- * Opens the process that reads feeds and checks endpoints. Of several on one database one works and the others stand by. It
- * uses Postgres and the master key, and neither reads nor writes the log.
- * @throws StartRefused, KeyRefused, DatabaseUnreachable: the start is to stop with their message
+ * Opens the process that reads feeds and checks endpoints. With several processes on one database, one works and the
+ * others stand by. It uses Postgres and the master key. It neither reads nor writes the log.
+ * @throws StartRefused, KeyRefused, DatabaseUnreachable: the start must stop with their message
  */
 export const openFreelistWorker = (options: Options): Promise<Worker> =>
   closeOnFailure((closing) => openInto(closing, options))
@@ -193,7 +195,7 @@ const openInto = async (closing: CloseStack, options: Options): Promise<Worker> 
         lateMs = (await store.lateMs(clock())) ?? 0
       })
       const checks = scheduler.start(freeListChecks, checker.round)
-      await reading.runNow().catch(() => undefined) // logged; the next one is its answer
+      await reading.runNow().catch(() => undefined) // logged; the next run tries again
       if (!signal.aborted) await once(signal, 'abort')
       await Promise.all([reading.stop(), checks.stop()])
     },

@@ -25,25 +25,25 @@ import type { LogReads } from './open-log-reads.ts'
 
 export type GatewayAccess = {
   readonly access: Access
-  /** Reports what was sold and noted until now. */
+  /** Reports consumed bytes and writes the statistics. */
   flush(): Promise<void>
-  /** Ends the leases and writes what is not written; call it when no tunnel is open. */
+  /** Ends the leases and writes everything that is not written. Call it when no tunnel is open. */
   stop(): Promise<void>
 }
 
-/** The stock of a product in a country may hold thousands of addresses: the states of so many are kept. */
+/**
+ * Cached stock states. The stock of a product in a country may have thousands of addresses, so only a few are cached.
+ */
 const maxStocks = 100
 
-/**
- * Who may use this gateway process, and what they may pass. It reads and counts on Postgres, and reads the log.
- */
+/** Access control and traffic budgets of this gateway process. It reads and counts in Postgres, and reads the log. */
 export const openAccess = (
   deps: {
     readonly scheduler: Scheduler
     readonly pool: pg.Pool
     readonly log: LogReads
     readonly keys: Keys
-    /** Names this process once and for all. */
+    /** A unique name of this process. */
     readonly worker: string
     readonly clock: Clock
     readonly monotonicMs: MonotonicClock

@@ -29,16 +29,16 @@ import { openPostgresClock } from './postgres-clock.ts'
 import { drainMsOf } from './shutdown.ts'
 
 export type GatewayWorker = {
-  /** Names this process once and for all. */
+  /** A unique name of this process. */
   readonly worker: string
   readonly port: number
-  /** Takes no more connections, lets those that are open end for a while, and reports all that was sold. */
+  /** Stops listening, waits a limited time for open connections to end, and reports all consumed bytes. */
   close(): Promise<void>
 }
 
 const poolSize = 6
 
-/** What a gateway reads and writes; of another version of Farebox some of it may not be there. */
+/** Tables that a gateway uses. With another version of Farebox some may be missing. */
 const needed = [
   'read.plans',
   'read.proxies',
@@ -74,7 +74,7 @@ const tlsOf = async ({ tls }: Config['gateway']) => {
   return { port: tls.port, cert: cert ?? '', key: key ?? '' }
 }
 
-/** @throws StartRefused: a port that cannot be had, or a certificate that cannot be used, is so at the next try too */
+/** @throws StartRefused: a port that is in use, or an invalid certificate, would fail again at the next attempt */
 const listened = async <Result>(
   setting: string,
   host: string,
@@ -94,10 +94,10 @@ const listened = async <Result>(
 }
 
 /**
- * Opens one process of the gateway. It uses Postgres and the master key, reads the log and writes nothing to it; whatever
- * happens here, the ledger goes on without it.
- * @param index its place among the workers of this machine, from 0
- * @throws StartRefused, KeyRefused, DatabaseUnreachable: the start is to stop with their message
+ * Opens one process of the gateway. It uses Postgres and the master key, reads the log and never writes to it. No
+ * failure of this process affects the ledger.
+ * @param index the index of this worker on this machine, from 0
+ * @throws StartRefused, KeyRefused, DatabaseUnreachable: the start must stop with their message
  */
 export const openGatewayWorker = (options: {
   readonly config: Config

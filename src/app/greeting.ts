@@ -2,8 +2,8 @@ import { join } from 'node:path'
 import type { DemoFile } from './demo/demo-file.ts'
 
 /**
- * Lines to copy: a quote, a plan, a request through it, addresses, and what they became. Shell variables carry what one
- * call needs of another.
+ * Shell commands to copy: a quote, a plan, a request through it, addresses, and lists of the results. Shell variables
+ * pass values from one command to the next.
  */
 export const tour = ({ baseUrl, buyer, scraper }: DemoFile, gateway: boolean): string => {
   const api = `${baseUrl}/api/v1`
@@ -44,7 +44,7 @@ curl -s '${api}/wallet/transactions?limit=2' -H "X-API-Key: $WALLET_KEY"
 curl -s '${baseUrl}/api/proxy-list?format=txt&protocol=socks5'`
 }
 
-/** The keys, shown at the start that made them. */
+/** The demo keys. Only the start that created them shows them. */
 export const keyLines = (demo: DemoFile, file: string): string =>
   `Demo accounts (kept in ${file}):
   buyer     ${demo.buyer.accountId}  ${demo.buyer.key}
@@ -52,24 +52,24 @@ export const keyLines = (demo: DemoFile, file: string): string =>
   scraper   ${demo.scraper.accountId}  ${demo.scraper.key}
             its wallet is read with              ${demo.scraper.walletKey}`
 
-/** The console's address, and links of the demo's accounts. */
+/** The console's address, and sign-in links for the demo's accounts. */
 export type ConsoleStart = {
   readonly url: string
   readonly links: readonly { readonly role: string; readonly url: string }[]
 }
 
-/** What a start came to. */
+/** The result of a start. */
 export type Started = {
   /** Null without the role `http`. */
   readonly baseUrl: string | null
   readonly dataDir: string
-  /** Null without a demo; `fresh`: its keys were made by this start. */
+  /** Null without a demo. `fresh`: this start created its keys. */
   readonly demo: { readonly demo: DemoFile; readonly fresh: boolean } | null
-  /** Where people look at it, and (of the demo) links that sign in to it once; null without the role `http`. */
+  /** The console, with single-use sign-in links for the demo's accounts; null without the role `http`. */
   readonly console: ConsoleStart | null
-  /** Where lines connect, e.g. `127.0.0.1:9000`; null without a gateway here. */
+  /** The address of the gateway, such as `127.0.0.1:9000`; null: no gateway runs here. */
   readonly gateway: string | null
-  /** Nothing was ever done here. */
+  /** The log is empty. */
   readonly empty: boolean
 }
 
@@ -99,7 +99,7 @@ const places = (baseUrl: string, { dataDir, demo, gateway, console }: Started): 
     .map(([name = '', what = '']) => `  ${name.padEnd(9)}  ${what}`)
     .join('\n')
 
-/** Lines to copy that make the first customer of a service without a demo. */
+/** Shell commands to copy that create the first customer of a service without a demo. */
 const firstSteps = `Nothing is sold here yet, and nobody has an account. In another terminal with the same settings, in the
 directory of Farebox:
 
@@ -120,7 +120,7 @@ const whatNext = (started: Started): string => {
   return demo === null && empty ? `${firstSteps}\n\n` : ''
 }
 
-/** What people are told once the service runs. Keys are shown by the start that made them alone; the address is the last line. */
+/** The text for people after a start. It shows keys only if this start created them. The address is the last line. */
 export const greeting = (started: Started): string => {
   const { baseUrl } = started
   if (baseUrl === null) return 'Farebox runs'

@@ -3,10 +3,10 @@ import type { Cli } from '../platform/cli/cli-context.ts'
 import type { Config } from './config.ts'
 import { registerWorkers } from './workers-command.ts'
 
-/** What the commands do: loaded when one runs. */
+/** The implementations, loaded when a command runs. */
 const runs = () => import('./run-list-commands.ts')
 
-/** `routes`, `workers` and `events`: what a server answers, what it does by itself, and what its log holds. */
+/** `routes`, `workers` and `events`: the routes of a server, its background workers, and its event types. */
 export const registerLists = (program: Command, cli: Cli<Config>): void => {
   program
     .command('routes')

@@ -16,11 +16,11 @@ import { version } from './version.ts'
 
 export type ListedRoute = Pick<Route, 'method' | 'path' | 'summary'> & {
   readonly access: Access
-  /** Null: the route is no operation of the interface description. */
+  /** Null: the route is not in the interface description. */
   readonly operation: string | null
 }
 
-/** The routes of a server with these settings: its features are opened and nothing is started. */
+/** The routes of a server with these settings. Opens its features and starts nothing. */
 export const listRoutes = (config: Config, systemClock: Clock): Promise<readonly ListedRoute[]> =>
   closeAfter(async (closing) => {
     const hooks = crashHooks(null, () => undefined)

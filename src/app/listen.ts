@@ -3,17 +3,17 @@ import type { FastifyInstance } from 'fastify'
 import { StartRefused } from '../platform/postgres/errors.ts'
 import type { Config } from './config.ts'
 
-/** Host names that listen everywhere are no place to connect to. */
+/** The host to connect to. A wildcard address such as 0.0.0.0 is replaced by loopback. */
 const reachable = (host: string): string => {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
   return host.includes(':') ? `[${host}]` : host
 }
 
-/** Where this machine reaches a server that listens there, e.g. `http://127.0.0.1:3000`. */
+/** The address of a server from this machine, such as `http://127.0.0.1:3000`. */
 export const urlOf = ({ host, port }: Pick<Config, 'host' | 'port'>): string =>
   `http://${reachable(host)}:${port}`
 
-/** The refusal of a start that may not listen there; null where the error says nothing of the port. */
+/** The refusal of a start that cannot listen on a port; null if the error has another cause. */
 export const portRefusal = (
   { host, port }: Pick<Config, 'host' | 'port'>,
   setting: string,
@@ -35,8 +35,9 @@ export const portRefusal = (
 }
 
 /**
- * Listens where the settings say; `setting` names the port in a refusal. Resolves to the address, with the port that the system chose for port 0.
- * @throws StartRefused when the port is taken or may not be had
+ * Listens on the host and port of the settings. Resolves to the address, with the assigned port for port 0.
+ * @param setting the name of the port's setting, for a refusal
+ * @throws StartRefused when the port is in use or not permitted
  */
 export const listen = async (
   app: FastifyInstance,

@@ -11,7 +11,7 @@ import { queues, readDelays } from './queues.ts'
 
 export const createRegistry = (): Registry => new Registry()
 
-/** What the command runner measures: batches, conflicts, commands turned away. */
+/** Metrics of the command runner: batches, conflicts, rejected commands. */
 export const createRunnerMetrics = (registry: Registry): RunnerMetrics => {
   const registers = [registry]
   const size = new Histogram({
@@ -53,7 +53,7 @@ export const createRunnerMetrics = (registry: Registry): RunnerMetrics => {
   }
 }
 
-/** Gauges that are read when they are scraped: queues, the pool, how far the projections are behind. */
+/** Scrape-time gauges: command queue, connection pool, lag of the projections. */
 export const registerGauges = (
   registry: Registry,
   parts: {
@@ -97,7 +97,7 @@ export const registerGauges = (
   )
 }
 
-/** What the queues measure, by `queue`: how much waits, for how long, and what became of the rest. */
+/** Metrics of the work queues, by `queue`: waiting items, their delay, and the outcomes of attempts. */
 export const createWorkMetrics = (
   registry: Registry,
   { pool, clock }: { readonly pool: pg.Pool; readonly clock: Clock },

@@ -7,7 +7,7 @@ import { migrate } from '../platform/postgres/migrate.ts'
 import { allMigrations } from './migrations.ts'
 import { openPool } from './open-pool.ts'
 
-/** Tells databases apart, also of one name on two servers, and asks for no right. */
+/** Identifies the database, also for equal names on two servers. The query needs no privileges. */
 const whoAndWhere = `
   select current_user as role, concat_ws(' ', oid, datname, pg_postmaster_start_time()) as place
     from pg_database where datname = current_database()`
@@ -20,10 +20,11 @@ const sessionOf = async (pool: pg.Pool): Promise<Session> => {
 }
 
 /**
- * Brings the database to this code. With an owner's address the owner does it, and gives the role of the pool what the
- * service needs; its connection is closed again before anything is served.
- * @param options.withinMs how long another process that migrates is waited for; `waitMs`: a connection of the owner
- * @throws MigrationRefused, LockHeld, DatabaseUnreachable, StartRefused: the start is to stop with their message
+ * Migrates the database to this version. With an owner's address the owner migrates and grants the service role its
+ * privileges. The owner's connection is closed before anything is served.
+ * @param options `withinMs`: how long to wait for another process that migrates; `waitMs`: for a connection of the
+ * owner
+ * @throws MigrationRefused, LockHeld, DatabaseUnreachable, StartRefused: the start must stop with their message
  */
 export const migrateDatabase = async (options: {
   readonly pool: pg.Pool

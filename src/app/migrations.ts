@@ -37,9 +37,9 @@ const schemas: Migrations = {
 }
 
 /**
- * Text of the read tables is compared by its bytes (src/platform/projections/definition.ts). An index in the database's own order
- * serves no join with it, so the ids that they are joined on are compared the same way. New statistics with it, since the
- * change of a column drops them.
+ * Text of the read tables has a byte-wise collation (src/platform/projections/definition.ts). An index in the
+ * database's own collation cannot serve a join with it, so the joined ids get the same collation. The change of a
+ * column drops its statistics, so they are collected again.
  */
 const idsByBytes: Migrations = {
   '1303_ids_by_bytes': `

@@ -3,10 +3,10 @@ import { every } from '../kernel/every.ts'
 
 const everyMs = 200
 
-/** The parent of a process, or null when that cannot be told. */
+/** The parent of a process; null if it is unknown. */
 const parentOf = (pid: number): number | null => {
   try {
-    // proc_pid_stat(5): the name stands in parentheses and may hold anything; the state and the parent follow it.
+    // proc_pid_stat(5): the name is in parentheses and may contain any character; the state and the parent follow it.
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
   } catch {
@@ -14,7 +14,7 @@ const parentOf = (pid: number): number | null => {
   }
 }
 
-/** Whether a process is npm itself: it puts what it runs into its title, `npm start` or `npm exec farebox`. */
+/** Whether a process is npm itself. npm sets its title to the command, such as `npm start` or `npm exec farebox`. */
 const isNpm = (pid: number): boolean => {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith('npm')
@@ -24,14 +24,14 @@ const isNpm = (pid: number): boolean => {
 }
 
 /**
- * Calls back when npm, which started this process, mostly through a shell, is gone: it hands no SIGHUP on, and killed with -9 no signal at all,
- * and a server that nobody sees would hold the port and the data against the next `npm start`. Without npm nothing is
- * watched.
+ * Calls `gone` when the npm that started this process, mostly through a shell, has ended. npm does not forward SIGHUP,
+ * and a kill with -9 sends no signal at all. An orphaned server would block the port and the data for the next `npm
+ * start`. Does nothing if npm did not start this process.
  */
 export const onNpmExit = (environment: NodeJS.ProcessEnv, gone: () => void): void => {
   if (environment.npm_lifecycle_event === undefined) return
   const parent = process.ppid
-  // Some shells put the command in their own place: then npm is the parent, and who started npm may end before it.
+  // Some shells replace themselves with the command. Then npm is the parent, and its own parent may end earlier.
   const grandparent = isNpm(parent) ? null : parentOf(parent)
   const stop = every(everyMs, () => {
     if (process.ppid === parent && (grandparent === null || parentOf(parent) === grandparent)) return

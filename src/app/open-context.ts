@@ -17,12 +17,10 @@ const operatorName = (): string => {
   }
 }
 
-/** Standard output belongs to the command's own answer. */
+/** Logs go to standard error, because standard output is for the command's result. */
 const standardError = { write: (line: string) => void process.stderr.write(line) }
 
-/**
- * Opens what a command works with, on a running server's Postgres or its own.
- */
+/** Opens the context of a command, on a running server's Postgres or its own. */
 export const openCliContext = async (
   config: Config,
   levelGiven: boolean,
@@ -41,7 +39,7 @@ export const openCliContext = async (
   } as const
   const core = await closeOnFailure(async (closing) => {
     const database = await openDatabase(closing, options)
-    // Loaded here: without a database, none of it is needed.
+    // Loaded after the database is open, because a failed start does not need it.
     return (await import('./open-core.ts')).openCoreOn(database, closing, options)
   })
   const context: CliContext = {

@@ -33,22 +33,25 @@ import { logWaitFor, logWaitMs, openLog } from './open-log.ts'
 import { openPostgresClock } from './postgres-clock.ts'
 
 export type CoreOptions = DatabaseOptions & {
-  /** What the process may start; left out: what a command may. */
+  /** The workers that the process may start; default: those of a command. */
   readonly workers?: readonly Worker[]
-  /** Left out: the setting FAREBOX_SIGNING says whether this process signs what it appends. False: it copies a log. */
+  /**
+   * False: the process copies a log and signs nothing. Default: FAREBOX_SIGNING decides whether it signs what it
+   * appends.
+   */
   readonly signs?: false
   /** Milliseconds since the epoch. */
   readonly systemClock: Clock
-  /** The service's clock where it is another than the system's, as in the demo's history; it never goes back. */
+  /** A service clock other than the system's, as for the demo's history. It never goes back. */
   readonly clock?: Clock
   readonly hooks: CrashHooks
   readonly metrics?: RunnerMetrics
 }
 
-/** Only those that a command needs for what it does: it is none of the service's processes. */
+/** The workers that a command needs. A command does not run the workers of the service. */
 const commandWorkers: readonly Worker[] = [clockComparison, periodCheck, scraperHealth]
 
-/** Nothing is decided by a wrong clock: commands are turned away as in an overload. */
+/** Rejects commands with CommandOverload while the clock is wrong. */
 const guarded = (runner: Core['runner'], guard: Pick<ClockGuard, 'problem'>): Core['runner'] => ({
   ...runner,
   run: async (command) => {
@@ -58,22 +61,23 @@ const guarded = (runner: Core['runner'], guard: Pick<ClockGuard, 'problem'>): Co
   },
 })
 
-/** A test that dies inside a snapshot need not wait the half minute after which the first one of a stream is due. */
+/** For crash tests: the first snapshot of a stream is due at once, not after half a minute. */
 const eagerSnapshots: Partial<RunnerLimits> = { snapshotMinEvents: 10, snapshotEveryMs: 0 }
 
 /**
  * Opens Postgres (the embedded one without `DATABASE_URL`), migrates it, checks the keys and opens the log.
- * @throws DataInUse, FareboxNotInstalled, DatabaseUnreachable, LockHeld, MigrationRefused, KeyRefused: the start is to stop with their message
+ * @throws DataInUse, FareboxNotInstalled, DatabaseUnreachable, LockHeld, MigrationRefused, KeyRefused: the start must
+ * stop with their message
  */
 export const openCore = (options: CoreOptions): Promise<Core> =>
   closeOnFailure(async (closing) => openCoreOn(await openDatabase(closing, options), closing, options))
 
-/** Whether the first start after an upgrade has work, which is loaded then alone. */
+/** Whether the first start after an upgrade has rows to adopt. The code for that is loaded only then. */
 const hasUncommitted = async (pool: pg.Pool): Promise<boolean> =>
   (await pool.query<{ any: boolean }>('select exists (select from vault.uncommitted) as any')).rows[0]
     ?.any === true
 
-/** The core on a database that is open: `openCore` without its first step. */
+/** `openCore` on a database that is already open. */
 export const openCoreOn = async (
   { postgres, pool, connection }: Database,
   closing: CloseStack,
@@ -116,7 +120,7 @@ export const openCoreOn = async (
     connection,
     sealKey: keys.seal,
     clock,
-    // A history that is told at a clock of its own is of no future.
+    // Event times are not checked if the options set a clock, as for the demo's history.
     clockOffsetMs: options.clock === undefined ? () => config.clockOffsetMs : undefined,
     onSetBack: setBack.resolve,
   })
@@ -135,7 +139,7 @@ export const openCoreOn = async (
     logWait?.end()
     return log.close()
   })
-  // A server says at once that it waits; a command may have no need of the log.
+  // A server waits for the log here and reports it. A command may not need the log.
   if (role === 'server') await log.logId()
   const periodGuard = await startPeriodGuard({ scheduler, log: opened, clock, onChange: tellClock })
   closing.add(periodGuard.stop)
@@ -169,14 +173,14 @@ export const openCoreOn = async (
     streamLocks,
     limits: {
       ...(config.crashAt?.point.endsWith('-snapshot') && eagerSnapshots),
-      // The log's own wait ends first, with a message that names the log.
+      // The log's own timeout ends first. Its message names the log.
       ...(role === 'command' && logWait !== null && { queueWaitMs: 2 * logWaitMs.command }),
     },
     ...(metrics === undefined ? {} : { metrics }),
   })
   closing.add(() => runner.close())
   const coreRunner = guarded(runner, timeGuard)
-  // One that copies a log adds nothing of its own.
+  // A process that copies a log appends no events of its own.
   if (options.signs !== false && (await hasUncommitted(pool))) {
     const { adoptCommitments } = await import('./adopt-commitments.ts')
     await adoptCommitments({ pool, keys, runner: coreRunner, logger })

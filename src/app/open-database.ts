@@ -10,24 +10,27 @@ import { openPool } from './open-pool.ts'
 export type DatabaseOptions = {
   readonly config: Config
   readonly role: 'server' | 'command'
-  /** Whether a Farebox is made where there is none; left out: a server does. */
+  /** Whether to create a Farebox if there is none; default: only a server does. */
   readonly makes?: boolean
   readonly logger: Logger
 }
 
-/** `connection`: for what connects beside the pool. */
+/** `connection`: options for connections outside of the pool. */
 export type Database = {
   readonly postgres: OpenPostgres
   readonly pool: pg.Pool
   readonly connection: PoolOptions
 }
 
-/** How long a database may take to come; two silent attempts. Somebody waits at a command, and at a wrong address. */
+/**
+ * Time limit for a connection, milliseconds: two attempts without an answer. Short, because a person waits for a
+ * command.
+ */
 export const databaseWaitMs = 10_000
 
 /**
- * Opens Postgres, the embedded one without `DATABASE_URL`. In a file of its own, because a command that fails here must not
- * load the rest of the core.
+ * Opens Postgres, the embedded one without `DATABASE_URL`. It has its own file because a command that fails here must
+ * not load the rest of the core.
  * @throws DataInUse, FareboxNotInstalled, DatabaseUnreachable
  */
 export const openDatabase = async (

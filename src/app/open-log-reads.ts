@@ -6,7 +6,7 @@ import { createReads } from '../platform/eventstore/postgres/reads.ts'
 import { StartRefused } from '../platform/postgres/errors.ts'
 import type { Config } from './config.ts'
 
-/** What a process reads of the log that writes nothing to it. */
+/** The log methods of a process that never writes to it. */
 export type LogReads = Pick<EventLog, 'readStreams' | 'logId'>
 
 const readsOfPostgres = async (pool: pg.Pool): Promise<LogReads> => {
@@ -24,16 +24,16 @@ const readsOfPostgres = async (pool: pg.Pool): Promise<LogReads> => {
 }
 
 /**
- * The log for a process that only reads it: in Postgres over the process's own pool, or in an EventStoreDB where its
- * address is set. A start does not wait for an EventStoreDB.
- * @throws StartRefused when the service has its log elsewhere than in this Postgres
+ * Opens the log for a process that only reads it: in Postgres over the process's own pool, or in an EventStoreDB if its
+ * address is set. The start does not wait for an EventStoreDB.
+ * @throws StartRefused when the log of the service is not in this Postgres
  */
 export const openLogReads = async (
   closing: CloseStack,
   { config, pool, logger }: { readonly config: Config; readonly pool: pg.Pool; readonly logger: Logger },
 ): Promise<LogReads> => {
   if (config.eventStoreUrl === null) return readsOfPostgres(pool)
-  // Its client is large: it is loaded only where it is used.
+  // The EventStoreDB client is large, so it is loaded only when needed.
   const { eventStoreDbLog } = await import('../platform/eventstore/eventstoredb/log.ts')
   const log = eventStoreDbLog({
     url: config.eventStoreUrl,

@@ -14,15 +14,18 @@ import type { Config } from './config.ts'
 type LogOptions = {
   readonly config: Config
   readonly role: 'server' | 'command'
-  /** False: this process copies a log, and signs nothing. */
+  /** False: this process copies a log and signs nothing. */
   readonly signs?: false
   readonly logger: Logger
 }
 
-/** Longer than for a database: an EventStoreDB on a busy machine may need ten seconds to its first answer, and a cluster elects a leader. */
+/**
+ * Milliseconds. An EventStoreDB on a busy machine may need ten seconds for its first answer, and a cluster elects a
+ * leader.
+ */
 export const logWaitMs = { server: 30_000, command: 10_000 }
 
-/** A start and a command wait for a log that is elsewhere; the one in Postgres was waited for with its database. */
+/** The wait for an EventStoreDB. A log in Postgres needs none: its database is already open. */
 export const logWaitFor = (url: string, { role, logger }: LogOptions): LogWait =>
   createLogWait({
     withinMs: logWaitMs[role],
@@ -36,7 +39,7 @@ const signerFor = ({ config, signs }: LogOptions, signing: SignerOptions): Batch
   return config.signing ? createBatchSigner(signing) : createSigningStop(signing)
 }
 
-/** Opens the log in Postgres, or in an EventStoreDB where its address is set. */
+/** Opens the log in Postgres, or in an EventStoreDB if its address is set. */
 export const openLog = async (
   options: LogOptions,
   {
@@ -51,7 +54,7 @@ export const openLog = async (
     readonly connection: PoolOptions
     readonly sealKey: Uint8Array
     readonly clock: Clock
-    /** As of the log in Postgres. */
+    /** See the log in Postgres. */
     readonly clockOffsetMs: (() => number) | undefined
     readonly onSetBack: (error: Error) => void
   },
@@ -59,7 +62,7 @@ export const openLog = async (
   const { config, logger } = options
   const onTrouble = (what: string, error: unknown): void => logger.warn({ err: error }, what)
   if (config.eventStoreUrl !== null) {
-    // Its client is a seventh of the files that a command reads, so it is read only where it is used.
+    // The EventStoreDB client is a seventh of the files that a command loads, so it is loaded only when needed.
     const { eventStoreDbLog } = await import('../platform/eventstore/eventstoredb/log.ts')
     return eventStoreDbLog({ url: config.eventStoreUrl, onTrouble })
   }

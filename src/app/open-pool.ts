@@ -10,9 +10,9 @@ import { checkKeys, type Keys, keysInUse, loadKeys } from '../platform/vault/key
 import type { Config } from './config.ts'
 
 /**
- * Opens the connections of a process, which are closed with it, and waits until the database takes one.
- * @returns `connection`: for what connects beside the pool
- * @throws DatabaseUnreachable after `withinMs`
+ * Opens the connection pool of a process, which `closing` closes, and waits until the database accepts a connection.
+ * @returns `connection`: options for connections outside of the pool
+ * @throws DatabaseUnreachable after `withinMs` milliseconds
  */
 export const openPool = async (
   closing: CloseStack,
@@ -24,7 +24,7 @@ export const openPool = async (
   }: {
     readonly withinMs: number
     readonly logger: Logger
-    /** Where the address comes from, for messages; default `DATABASE_URL`. */
+    /** The setting with the address, for messages; default `DATABASE_URL`. */
     readonly setting?: string
   },
 ): Promise<{ readonly pool: pg.Pool; readonly connection: PoolOptions }> => {
@@ -32,7 +32,7 @@ export const openPool = async (
   const connection: PoolOptions = {
     ...options,
     onError: (error) => {
-      // A pool that was ended still has connections on their way out when Postgres stops.
+      // An ended pool may still have closing connections when Postgres stops.
       if (!ending) logger.warn({ err: error }, 'a connection to Postgres broke')
     },
   }
@@ -51,7 +51,10 @@ export const openPool = async (
 }
 
 const databaseWaitMs = 30_000
-/** A service that starts beside it makes the tables, which a first start folds from the whole log. */
+/**
+ * A service that starts at the same time creates the tables. Its first start folds them from the whole log.
+ * Milliseconds.
+ */
 const tablesWaitMs = 600_000
 
 const waitForTables = async (pool: pg.Pool, needed: readonly string[], logger: Logger): Promise<void> => {
@@ -74,9 +77,8 @@ const waitForTables = async (pool: pg.Pool, needed: readonly string[], logger: L
 }
 
 /**
- * Opens the database for a process beside the service, which writes nothing to the log, and waits for the tables that it
- * needs.
- * @throws StartRefused, KeyRefused, DatabaseUnreachable: the start is to stop with their message
+ * Opens the database for a process that never writes to the log, and waits for the tables that it needs.
+ * @throws StartRefused, KeyRefused, DatabaseUnreachable: the start must stop with their message
  */
 export const openWorkerDatabase = async (
   closing: CloseStack,
@@ -89,7 +91,7 @@ export const openWorkerDatabase = async (
   },
 ): Promise<{
   readonly pool: pg.Pool
-  /** The same database, for connections beside the pool. */
+  /** The same database, for connections outside of the pool. */
   readonly connection: pg.ClientConfig
   readonly keys: Keys
 }> => {

@@ -8,7 +8,10 @@ import { scrapersPath } from '../sandbox/scrapers/stand-in.ts'
 import type { Config } from './config.ts'
 import { portRefusal } from './listen.ts'
 
-/** Where the stand-ins of a server with these settings answer: on its own port or the next one; 0: on any. */
+/**
+ * The port of the sandbox in a server with these settings: the configured one, else the next after PORT; 0: any free
+ * port.
+ */
 export const sandboxPort = (config: Pick<Config, 'payments' | 'port'>): number => {
   const { sandbox } = config.payments
   if (sandbox?.port !== null && sandbox?.port !== undefined) return sandbox.port
@@ -41,25 +44,25 @@ const startOwnSandbox = async (core: Core, config: Config): Promise<Sandbox> => 
   }
 }
 
-/** Where the stand-in of a provider of scrapers answers in a server with these settings; null where none runs. */
+/** The URL of the simulated scraper provider in a server with these settings; null: it does not run. */
 export const scrapersSandboxUrl = (config: Pick<Config, 'payments' | 'port'>): string | null => {
   const { sandbox } = config.payments
   return sandbox && `${sandbox.url ?? `http://127.0.0.1:${sandboxPort(config)}`}${scrapersPath}`
 }
 
-/** Where stand-ins for third parties answer. */
+/** The addresses of the sandbox, which simulates third parties. */
 export type SandboxPlace = {
-  /** Null where none run. */
+  /** Null: it does not run. */
   readonly url: string | null
-  /** Where the mail server of stand-ins in this process takes letters; null where none run here. */
+  /** The mail server of a sandbox in this process; null: none runs here. */
   readonly smtpUrl: string | null
-  /** Where the stand-in of a provider of scrapers answers; null where none runs. */
+  /** The simulated scraper provider; null: it does not run. */
   readonly scrapersUrl: string | null
 }
 
 /**
- * Starts the stand-ins where they are wanted: without any real credential, in a process that serves. `ownPort` is theirs;
- * null where none run in this process.
+ * Starts the sandbox if the settings have no real credential and this process serves HTTP. `ownPort` is its port; null:
+ * it does not run in this process.
  */
 export const openSandbox = async (
   core: Core,

@@ -7,7 +7,9 @@ import type { Core, Projecting, ServerCore } from '../platform/feature/core.ts'
 import { createReads, type Reads } from '../platform/projections/read-your-writes.ts'
 import { createAssets } from '../platform/ui/assets.ts'
 
-/** What an account's command wrote, its later reads here wait for (docs/architecture.md, "Invariants"). */
+/**
+ * Later reads of an account in this process wait for the events of its commands (docs/architecture.md, "Invariants").
+ */
 const remembering = (runner: Core['runner'], reads: Reads): Core['runner'] => ({
   ...runner,
   run: async (command) => {
@@ -18,10 +20,10 @@ const remembering = (runner: Core['runner'], reads: Reads): Core['runner'] => ({
   },
 })
 
-/** How long a list over all accounts waits for what happened a moment ago. */
+/** How long a list over all accounts waits for recent events, milliseconds. */
 const caughtUpMs = 1_000
 
-/** Adds to the core what features of a server need. */
+/** Extends the core with what the features of a server need. */
 export const openServerCore = (
   core: Core,
   parts: {

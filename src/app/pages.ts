@@ -1,9 +1,9 @@
 import type { ConsolePage } from '../platform/ui/page.ts'
 import type { Features } from './features.ts'
 
-/** The pages of the console's navigation, by name, in its order. */
+/** The pages of the console's navigation, by name and in order. */
 const navigation = [
-  // An account.
+  // Accounts.
   'showOverview',
   'showCatalogue',
   'showOrders',
@@ -16,14 +16,14 @@ const navigation = [
   'showSubscriptions',
   'showScrapers',
   'showWebhooks',
-  // A reseller.
+  // Resellers.
   'showMargins',
   'listCustomers',
   'showStatement',
   'listGateways',
   'showTerms',
   'showStaff',
-  // Everybody, signed in or not.
+  // Public pages, without a sign-in.
   'showHome',
   'showPrices',
   'showFreeProxies',
@@ -40,7 +40,7 @@ const navigation = [
   'showVerifications',
   'replayBooks',
   'showSeals',
-  // An operator.
+  // Operators.
   'searchAnything',
   'listAccounts',
   'listProposals',
@@ -53,7 +53,7 @@ const navigation = [
   'listQueues',
   'showProjections',
   'showSettings',
-  // Everybody who is signed in.
+  // All signed-in users.
   'showSessions',
   'showPasskeys',
 ]
@@ -65,7 +65,7 @@ const placeOf = ({ name, nav }: ConsolePage): number => {
   return place
 }
 
-/** Every page of the console, those of the navigation first. */
+/** Every page of the console, navigation pages first. */
 export const consolePages = (features: Features): readonly ConsolePage[] =>
   Object.values(features)
     .flatMap(({ pages = [] }: { readonly pages?: readonly ConsolePage[] }) => pages)

@@ -4,7 +4,7 @@ import type { Config } from './config.ts'
 import { portRefusal } from './listen.ts'
 import { sandboxPort } from './open-sandbox.ts'
 
-/** Where a part of the program listens. */
+/** The address of a part of the program. */
 type Place = { readonly setting: string; readonly hosts: readonly string[]; readonly port: number }
 
 const sandboxBesidePort = 'the sandbox (PORT + 1, since FAREBOX_SANDBOX_PORT is not set)'
@@ -38,7 +38,7 @@ const gatewayPlaces = ({
   })),
 ]
 
-/** Which parts run here. */
+/** The parts that run in this start. */
 type Runs = { readonly server: boolean; readonly gateway: boolean }
 
 const placesOf = (config: Config, { server, gateway }: Runs): readonly Place[] =>
@@ -47,8 +47,8 @@ const placesOf = (config: Config, { server, gateway }: Runs): readonly Place[] =
   )
 
 /**
- * Listens there for a moment. Resolves to the port, which the system chose for port 0.
- * @throws the system's error when the port is taken or may not be had
+ * Listens on a port briefly. Resolves to the port, which the system assigns for port 0.
+ * @throws the system's error when the port is in use or not permitted
  */
 export const tryPort = async (host: string | undefined, port: number): Promise<number> => {
   const probe = createServer()
@@ -61,9 +61,9 @@ export const tryPort = async (host: string | undefined, port: number): Promise<n
 }
 
 /**
- * Tries the ports of the parts that run, before a start makes anything. The gateway's first port is not among them
- * (`gatewayPort`), and the sandbox without a port of its own takes a free one.
- * @throws StartRefused when one is taken
+ * Checks the ports of the parts that run, before a start changes anything. It skips the gateway's first port (see
+ * `gatewayPort`), and the sandbox's port if FAREBOX_SANDBOX_PORT is not set, because the sandbox then uses a free one.
+ * @throws StartRefused when a port is in use
  */
 export const checkPorts = async (config: Config, runs: Runs): Promise<void> => {
   for (const { setting, hosts, port } of placesOf(config, runs)) {
@@ -75,7 +75,7 @@ export const checkPorts = async (config: Config, runs: Runs): Promise<void> => {
   }
 }
 
-/** What is wrong with ports that two parts of this program would listen on; null: nothing. Port 0 is a free one. */
+/** The collision of two parts that would listen on the same port; null: none. Port 0 never collides. */
 export const portCollision = (config: Config, runs: Runs): string | null => {
   const places = placesOf(config, runs)
   for (const [at, one] of places.entries()) {

@@ -1,33 +1,36 @@
 import type pg from 'pg'
 import { type Clock, type MonotonicClock, maxSkewMs } from '../kernel/clock.ts'
 
-/** What time it is for everything that a process decides, sets, or deletes by age. */
+/** The time for all decisions, timestamps and age limits of a process. */
 export type PostgresClock = {
   /**
-   * The machine's clock while it agrees with Postgres's. Otherwise Postgres's time: as of the last comparison, carried on by
-   * the monotonic clock.
+   * The machine's clock while it agrees with Postgres's. Otherwise Postgres's time as of the last comparison, advanced
+   * by the monotonic clock. Milliseconds.
    */
   readonly now: Clock
-  /** How far the machine's clock was ahead of Postgres's at the last comparison, in milliseconds; below zero behind. */
+  /** How far the machine's clock was ahead of Postgres's at the last comparison, milliseconds; negative: behind. */
   aheadMs(): number
-  /** How far the machine's clock moved since then without time passing, in milliseconds. */
+  /** How far the machine's clock has leapt since the last comparison, milliseconds. */
   leaptMs(): number
   /** Compares the clocks now. @returns `aheadMs` */
   compare(): Promise<number>
 }
 
 /**
- * How far the monotonic clock is trusted between two looks at it. A process looks every few seconds, so more than this is a
- * leap of that clock too, or a process that was stopped: only Postgres can tell.
+ * The longest trusted step of the monotonic clock between two reads. A process reads it every few seconds. So a longer
+ * step is a leap of that clock, or the process was stopped. Then only Postgres has the right time.
  */
 const maxCarriedMs = 30_000
 
-/** How far a clock that read `before` and `after` a question is ahead of the answer; the question's time counts in its favour. */
+/**
+ * How far a clock is ahead of an answer. It read `before` and `after` the query. The duration of the query counts as
+ * tolerance.
+ */
 const ahead = (nowMs: number, before: number, after: number): number =>
   nowMs < before ? before - nowMs : nowMs > after ? after - nowMs : 0
 
 /**
- * Postgres's time in this process. A machine's clock that is wrong or leaps changes nothing that is computed from it.
+ * Postgres's time in this process. A wrong or leaping machine clock does not affect it.
  * @throws when Postgres does not answer the first comparison
  */
 export const openPostgresClock = async (deps: {
@@ -36,7 +39,7 @@ export const openPostgresClock = async (deps: {
   readonly monotonicMs: MonotonicClock
 }): Promise<PostgresClock> => {
   const { pool, systemClock, monotonicMs } = deps
-  /** Postgres's time when the monotonic clock read `sinceMs`. */
+  /** Postgres's time at the monotonic time `sinceMs`. */
   let postgresMs = systemClock()
   let sinceMs = monotonicMs()
   let aheadMs = 0

@@ -2,13 +2,13 @@ import type { Command } from 'commander'
 import type { Cli } from '../platform/cli/cli-context.ts'
 import type { ReadModelGroup } from '../platform/projections/read-model.ts'
 
-/** Written out here, because the read models load much of the domain. */
+/** A literal, because importing the read models loads much of the domain. */
 const names =
   'balances, customers, orders, order-payments, open-orders, open-movements, open-scrapes, plans, proxies, stock, webhooks, accounts, catalog, reseller_terms, notices, deposits, gateway-changes, low-traffic, subscriptions, exits, proposals, journal, margins, scrape-usage, webhook-causes, laws'
 
 /**
- * `projections rebuild NAME…|all [--check]`: safe beside a running server, which goes on reading and folding.
- * @param loadMore groups than those of the projections
+ * `projections rebuild NAME…|all [--check]`. It is safe with a running server, which continues to read and fold.
+ * @param loadMore loads groups other than those of the projections
  */
 export const projectionsCommands =
   (loadMore: () => Promise<readonly ReadModelGroup[]>) =>

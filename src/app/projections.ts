@@ -14,7 +14,7 @@ import type { ReadModelGroup } from '../platform/projections/read-model.ts'
 import type { RunningWorker } from '../platform/work/scheduler.ts'
 import { worker } from '../platform/work/worker.ts'
 
-/** All that a server fills from the log. @param laws whether it checks them (FAREBOX_LAWS) */
+/** The groups that a server fills from the log. @param laws whether it checks the invariants (FAREBOX_LAWS) */
 export const enabledGroups = ({ laws }: { readonly laws: boolean }): readonly ReadModelGroup[] =>
   laws ? [...followers, invariantGroup] : followers
 
@@ -27,8 +27,8 @@ export const followProjections = worker({
 })
 
 /**
- * Whether another process has made all tables as this program knows them, how far it folds, and what it hints. Hints are
- * heard over a connection of their own; while it is lost, each look tries again.
+ * Follows the read tables that another process fills: whether they match this program, their position, and hints of
+ * changes. Hints arrive over a separate connection. If it is lost, each poll tries to open it again.
  */
 const follow = async (
   core: Core,
@@ -67,7 +67,7 @@ const follow = async (
   }
 }
 
-/** The read models of this process, before anything is folded or followed. */
+/** The read models of this process, before folding or following starts. */
 export const openProjections = (
   core: Core,
   groups: readonly ReadModelGroup[],
@@ -110,7 +110,7 @@ export const openProjections = (
       },
     },
     /**
-     * Folds the log into the read tables, or (`folds: false`) only follows how far another process is.
+     * Folds the log into the read tables, or (`folds: false`) only follows the progress of another process.
      * @throws ProjectionsRefused when the read tables belong to another log or a newer program
      */
     start: async ({ folds }) => {

@@ -7,7 +7,7 @@ import { deliveryQueue, missedQueue } from '../features/webhooks/index.ts'
 import { delayOf, type QueueDelay } from '../platform/work/queue-operations.ts'
 import type { QueueTable } from '../platform/work/queue-table.ts'
 
-/** Every queue, for operators: what `work queues` lists and /metrics counts. */
+/** Every queue, for `work queues` and /metrics. */
 export const queues: readonly QueueTable[] = [
   deliveryQueue,
   inboxQueue,

@@ -9,8 +9,8 @@ import { readDelays } from './queues.ts'
 const caughtUpWithinMs = 1_000
 
 /**
- * What must hold before orders can be taken: `/readyz` asks.
- * @param starting null once the start is over, else what it waits for
+ * The checks of `/readyz`: conditions for taking orders.
+ * @param starting what the start waits for; null: the start is done
  */
 export const readinessProbes = (
   core: ServerCore,
@@ -31,7 +31,7 @@ export const readinessProbes = (
   {
     name: 'projections',
     check: async () => {
-      // Finance may read later than customers: books that lag or stopped are an alarm, and orders go on.
+      // Only the `hot` group counts. Books that lag or stop raise an alarm, but orders continue.
       if (await core.projecting.progress.reached(hot.name, await core.log.head(), caughtUpWithinMs)) {
         await prices.refresh()
         return null

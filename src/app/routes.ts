@@ -36,7 +36,7 @@ export const apiRoutes = (features: Features): readonly Route[] =>
     features.freeTools,
   ])
 
-/** Every route of the server: the API, callbacks of payment providers, documentation, the console, health. */
+/** Every route of the server: the API, callbacks of payment providers, documentation, console, health. */
 export const serverRoutes = (
   { features, probes }: Pick<OpenedFeatures, 'features' | 'probes'>,
   needs: {

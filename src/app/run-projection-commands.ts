@@ -47,7 +47,7 @@ const refusalOf = (error: unknown): CliRefusal | null => {
   return null
 }
 
-/** @param more groups than those of the projections */
+/** @param more groups other than those of the projections */
 export const rebuildModels =
   (more: readonly ReadModelGroup[]) =>
   async ({ pool, log, keys }: CliContext, given: readonly string[], options: { check?: boolean }) => {

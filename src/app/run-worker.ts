@@ -5,20 +5,20 @@ import { type Config, readConfig } from './config.ts'
 import { endWithin } from './shutdown.ts'
 import { refusedCode, type WorkerReady } from './supervise.ts'
 
-/** A process beside the service, once it does its work. */
+/** A ready process next to the service. */
 export type Worker = {
-  /** Names this process once and for all. */
+  /** A unique name of this process. */
   readonly worker: string
   close(): Promise<void>
 }
 
-/** Errors whose message says by itself what to change. */
+/** Errors with a message that is sufficient without the stack: it contains the remedy. */
 const refusals = new Set(['StartRefused', 'KeyRefused', 'SettingsRefused', 'FareboxNotInstalled'])
 
 /**
- * Runs this process as a worker: its supervisor (supervise.ts) starts it and hears when it is ready; a signal, or the
- * supervisor's end, ends it.
- * @param name what lines for people call it, e.g. `the gateway`
+ * Runs this process as a worker. Its supervisor (supervise.ts) starts it and receives a message when it is ready. A
+ * signal or the end of the supervisor stops it.
+ * @param name its name in messages, such as `the gateway`
  */
 export const runWorker = async (
   name: string,
@@ -58,7 +58,7 @@ export const runWorker = async (
       process.exit()
     }
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void stop())
-    // Its supervisor is gone, killed perhaps: nobody would start or stop it any more.
+    // The supervisor has ended, so nothing would restart or stop this process.
     process.on('disconnect', () => void stop())
     const { worker } = await opening
     process.send?.({ ready: true, worker } satisfies WorkerReady)

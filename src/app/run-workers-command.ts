@@ -61,7 +61,7 @@ const textOf = (listed: readonly Listed[]): string =>
   ])
 
 export const listWorkers = async ({ pool }: CliContext) => {
-  // The list reads all that workers do, which no other command has a use for.
+  // Loaded here, because the list imports the modules of all workers, which no other command needs.
   const { allWorkers } = await import('./worker-list.ts')
   const runs = await readWorkerRuns(pool)
   const listed = allWorkers.map((worker) => ({ worker, runs: runs.get(worker.name) ?? null }))

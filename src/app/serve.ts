@@ -19,8 +19,8 @@ export type Api = {
   /** `/metrics` and `/readyz` for operators of this machine, on loopback only; null without FAREBOX_METRICS_PORT. */
   readonly insideServer: FastifyInstance | null
   /**
-   * Waits, bounded, until requests are answered from everything that is in the log now, so that the first customers of a
-   * product find it. It gives up silently where tables are still being made; `/readyz` says so.
+   * Waits, for a limited time, until requests are answered from all events that are in the log now. So the first
+   * customers of a product find it. If tables are still being created it ends without an error; `/readyz` reports this.
    */
   caughtUp(): Promise<void>
   stop(): Promise<void>
@@ -36,17 +36,17 @@ const limitsOf = ({ rates }: Config, monotonicMs: MonotonicClock) =>
         perKey: createRateLimiter(rates.key, monotonicMs),
       }
 
-/** The HTTP server with the routes of every feature; it does not listen yet. */
+/** Creates the HTTP server with the routes of every feature. It does not listen yet. */
 export const createApi = (
   core: ServerCore,
   config: Config,
   opened: OpenedFeatures,
   places: {
-    /** Where people reach the console, e.g. `http://localhost:3000`. */
+    /** The public address of the console, such as `http://localhost:3000`. */
     readonly origin: () => string
-    /** Where the world reaches this service. */
+    /** The public address of this service. */
     readonly publicUrl: () => string
-    /** Called with an error that ends this process. */
+    /** Receives an error that ends this process. */
     readonly fail: (error: Error) => void
   },
 ): Api => {
@@ -69,7 +69,7 @@ export const createApi = (
     ...(config.trustedProxies === null ? {} : { trusted: config.trustedProxies }),
     pages: { under: ['/console', ...publicRoots], refused: refusalPage(frameContext({ assets, name })) },
   })
-  // The metrics of this server itself are not exported.
+  // The requests to this server are not measured.
   const insideServer =
     config.metricsPort === null
       ? null

@@ -7,21 +7,21 @@ import { parseAddress, shownAddress } from '../platform/eventstore/eventstoredb/
 import { parseStoreLocation, storeLocationText } from '../platform/outgoing/object-store.ts'
 import { hiddenSettings, settings } from './config.ts'
 
-/** Where the value of a setting comes from. `none`: it has none. */
+/** The source of a setting's value. `none`: it has no value. */
 export type Source = 'environment' | 'default' | 'file' | 'none'
 
-/** What is in force for one setting. */
+/** The effective value of one setting. */
 export type EffectiveValue = {
-  /** As it would be written, secrets masked; null for none. */
+  /** As written in the environment, secrets masked; null: none. */
   readonly value: string | null
   readonly source: Source
-  /** Null when the value is taken, else what is expected. */
+  /** The expected value; null: the value is valid. */
   readonly problem: string | null
 }
 
 export const masked = '(not shown)'
 
-/** Of an address what names the place alone: user, password and parameters may be secret. */
+/** The part of an address that is not secret: without user, password and parameters. */
 const placeOf = (name: string, value: string): string => {
   try {
     if (name === 'EVENTSTORE_URL') return shownAddress(parseAddress(value))
@@ -46,7 +46,7 @@ const generatedFiles: Readonly<Record<string, string>> = {
   FAREBOX_SEAL_KEY: 'seal.key',
 }
 
-/** The file of a key that a start made, where it is the one that is used. */
+/** The file of a generated key, if this key is used. */
 const generatedFile = (name: string, environment: NodeJS.ProcessEnv): string | null => {
   const file = generatedFiles[name]
   if (file === undefined || environment.DATABASE_URL) return null
@@ -56,8 +56,8 @@ const generatedFile = (name: string, environment: NodeJS.ProcessEnv): string | n
 }
 
 /**
- * What a setting comes to in this environment. A wrong one is no error here.
- * @param fallback Its default as it would be written, or null
+ * The effective value of a setting in this environment. A wrong value is not an error here.
+ * @param fallback its default as written in the environment; null: none
  */
 export const effectiveValue = (
   name: keyof typeof settings,
@@ -79,21 +79,21 @@ export const effectiveValue = (
   return { value, source: 'default', problem: null }
 }
 
-/** A setting as an operator must know it to write it. */
+/** The help for one setting. */
 export type SettingHelp = {
   readonly name: string
-  /** What it takes, in the words of its refusal. */
+  /** The accepted values, in the words of its refusal. */
   readonly takes: string
-  /** As it would be written; null where there is none. */
+  /** As written in the environment; null: none. */
   readonly default: string | null
-  /** What it is for. */
+  /** Its purpose. */
   readonly help: string
 }
 
-/** A setting with what is in force. */
+/** A setting with its effective value. */
 export type EffectiveSetting = SettingHelp & EffectiveValue
 
-/** No setting takes null, and each says why. */
+/** Parses null, which no setting accepts, to get the text of the refusal. */
 const takesOf = (schema: z.ZodType): string => schema.safeParse(null).error?.issues[0]?.message ?? ''
 
 type Definition = {
@@ -102,13 +102,13 @@ type Definition = {
   readonly in?: { readonly def: Definition }
 }
 
-/** Defaults stand in the schemas as they would be written, before anything is made of them (`prefault`). */
+/** The default before transformations (`prefault`), as written in the environment. */
 const defaultOf = ({ type, defaultValue, in: written }: Definition): string | null => {
   if (type === 'prefault') return String(defaultValue)
   return written ? defaultOf(written.def) : null
 }
 
-/** Every setting of the environment, in the order of `src/app/config.ts`. Values that were given stand nowhere in it. */
+/** Every setting of the environment, in the order of `src/app/config.ts`, without its current value. */
 export const settingsHelp = (): readonly SettingHelp[] =>
   Object.entries(settings).map(([name, schema]) => ({
     name,
@@ -117,14 +117,16 @@ export const settingsHelp = (): readonly SettingHelp[] =>
     help: schema.description ?? '',
   }))
 
-/** Every setting with what is in force in this environment; secrets are masked, and a wrong one is told. */
+/**
+ * Every setting with its effective value in this environment. Secrets are masked. A wrong value has a `problem`.
+ */
 export const effectiveSettings = (environment: NodeJS.ProcessEnv): readonly EffectiveSetting[] =>
   settingsHelp().map((setting) => ({
     ...setting,
     ...effectiveValue(setting.name as keyof typeof settings, setting.default, environment),
   }))
 
-/** Lines fit into this many columns where no terminal says how wide it is; a very wide one is not filled. */
+/** The line width without a terminal, and the largest one. */
 const usualColumns = 100
 const maxColumns = 120
 const labels = { takes: 'takes    ', default: 'default  ', value: 'in force ' } as const
@@ -159,7 +161,7 @@ const settingsText = (all: readonly EffectiveSetting[], columns: number): string
   return all.map(entry).join('\n\n')
 }
 
-/** The text of `settings`. A wrong setting does not stop the command; the text says what is wrong with it. */
+/** Prints the settings. A wrong setting does not stop the command; the text has its problem. */
 export const printSettings = (
   {
     out,
@@ -179,18 +181,18 @@ export const printSettings = (
 const known = Object.keys(settings)
 
 const prefix = 'FAREBOX_'
-/** Of the tests of Farebox itself. */
+/** Settings of Farebox's own tests. */
 const ofTests = 'FAREBOX_TEST_'
 
-/** `FAREBOX_PORT` is meant as `PORT`, and `farebox_data` as `FAREBOX_DATA`. */
+/** The name for comparisons: `FAREBOX_PORT` matches `PORT`, and `farebox_data` matches `FAREBOX_DATA`. */
 const bare = (name: string): string => {
   const upper = name.toUpperCase()
   return upper.startsWith(prefix) ? upper.slice(prefix.length) : upper
 }
 
 /**
- * One line for each variable that reads as a setting of Farebox and is none, with the name that is most likely meant.
- * Values are not told. An empty one counts as not set, as everywhere.
+ * One line for each variable that resembles a setting of Farebox but is none, with the most similar name. Values are
+ * not printed. An empty variable counts as not set.
  */
 export const unknownSettings = (environment: NodeJS.ProcessEnv): readonly string[] =>
   Object.entries(environment)

@@ -1,15 +1,17 @@
-/** Left for writing down and closing once requests and connections have had their time, milliseconds; a third at most. */
+/**
+ * Reserved for last writes and closing, after requests and connections have finished, milliseconds; at most a third.
+ */
 const closingMs = 5_000
 
-/** A process has at least so long to close, milliseconds, whatever FAREBOX_SHUTDOWN_TIMEOUT_MS says. */
+/** The shortest time to close, milliseconds, independent of FAREBOX_SHUTDOWN_TIMEOUT_MS. */
 const leastMs = 1_000
 
-/** How long requests and connections may take to finish in a shutdown that may take `timeoutMs`. */
+/** How long requests and connections may take to finish in a shutdown of `timeoutMs` milliseconds. */
 export const drainMsOf = (timeoutMs: number): number => timeoutMs - Math.min(closingMs, timeoutMs / 3)
 
 /**
- * Ends the process when its shutdown takes longer than it may: a Postgres that says nothing would hold it up for minutes.
- * What is acknowledged is on disk by then, and the next start does what was left.
+ * Ends the process when its shutdown takes longer than `timeoutMs` milliseconds. A Postgres that does not answer would
+ * block it for minutes. Acknowledged writes are on disk by then, and the next start does the remaining work.
  */
 export const endWithin = (timeoutMs: number, end: () => void): void => {
   setTimeout(end, Math.max(leastMs, timeoutMs)).unref()

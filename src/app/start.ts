@@ -41,13 +41,13 @@ export type FareboxOptions = {
   readonly roles: readonly Role[]
   /** Milliseconds since the epoch. */
   readonly systemClock: Clock
-  /** As of `openCore`. */
+  /** See `openCore`. */
   readonly clock?: Clock
   readonly monotonicMs: MonotonicClock
   readonly logger: Logger
-  /** Called once the database is open and has its tables of this version: processes beside this one may use it. */
+  /** Called when the database is open and migrated to this version, so that other processes may use it. */
   readonly onDatabase?: (core: Core) => void
-  /** Why the gateway beside this process does not work, for `/readyz`; null: it does. Left out: none runs beside it. */
+  /** The gateway's problem for `/readyz`; null: none. Undefined: no gateway runs with this process. */
   readonly gatewayProblem?: () => string | null
   /** Ends the process at once, for FAREBOX_CRASH_AT. */
   readonly kill: () => void
@@ -59,28 +59,28 @@ export type Farebox = {
   readonly projecting: Projecting
   readonly features: Features
   readonly prices: LivePrices
-  /** Where the stand-ins answer; null where none run. */
+  /** The address of the sandbox; null: it does not run. */
   readonly sandboxUrl: string | null
-  /** E.g. `http://127.0.0.1:3000`; null without the role `http`. */
+  /** Such as `http://127.0.0.1:3000`; null without the role `http`. */
   readonly baseUrl: string | null
-  /** Where this machine reads the measurements without a token; null without FAREBOX_METRICS_PORT. */
+  /** The local address of the metrics, without a token; null without FAREBOX_METRICS_PORT. */
   readonly insideUrl: string | null
-  /** The demo's keys, and whether they were made at this start; null without a demo. */
+  /** The demo's keys, and whether this start created them; null without a demo. */
   readonly demo: { readonly demo: DemoFile; readonly fresh: boolean } | null
-  /** The console, with links that sign the demo's accounts in once; null without the role `http`. */
+  /** The console, with single-use sign-in links for the demo's accounts; null without the role `http`. */
   readonly console: ConsoleStart | null
-  /** Settles when something that cannot be done without ended by itself; then close and end the process. */
+  /** Resolves when an essential part of the process has failed. Then close and end the process. */
   readonly failed: Promise<Error>
-  /** Takes no more requests, and lets those that run finish. */
+  /** Refuses new requests and waits for running ones. */
   drain(): Promise<void>
-  /** Stops accepting, finishes what runs, flushes, and closes everything in turn. */
+  /** Refuses new requests, finishes running ones, flushes, and closes all parts in order. */
   close(): Promise<void>
 }
 
 /**
- * Wires and starts one process of Farebox: everything is made here and handed on, nothing is looked up.
- * @throws SettingsRefused, DataInUse, DatabaseUnreachable, MigrationRefused, KeyRefused, StartRefused, ProjectionsRefused:
- * the start is to stop with their message
+ * Wires and starts one process of Farebox. All dependencies are created here and passed on as arguments.
+ * @throws SettingsRefused, DataInUse, DatabaseUnreachable, MigrationRefused, KeyRefused, StartRefused,
+ * ProjectionsRefused: the start must stop with their message
  */
 export const openFarebox = (options: FareboxOptions): Promise<Farebox> =>
   closeOnFailure((closing) => openInto(closing, options))
@@ -140,7 +140,7 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
   })
   const { features, prices } = program
   if (has('reactors')) {
-    // Stopped after every other writer of this process: its last seal covers what they wrote.
+    // Closed after all other writers of this process, so its last seal covers their events.
     await startAuditing(core, closing, { ...config, systemClock, checked })
     const workers = startWorkers(core, features)
     closing.add(workers.stop)

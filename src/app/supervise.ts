@@ -7,56 +7,56 @@ import { StartRefused } from '../platform/postgres/errors.ts'
 import type { Config } from './config.ts'
 import { portCollision, tryPort } from './ports.ts'
 
-/** What a worker tells its supervisor, once: it does its work. */
+/** The message of a worker to its supervisor when it is ready, sent once. */
 export type WorkerReady = { readonly ready: true; readonly worker: string }
 
 export type Supervised = {
-  /** Resolves once every worker does its work; rejects when one of them refuses to start. */
+  /** Resolves when every worker is ready. Rejects when a worker refuses to start. */
   readonly ready: Promise<void>
-  /** Why the workers do not do their work: one has not begun yet, or ends again and again. Null: they do. */
+  /** A worker is not ready yet, or ends repeatedly. Null: no problem. */
   problem(): string | null
-  /** Has the workers finish what runs, and ends them. */
+  /** Stops the workers after their running work. */
   close(): Promise<void>
-  /** Ends them at once. */
+  /** Kills the workers at once. */
   kill(): void
 }
 
-/** A worker that ended is started again after this long, doubling to the longest, milliseconds. */
+/** Delay before an ended worker is restarted, milliseconds. It doubles up to the longest. */
 const restart = { firstMs: 100, longestMs: 10_000 }
-/** A worker that ran this long began well. */
+/** A worker that ran this long has started successfully, milliseconds. */
 const steadyMs = 60_000
-/** One that ended so often in a row, without having begun well, ends again and again. */
+/** A worker that ended this often in a row, without a successful start, ends repeatedly. */
 const manyFailures = 3
 
 const isSteady = ({ startedMs }: { readonly startedMs: number }): boolean =>
   performance.now() - startedMs > steadyMs
 
-/** The exit code of a worker whose settings or surroundings must change first: starting it again helps nothing. */
+/** The exit code of a worker that cannot start until its settings or its environment change. */
 export const refusedCode = 3
 
 /**
- * Runs workers, each in a process of its own: whatever happens in one ends neither the others nor this process. A worker
- * that ends is started again.
+ * Runs workers, each in its own process. A failure of one does not end the others or this process. A worker that ends
+ * is restarted.
  */
 export const supervise = (parts: {
-  /** The module that a worker runs; its one argument is its place among them, from 0. */
+  /** The module of a worker. Its only argument is the worker's index, from 0. */
   readonly entry: string
   readonly count: number
   readonly env: NodeJS.ProcessEnv
-  /** Flags of its Node; left out: those of this process. */
+  /** Flags of the worker's Node; default: those of this process. */
   readonly flags?: readonly string[]
-  /** What a log line calls a worker, e.g. `a gateway worker`. */
+  /** The worker's name in log lines, such as `a gateway worker`. */
   readonly name: string
-  /** For what runs to finish. */
+  /** Time for running work to finish, milliseconds. */
   readonly graceMs: number
   readonly logger: Logger
-  /** A worker that was ready is gone. */
+  /** Called when a worker that was ready has ended. */
   readonly onExit?: ((worker: string) => void) | undefined
 }): Supervised => {
   const { entry, count, env, flags, name, graceMs, logger, onExit } = parts
   const workers = new Set<ChildProcess>()
   const timers = new Set<NodeJS.Timeout>()
-  /** Of each worker, by its place. */
+  /** The state of each worker, by index. */
   const states = Array.from({ length: count }, () => ({ begun: false, failures: 0, startedMs: 0 }))
   let closing = false
 
@@ -104,7 +104,7 @@ export const supervise = (parts: {
         }),
     ),
   ).then(() => undefined)
-  ready.catch(() => undefined) // whoever waits for it hears of it
+  ready.catch(() => undefined) // the caller that awaits it handles the rejection
 
   const startNoMore = (): void => {
     closing = true
@@ -142,14 +142,14 @@ export const supervise = (parts: {
 
 const freeListEntry = join(import.meta.dirname, '../freelist-worker.ts')
 
-/** What runs is cut off, and checked again at the next start. */
+/** Running checks are cut off and repeated after the next start. Milliseconds. */
 const freeListGraceMs = 5_000
 
-/** Whether there is anything to check with: a judge, or a sandbox that has one. */
+/** Whether there is a judge to check with, or a sandbox that has one. */
 export const canCheck = (config: Pick<Config, 'freelist' | 'payments'>): boolean =>
   config.freelist.judge !== null || isSandboxed(config)
 
-/** Runs the checker of free proxies in a process of its own, without the flags that give the service a large heap. */
+/** Runs the checker of free proxies in its own process, without the flags that give the service a large heap. */
 export const superviseFreelist = (deps: {
   readonly env: NodeJS.ProcessEnv
   readonly logger: Logger
@@ -165,17 +165,17 @@ export const superviseFreelist = (deps: {
 
 const entry = join(import.meta.dirname, '../gateway-worker.ts')
 
-/** Beyond what connections may take to drain. */
+/** In addition to the time for connections to drain, milliseconds. */
 const graceMs = 5_000
 
-/** So many ports after a taken one are tried. */
+/** How many ports after an unavailable one are tried. */
 const nextPorts = 100
 
 /**
- * The gateway's port, when it is free, or a free one for port 0. Workers may share a port, so without this check two
- * Fareboxes on one machine would serve each other's customers. With `mayMove` one of the next ports replaces one that is
- * taken: any free port could be given to another program before the workers listen.
- * @throws StartRefused when it is taken
+ * The gateway's port if it is free, or a free port for port 0. Workers may share a port, so without this check two
+ * Fareboxes on one machine would serve each other's customers. With `mayMove`, one of the next ports replaces a port
+ * that is in use. A random free port is not used, because another program could get it before the workers listen.
+ * @throws StartRefused when the port is in use
  */
 export const gatewayPort = async (config: Config, mayMove = false): Promise<number> => {
   const { port, listen } = config.gateway
@@ -206,12 +206,12 @@ export const gatewayPort = async (config: Config, mayMove = false): Promise<numb
   }
 }
 
-/** Runs the gateway's workers, each in a process of its own. */
+/** Runs the gateway's workers, each in its own process. */
 export const superviseGateway = (deps: {
   readonly config: Config
   readonly env: NodeJS.ProcessEnv
   readonly logger: Logger
-  /** A worker that took connections is gone: what it had on lease may be sold by others. */
+  /** Called when a ready worker has ended. Other workers may then lease its bytes. */
   readonly onExit?: (worker: string) => void
 }): Supervised => {
   const { config, logger, onExit } = deps

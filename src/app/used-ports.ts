@@ -2,7 +2,10 @@ import type pg from 'pg'
 import type { Migrations } from '../platform/postgres/migrate.ts'
 import type { Config } from './config.ts'
 
-/** The ports of the last server of this database, for commands: it takes a free one where that of its settings is taken. */
+/**
+ * The ports of the last server of this database, for commands. A server uses a free port if its configured port is in
+ * use.
+ */
 export const migrations: Migrations = {
   '1830_used_ports': `
     create table work.used_ports (
@@ -13,13 +16,13 @@ export const migrations: Migrations = {
 }
 
 type UsedPorts = {
-  /** What lines name. */
+  /** The port in generated lines. */
   readonly gateway: number
-  /** Null: the stand-ins do not run in the server. */
+  /** Null: the sandbox does not run in the server. */
   readonly sandbox: number | null
 }
 
-/** Records the ports that a server uses. */
+/** Stores the ports that a server uses. */
 export const storeUsedPorts = async (pool: pg.Pool, { gateway, sandbox }: UsedPorts): Promise<void> => {
   await pool.query(
     `insert into work.used_ports (part, port)
@@ -33,8 +36,8 @@ export const storeUsedPorts = async (pool: pg.Pool, { gateway, sandbox }: UsedPo
 type UsedPort = { readonly part: keyof UsedPorts; readonly port: number }
 
 /**
- * The settings with the ports that the last server of this database used, where it recorded them. Where the record cannot be
- * read, the settings stay as they are: a table that somebody renamed must not end `ledger verify`.
+ * The settings with the ports that the last server of this database used. If they cannot be read, the settings stay
+ * unchanged: a renamed table must not stop `ledger verify`.
  */
 export const withUsedPorts = async (config: Config, pool: pg.Pool): Promise<Config> => {
   const { rows } = await pool

@@ -5,18 +5,18 @@ import { stockFold } from '../domain/stock/fold.ts'
 import { busyStreams } from '../platform/commands/snapshots.ts'
 import type { Core } from '../platform/feature/core.ts'
 
-/** What orders are decided on and snapshots are taken of, by the names that snapshots carry. */
+/** The folds that orders depend on and that have snapshots, by their names in snapshots. */
 const folds = new Map(
   [catalogFold, ledgerFold, planFold, stockFold].map((fold) => [fold.name, fold] as const),
 )
 
-/** Each is a snapshot of up to some ten megabytes and its tail; the rest is read when it is used. */
+/** Each stream is a snapshot of up to some ten megabytes and its tail. Other streams are read when they are used. */
 const maxStreams = 100
 const withinMs = 10_000
 
 /**
- * Reads the states of the streams that were busy last, so that their first orders need not wait for it: a process is ready
- * then. It takes ten seconds at most, and that it cannot be done keeps nobody from starting.
+ * Reads the states of the recently busy streams before the process is ready, so that their first orders need not wait.
+ * It takes at most ten seconds. A failure does not stop the start.
  */
 export const warmFolds = async ({ pool, log, runner, logger }: Core): Promise<void> => {
   const startedMs = performance.now()

@@ -1,14 +1,14 @@
 import type { Command } from 'commander'
 import { type Cli, wholeNumber } from '../platform/cli/cli-context.ts'
 
-/** What the commands do: loaded when one runs. */
+/** The implementations, loaded when a command runs. */
 const runs = () => import('./run-work-commands.ts')
 
-/** Written out here, because the list of queues loads all features. */
+/** A literal, because importing the list of queues loads all features. */
 const names =
   'webhooks, payment-callbacks, messages, deposit-looks, dispute-looks, scrape-batches, webhook-enqueue-retries'
 
-/** `work queues|dead|retry`: what waits to be done, what was given up, and another try of it. */
+/** `work queues|dead|retry`: lists waiting items and dead items, and retries dead ones. */
 export const registerWork = (program: Command, cli: Cli): void => {
   const work = program.command('work')
   work

@@ -26,7 +26,7 @@ import type { Worker } from '../platform/work/worker.ts'
 import { clockComparison, freeListClock, gatewayClock } from './clock-guard.ts'
 import { followProjections } from './projections.ts'
 
-/** All that a server does by itself. */
+/** The background workers of a server. */
 export const serverWorkers: readonly Worker[] = [
   clockComparison,
   periodCheck,

@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
 import type { Cli } from '../platform/cli/cli-context.ts'
 
-/** What the commands do: loaded when one runs. */
+/** The implementation, loaded when the command runs. */
 const runs = () => import('./run-workers-command.ts')
 
-/** `workers`: what the processes of the service do by themselves, and how it went. */
+/** `workers`: the background workers of all processes and their last runs. */
 export const registerWorkers = (program: Command, cli: Cli): void => {
   program
     .command('workers')

@@ -5,9 +5,7 @@ import { createWorkers } from '../platform/work/queue-workers.ts'
 import type { Features } from './features.ts'
 import { createWorkMetrics } from './metrics.ts'
 
-/**
- * Starts the workers of every feature once the read tables are made; payment callbacks are taken from the start on.
- */
+/** Starts the workers of every feature when the read tables exist. Payment callbacks are processed at once. */
 export const startWorkers = (core: ServerCore, features: Features): Running => {
   const stopping = new AbortController()
   const workers = createWorkers({ ...core, metrics: createWorkMetrics(core.registry, core) })

@@ -8,27 +8,29 @@ import { invariantGroup } from './invariants/invariants.ts'
 import { accountOf, type ViolationRow, violationsTable } from './invariants/violation.ts'
 import { isAcknowledged, type Violation } from './violations.ts'
 
-/** Positions after one and up to another. */
+/** Positions after `after`, up to and including `through`. */
 export type Range = { readonly after: number; readonly through: number }
 
 /** A violation that a process found. */
 export type Found = Pick<Violation, 'position' | 'rule'>
 
 /**
- * What this process itself checked and found is in its memory: no statement in the database can change it. What all processes
- * checked against the invariants and found is in a record that they sign: a change or deletion of it makes no event count as
- * checked. Coverage is about a log in Postgres, whose positions have no gaps.
+ * What was checked against the invariants and what was found.
+ *
+ * This process stores its own results in memory, where no database statement can change them. The results of all
+ * processes are in a record that they sign: after a change or deletion of the record, no event counts as checked.
+ * Coverage is meant for a log in Postgres, whose positions have no gaps.
  */
 export type CheckedEvents = FoldWatch & {
-  /** No process signed these events. They are not recorded: a process that starts checks all that is not sealed. */
+  /** Adds events that no process signed. They are not recorded: a starting process checks all unsealed events. */
   foundUnsigned(found: readonly Found[]): void
-  /** How many events of a range this process checked against the invariants. */
+  /** The number of events of a range that this process checked against the invariants. */
   count(range: Range): number
   /** Whether processes of this service checked all events of a range against the invariants. */
   covers(range: Range): Promise<boolean>
-  /** How many violations this process knows, acknowledged ones among them. */
+  /** The number of violations that this process has stored, including acknowledged ones. */
   found(): number
-  /** What was found and no operator acknowledged in the log, in its order. */
+  /** Violations that no operator acknowledged in the log, in the order of the log. */
   open(
     log: Pick<EventLog, 'readStream' | 'eventAt'>,
     isWanted?: (found: Found) => boolean,
@@ -36,17 +38,17 @@ export type CheckedEvents = FoldWatch & {
 }
 
 type CheckRecord = {
-  /** How often all events were checked from the first one on, and up to which position at the last time. */
+  /** The number of complete checks from the first event on, and the last position of the latest one. */
   readonly run: number
   readonly runThrough: number
-  /** In order; they do not touch. */
+  /** In order, without overlaps or adjacent ranges. */
   readonly ranges: readonly Range[]
   readonly found: readonly Found[]
 }
 
 const nothing: CheckRecord = { run: 0, runThrough: 0, ranges: [], found: [] }
 
-/** All positions of some ranges, as the fewest ranges. */
+/** Merges ranges into the fewest ranges that cover the same positions. */
 export const joinRanges = (ranges: readonly Range[]): readonly Range[] => {
   const joined: Range[] = []
   for (const range of ranges.toSorted((one, other) => one.after - other.after)) {
@@ -63,7 +65,7 @@ const joinFound = (...lists: readonly (readonly Found[])[]): readonly Found[] =>
   ...new Map(lists.flat().map((found) => [keyOf(found), found])).values(),
 ]
 
-/** Both records as one. Where one of them checked all events again, older violations of the other no longer count. */
+/** Merges two records. When one of them has a later complete check, older violations of the other are dropped. */
 const joinRecords = (one: CheckRecord, other: CheckRecord): CheckRecord => {
   const [newer, older] = one.run >= other.run ? [one, other] : [other, one]
   const still =
@@ -84,7 +86,7 @@ const foundIn = ({ tables }: FoldedBatch): readonly Found[] => {
   return rows.map(({ position, rule }) => ({ position, rule }))
 }
 
-/** Attempts to write the record, each after another process replaced it. */
+/** The maximum number of attempts to write the record. Each fails when another process has replaced it. */
 const maxAttempts = 20
 
 type Queries = Pick<pg.ClientBase, 'query'> | pg.Pool
@@ -100,7 +102,7 @@ const createRecordStore = ({
 }) => {
   const signer = createRowSigner(master, 'record of checked events v1')
   return {
-    /** The record is null where there is none, or none that a process of this service signed for this log. */
+    /** The record is null when there is none, or when no process of this service signed it for this log. */
     async read(db: Queries = pool): Promise<{ record: CheckRecord | null; signature: Buffer | null }> {
       const logId = await log.logId()
       const { rows } = await db.query<{ record: string; signature: Buffer }>(
@@ -113,7 +115,10 @@ const createRecordStore = ({
       const isGenuine = signer.isSigned([logId, row.record], signature)
       return { record: isGenuine ? (JSON.parse(row.record) as CheckRecord) : null, signature }
     },
-    /** Replaces the record of a signature. Null, without effect: there is another one by now. */
+    /**
+     * Replaces the record that has the signature `replaced`. Returns null without a change when another record is
+     * stored.
+     */
     async write(record: CheckRecord, replaced: Buffer | null, db: Queries): Promise<Buffer | null> {
       const logId = await log.logId()
       const text = JSON.stringify(record)
@@ -131,12 +136,12 @@ const createRecordStore = ({
 
 export const createCheckedEvents = (deps: Parameters<typeof createRecordStore>[0]): CheckedEvents => {
   const store = createRecordStore(deps)
-  /** What this process checked itself. */
+  /** The ranges that this process checked. */
   let own: readonly Range[] = []
   let known: CheckRecord = nothing
-  /** Of the row as this process last read or wrote it: `known` has all that it says. */
+  /** The signature of the row as last read or written. `known` contains everything in that row. */
   let current: Buffer | null = null
-  /** What the rebuild of the tables of the invariants has checked and found so far. */
+  /** The result so far of rebuilding the tables of the invariants. */
   let replay: CheckRecord = nothing
   let unsigned: readonly Found[] = []
   const acknowledged = new Set<string>()
@@ -148,7 +153,7 @@ export const createCheckedEvents = (deps: Parameters<typeof createRecordStore>[0
     current = signature
   }
 
-  /** One at a time. */
+  /** Writes the record. Calls run one after another. */
   const save = (change: (known: CheckRecord) => CheckRecord, db: Queries): Promise<void> => {
     const write = async (): Promise<void> => {
       for (let attempt = 0; attempt < maxAttempts; attempt += 1) {

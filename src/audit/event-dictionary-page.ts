@@ -17,7 +17,7 @@ import {
 import type { CliOutput } from '../platform/cli/output.ts'
 import { type JsonSchema, jsonSchemaOf } from '../platform/http/json-schema.ts'
 
-/** What stands beside the data of every event. */
+/** The metadata of every event. */
 const metadata = group(
   {
     correlationId: text('the request, or the run of a command, that all events of one cause share'),
@@ -67,14 +67,14 @@ type Entry = {
   readonly means: string
   /** JSON Schema (draft 2020-12) with the keywords `unit` and `sign`. */
   readonly data: JsonSchema
-  /** Of money events: all legs of its entries. */
+  /** All legs of the entries; only for money events. */
   readonly books?: readonly BookedLeg[]
 }
 
 export type EventDictionary = {
   readonly format: 'farebox-events'
   readonly version: 1
-  /** The form of the books' names, and which event says that an account has a book of its own. */
+  /** The format of the books' names, and the event that gives an account its own book. */
   readonly books: {
     readonly service: string
     readonly reseller: string
@@ -89,7 +89,7 @@ export type EventDictionary = {
 const booksOf = (type: string): readonly BookedLeg[] | undefined =>
   Object.hasOwn(bookedLegs, type) ? bookedLegs[type as keyof typeof bookedLegs] : undefined
 
-/** The dictionary for programs: docs/events.json. */
+/** The machine-readable dictionary: docs/events.json. */
 export const eventDictionary = (): EventDictionary => {
   const defs: Record<string, JsonSchema> = {}
   const schemaOf = (schema: z.ZodType): JsonSchema => {
@@ -122,7 +122,7 @@ const nameOfRef = (ref: string): string => ref.replace('#/$defs/', '')
 
 const isObject = (schema: JsonSchema): boolean => schema.properties !== undefined
 
-/** The one schema beside null, for a field that may be null. */
+/** The schema without its null alternative, for a nullable field. */
 const beside = (schema: JsonSchema): JsonSchema => {
   const [only, ...more] = (schema.anyOf ?? []).filter(({ type }) => type !== 'null')
   return only !== undefined && more.length === 0 ? only : schema
@@ -131,7 +131,7 @@ const isNullable = (schema: JsonSchema): boolean =>
   (Array.isArray(schema.type) && schema.type.includes('null')) ||
   (schema.anyOf ?? []).some(({ type }) => type === 'null')
 
-/** What its first field says of which of several forms an object is. */
+/** The first field of an object with its value, which identifies one of several forms. */
 const formOf = (option: JsonSchema): string => {
   const [first] = Object.values(option.properties ?? {})
   return first === undefined ? 'object' : plainType(first)
@@ -188,7 +188,7 @@ const rowsOf = (schema: JsonSchema, path = ''): readonly Row[] =>
     return [row, ...options.filter(isObject).flatMap((option) => optionRows(option, `${full}.`))]
   })
 
-/** The fields of one of several forms, each with the form that it belongs to. */
+/** The fields of one of several forms. Each row names the form. */
 const optionRows = (option: JsonSchema, path: string): readonly Row[] =>
   rowsOf(option, path).map(([field, type, unit, meaning]) => [
     `${field} of ${formOf(option)}`,

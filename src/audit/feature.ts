@@ -34,9 +34,9 @@ export type AuditSettings = {
   /** Whether events are checked against the invariants. */
   readonly laws: boolean
   readonly onViolation: ViolationEffect
-  /** New events are sealed when there are this many, or this many seconds after the first of them. */
+  /** A seal is due after this many new events, or this many seconds after the first of them. */
   readonly seal: { readonly events: number; readonly seconds: number }
-  /** Where each seal is brought. */
+  /** The target that each seal is delivered to. */
   readonly sealTarget: StoreSettings
 }
 
@@ -44,7 +44,7 @@ const caughtUpWithinMs = 1_000
 
 const seconds = (ms: number): string => `${Math.round(ms / 1000)} s`
 
-/** A note: orders can be placed. */
+/** The probe of violations. It is a note: orders can still be placed. */
 const violationProbe = (core: ServerCore, checked: CheckedEvents): Probe => ({
   name: 'laws',
   note: true,
@@ -62,7 +62,10 @@ const violationProbe = (core: ServerCore, checked: CheckedEvents): Probe => ({
   },
 })
 
-/** Whatever keeps the sealer from its work, of this process or another, e.g. a session that holds its lock. A note, too. */
+/**
+ * The probe of overdue seals, whatever stops the sealer, in this process or another, e.g. a session that has its lock.
+ * It is also a note.
+ */
 export const sealProbe = (core: Parameters<typeof unsealedWait>[0], everySeconds: number): Probe => ({
   name: 'seals',
   note: true,
@@ -74,10 +77,13 @@ export const sealProbe = (core: Parameters<typeof unsealedWait>[0], everySeconds
   },
 })
 
-/** Anybody may ask `/readyz` again and again, and the comparison takes Postgres tens of milliseconds. */
+/**
+ * The cache time of the guard comparison, milliseconds. Anyone may poll `/readyz`, and the comparison takes Postgres
+ * tens of milliseconds.
+ */
 const guardsFreshMs = 5_000
 
-/** What could hide a violation. A note: orders can be placed. */
+/** The probe of changes that could hide a violation. It is a note: orders can still be placed. */
 const guardProbe = ({ pool }: ServerCore): Probe => {
   let last: { readonly atMs: number; readonly problem: string | null } | null = null
   return {
@@ -92,7 +98,7 @@ const guardProbe = ({ pool }: ServerCore): Probe => {
   }
 }
 
-/** What `/readyz` notes of the place that seals go to; none where none was set. Orders never wait for it. */
+/** The notes of `/readyz` about the seal target; none without a target. Orders never wait for it. */
 const sealTargetProbes = (core: Core, { location }: StoreSettings): readonly Probe[] => {
   if (location === null) return []
   const check = async (): Promise<string | null> => {
@@ -133,7 +139,7 @@ const registerLag = (core: Core, registry: Registry, lagNow: () => Promise<Deliv
   )
 }
 
-/** Brings seals to where the settings say; null where they say nothing. */
+/** Starts the delivery of seals to the configured target; null without a target. */
 const startSealDelivery = async (
   core: ServerCore,
   { location, access }: StoreSettings,
@@ -144,7 +150,7 @@ const startSealDelivery = async (
   return startDelivery({ ...core, place: location, store: await openStore(location, access, systemClock) })
 }
 
-/** Seals the log and reports what violates an invariant. */
+/** Starts sealing the log and reporting violations of invariants. */
 export const startAuditing = async (
   core: ServerCore,
   closing: CloseStack,

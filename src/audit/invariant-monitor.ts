@@ -26,12 +26,12 @@ import {
 } from './violations.ts'
 
 const waitMs = 1_000
-/** After so long without the laws an alarm is due. */
+/** The number of waits for the check of the invariants before an alarm is due. */
 const maxWaitAttempts = 60
 
 /**
- * What breaks a law and nobody decided about, for an alarm; null while every law holds.
- * @param through up to here the tables say what was found
+ * An alarm text about the open violations; null without any.
+ * @param through the position up to which the tables have the violations
  */
 export const readViolationProblem = async (
   { pool, log, checked }: Pick<ClearedDeps, 'pool' | 'log' | 'checked'>,
@@ -52,7 +52,7 @@ type ClearedDeps = {
   readonly isLogInPostgres: boolean
 }
 
-/** What to do about events that no process is known to have checked; null when all of a range were. */
+/** The next step when events of a range are not known to be checked; null when all are. */
 export const readUncheckedProblem = async (
   checked: Pick<CheckedEvents, 'covers'>,
   range: Range,
@@ -62,9 +62,10 @@ export const readUncheckedProblem = async (
     : `no process of this service is known to have checked all events after position ${range.after} up to ${range.through} against the invariants: somebody changed engine.checkpoints or work.checked_events; "farebox projections rebuild laws" checks all events again`
 
 /**
- * Resolves when every event up to a position was checked against the invariants, none violates one, and nothing in the
- * database can hide it if one does.
- * @throws UnresolvedViolation; Error when the checks do not follow the log
+ * Resolves when every event up to a position is checked against the invariants, none violates one, and the database has
+ * no change that could hide a violation.
+ * @throws UnresolvedViolation
+ * @throws Error when the check does not reach the position in time
  */
 export const requireInvariantsHold = async (
   deps: ClearedDeps,
@@ -81,7 +82,7 @@ export const requireInvariantsHold = async (
   }
   const problem = await readViolationProblem(deps, position)
   if (problem !== null) throw new UnresolvedViolation(problem)
-  // Only in Postgres the ordinal of the last event that was sealed is its position.
+  // Only in Postgres the ordinal of the last sealed event equals its position.
   const unchecked = isLogInPostgres
     ? await readUncheckedProblem(checked, { after: sealed, through: position })
     : null
@@ -91,7 +92,7 @@ export const requireInvariantsHold = async (
 }
 
 export type ViolationMonitor = Pick<RunningWorker, 'stop'> & {
-  /** At the last check. */
+  /** The open violations at the last check. */
   open(): Pick<OpenViolations, 'count' | 'first'>
 }
 
@@ -103,8 +104,8 @@ const isByMonitor = (metadata: string): boolean => {
 }
 
 /**
- * Whether an operator unblocked the account after this violation, although the monitor had blocked it: the operator knew
- * the violation, and the account stays unblocked until another one comes.
+ * Whether an operator unblocked the account after this violation although the monitor had blocked it. The operator then
+ * knew the violation, and the account stays unblocked until the next one.
  */
 const isUnblockedSince = async (
   log: Pick<EventLog, 'readStream'>,
@@ -120,8 +121,8 @@ const isUnblockedSince = async (
 }
 
 /**
- * Blocks the account, unless an operator has acknowledged the violation by now.
- * @returns whether the account is blocked now
+ * Blocks the account, unless an operator has acknowledged the violation meanwhile.
+ * @returns whether the account is blocked
  */
 const blockAccount = async (
   runner: CommandRunner,
@@ -160,8 +161,8 @@ export const lawGuard = worker({
 })
 
 /**
- * Logs each violation once. With `blocks` it also blocks the account of each, once: an operator who unblocks it is not
- * overruled, whether the violation was acknowledged or not.
+ * Logs each violation once. With `blocks` it also blocks the account of each violation once. If an operator unblocks
+ * the account, it stays unblocked, even if the violation was not acknowledged.
  */
 export const startViolationMonitor = (deps: {
   readonly scheduler: Scheduler
@@ -176,16 +177,16 @@ export const startViolationMonitor = (deps: {
 }): ViolationMonitor => {
   const { scheduler, pool, log, runner, checked, progress, logger, blocks } = deps
   let open: OpenViolations = { count: 0, first: null, digest: '' }
-  /** How many others are open that no table says. */
+  /** The number of open violations that are missing in the tables. */
   let hidden = 0
-  /** The violations that were all processed. */
+  /** The state in which all violations were processed. */
   let processed = ''
   let logged: ReadonlySet<string> = new Set()
   let enforced: ReadonlySet<string> = new Set()
 
   /**
-   * Rejects with the first failure once all were tried.
-   * @returns false when some were found that the tables do not say yet
+   * Processes every open violation. Rejects with the first failure after all were tried.
+   * @returns false when a found violation is not in the tables yet
    */
   const processAll = async (): Promise<boolean> => {
     const [nowLogged, nowEnforced] = [new Set<string>(), new Set<string>()]
@@ -226,7 +227,7 @@ export const startViolationMonitor = (deps: {
   }
 
   const check = async (): Promise<void> => {
-    // Before the tables are made there is nothing to check.
+    // There is nothing to check before the tables exist.
     if (!(await progress.reached(invariantGroup.name, 0, 0))) return
     open = await readOpenViolations(pool)
     const now = `${open.digest} ${checked.found()}`

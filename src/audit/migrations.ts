@@ -1,8 +1,9 @@
 import type { Migrations } from '../platform/postgres/migrate.ts'
 
 /**
- * `work.event_digests`: the running digest after each event, 32 bytes each, some thousands a row. It proves nothing by
- * itself; the seals prove it, and it then tells which event was changed. It can be made anew from the log.
+ * `work.event_digests`: the running digest after each event, 32 bytes each, some thousands per row. The digests prove
+ * nothing by themselves. The seals prove them, and they then show which event was changed. They can be rebuilt from the
+ * log.
  */
 const auditTables: Migrations = {
   '0601_event_digests': `
@@ -56,7 +57,7 @@ const auditTables: Migrations = {
   `,
 }
 
-/** `work.seal_delivery`: how far the seals of a log were brought to a place, and why not farther. */
+/** `work.seal_delivery`: the last seal of a log that was delivered to a target, and the problem of the next one. */
 const deliveryTables: Migrations = {
   '0604_seal_delivery': `
     create table work.seal_delivery (
@@ -74,7 +75,7 @@ const deliveryTables: Migrations = {
   `,
 }
 
-/** `work.checked_events`: which events were checked and what was found, signed by the process that checked. */
+/** `work.checked_events`: the checked events and the violations, signed by the process that checked them. */
 const checkedTable: Migrations = {
   '1792_checked_events': `
     create table work.checked_events (

@@ -6,8 +6,8 @@ import type { Violation } from './violations.ts'
 const pageSize = 5_000
 
 /**
- * Events that were recorded at a time that had not come, in the order of the log. It reads the whole log: only a verification and
- * an operator's command ask for them.
+ * Events whose time of recording was in the future, in the order of the log. Reads the whole log: only verifications
+ * and operators' commands call it.
  */
 export const eachRecordedEarly = async function* (
   { log, clock }: { readonly log: Pick<EventLog, 'readAll' | 'readStream'>; readonly clock: Clock },

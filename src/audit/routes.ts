@@ -144,7 +144,7 @@ const shown = ({ result, ...run }: Verification): z.input<typeof Verifications>[
 
 const common = { tag: 'Finance', access: 'finance', writes: false, errors: [] } as const
 
-/** Seals and verifications over HTTP: nothing is verified by a request. They need no read model. */
+/** The routes of seals and verifications. No request starts a verification. The routes need no read model. */
 export const auditRoutes = ({
   pool,
   log,

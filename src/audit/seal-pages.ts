@@ -55,10 +55,10 @@ ${
   })
 }
 
-/** Seals of one file. */
+/** The number of seals in one file. */
 const lastSeals = 100
 
-/** The seals of the log, and the file that proves it without Farebox. */
+/** The page of seals, and the file that proves the log without Farebox. */
 export const sealPages = ({
   log,
   clock,

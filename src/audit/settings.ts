@@ -1,3 +1,3 @@
-/** What a violation that nobody acknowledged causes; each does what the one before it does, too. */
+/** The effects of an unacknowledged violation. Each includes the effects before it. */
 export const violationEffects = ['alarm', 'stop-sealing', 'block'] as const
 export type ViolationEffect = (typeof violationEffects)[number]

@@ -41,7 +41,7 @@ const outcomes: Readonly<Record<Verification['outcome'], readonly [string, Badge
 
 const runs = '/console/finance/verifications'
 
-/** Whether the kept runs still fit each other; every page says it, not only the one with the run that does not. */
+/** The state of the chain of runs. Every page shows it, not only the page of the broken run. */
 const chainText = ({ links, digest, findings }: RunsChain): Html => {
   if (findings.length > 0)
     return html`<div class="said bad" role="alert"><p>The chain of runs is broken: what is listed here is not what was kept.</p>
@@ -75,7 +75,7 @@ const begunState = ({ state, runId }: VerificationRun): Html => {
   }
 }
 
-/** The runs that pages of this process began. */
+/** The runs that pages of this process started. */
 const begunHere = (begun: readonly VerificationRun[], part: Html): Html =>
   followingRuns(
     'runs',
@@ -99,7 +99,7 @@ const begunHere = (begun: readonly VerificationRun[], part: Html): Html =>
 ${part}`,
   )
 
-/** Verifications that pages start, one at a time. */
+/** Runs the verifications that pages start, one at a time. */
 export const createVerificationRuns = (
   verify: (
     asked: Pick<VerifyOptions, 'runId' | 'onProgress' | 'signal'> & { readonly actor: Actor },
@@ -232,7 +232,7 @@ ${tableOf({
   })
 }
 
-/** The runs that verified the log, and another one. */
+/** The pages with the verifications of the log, and the form that starts one. */
 export const verificationPages = (services: VerificationServices): readonly ConsolePage[] => [
   personPage({
     path: runs,
@@ -256,9 +256,12 @@ export type VerificationRunRef = { readonly runId: string }
 
 export type VerificationRun = LongRun<VerificationRunRef, VerifyProgress, Verification>
 
-/** Verifications that pages of this process began, one at a time: the last ones, newest first, and the start of another. */
+/**
+ * The last verifications that pages of this process started, newest first, and the start of another. One runs at a
+ * time.
+ */
 export type VerificationRuns = {
   list(): readonly VerificationRun[]
-  /** @returns what resolves at its end; null while another runs */
+  /** @returns a promise that resolves when the run ends; null while another one runs */
   start(asked: Omit<VerificationRun, 'state'>, actor: Actor): Promise<void> | null
 }

@@ -15,19 +15,19 @@ import type { AcknowledgedEvents } from './checks/sequence-check.ts'
 import { linkRun, lockChain } from './checks/verification-chain.ts'
 import { type VerifyDeps, type VerifyOptions, type VerifyResult, verifyLog } from './verify.ts'
 
-/** `failed`: it ended without a verdict, by an error or with its process. */
+/** `failed`: the run ended without a verdict, because of an error or because its process ended. */
 export type VerificationOutcome = 'running' | 'clean' | 'differs' | 'failed'
 
-/** A verification of the log, as it is kept. Times are ISO 8601 UTC. */
+/** A stored verification of the log. Times are ISO 8601 UTC. */
 export type Verification = {
   readonly runId: string
   readonly logId: string
-  /** `operator:alice`. */
+  /** E.g. `operator:alice`. */
   readonly actor: string
   readonly startedAt: string
   readonly finishedAt: string | null
   readonly outcome: VerificationOutcome
-  /** Null while it runs and when it failed. */
+  /** Null while the run is active and after it failed. */
   readonly result: VerificationResult | null
 }
 
@@ -37,14 +37,14 @@ export type VerificationResult = {
   readonly streams: number
   readonly seals: SealSummary
   readonly groups: readonly GroupSummary[]
-  /** Runs of before there was this do not say. */
+  /** Absent in older runs. */
   readonly acknowledged?: AcknowledgedEvents
   readonly findingCount: number
-  /** The first ones. */
+  /** The first findings. */
   readonly findings: readonly Finding[]
 }
 
-/** As it is shown outside: positions are tokens. */
+/** The external form of a result: positions are tokens. */
 export const resultJson = <Result extends VerificationResult>(result: Result) => ({
   ...result,
   position: positionToken(result.position),
@@ -61,7 +61,7 @@ export const resultJson = <Result extends VerificationResult>(result: Result) =>
   }),
 })
 
-/** Findings that are kept of each run, the first ones. */
+/** The number of findings that are stored of each run. */
 const keptFindings = 20
 
 type Row = {
@@ -86,7 +86,7 @@ const toVerification = (row: Row): Verification => ({
 
 const columns = 'run_id, log_id, actor, started_at, finished_at, outcome, result'
 
-/** Verifications, newest first, and how many there are. */
+/** Verifications, newest first, and their total number. */
 export const listVerifications = async (
   pool: pg.Pool,
   { limit, offset }: { readonly limit: number; readonly offset: number },
@@ -100,7 +100,7 @@ export const listVerifications = async (
   return { verifications: rows.map(toVerification), total: counted.rows[0]?.total ?? 0 }
 }
 
-/** Up to `limit` verifications, newest first, that come after one; null: from the newest on. */
+/** Up to `limit` verifications after another one, newest first; null: from the newest on. */
 export const verificationsAfter = async (
   pool: pg.Pool,
   {
@@ -117,7 +117,6 @@ export const verificationsAfter = async (
   return rows.map(toVerification)
 }
 
-/** The verification of this id, or null. */
 export const findVerification = async (pool: pg.Pool, runId: string): Promise<Verification | null> => {
   const { rows } = await pool.query<Row>(
     `select ${columns} from work.verifications where run_id = $1::text`,
@@ -133,7 +132,7 @@ type Started = {
   readonly startedAt: string
 }
 
-/** Puts a run on record; runs whose process is gone are put down as failed. */
+/** Records the start of a run. Runs whose process has ended are recorded as failed. */
 export const recordStart = async (
   pool: pg.Pool,
   { runId, logId, actor, startedAt }: Started,
@@ -141,7 +140,7 @@ export const recordStart = async (
   const { rows } = await pool.query<{ run_id: string }>(
     `select run_id from work.verifications where outcome = 'running'`,
   )
-  // A run holds the lock of its scratch schema for as long as it lives.
+  // An active run has the lock of its scratch schema.
   for (const { run_id } of rows)
     await pool.query(
       `update work.verifications set outcome = 'failed' where run_id = $1::text and not exists (
@@ -171,8 +170,9 @@ const toStored = (result: VerifyResult): VerificationResult => ({
 })
 
 /**
- * `result`: null when it ended without a verdict.
- * @throws Error when the table does not take it
+ * Records the end of a run and links it to the chain.
+ * @param result null when the run ended without a verdict
+ * @throws Error when the row of the run is missing or cannot be written
  */
 export const recordEnd = async (
   pool: pg.Pool,
@@ -197,7 +197,7 @@ export const recordEnd = async (
 
 export type VerificationDeps = VerifyDeps & {
   readonly clock: Clock
-  /** The master key: the resellers' own ids of customers are checked with it. */
+  /** The master key, for the check of the resellers' own ids of customers. */
   readonly master: MasterKey
 }
 
@@ -211,7 +211,9 @@ export type VerificationRequest = Pick<
 
 export const newRunId = (): string => newId<string>('vrf')
 
-/** Not recorded because of the table, which somebody changed; an outage is thrown on. */
+/**
+ * The problem of a run that cannot be recorded because the table was changed. @throws the error of a database outage
+ */
 const recordProblem = (error: unknown): string => {
   if (isDatabaseOutage(error)) throw error
   return `the run is not recorded in work.verifications: ${(error as Error).message}`
@@ -224,8 +226,8 @@ const withProblem = (result: VerifyResult, problem: string): VerifyResult => ({
 })
 
 /**
- * Verifies the log, and records the run from its start; one that throws is recorded as ended without a verdict. A run that
- * cannot be recorded is a finding of it.
+ * Verifies the log and records the run from its start. A run that throws is recorded without a verdict. A run that
+ * cannot be recorded has a finding about that.
  */
 export const runVerification = async (
   { clock, master, ...deps }: VerificationDeps,
@@ -244,7 +246,7 @@ export const runVerification = async (
       clock,
     })
   } catch (error) {
-    await recordEnd(pool, runId, isoTime(clock()), null).catch(() => undefined) // the first error is what matters
+    await recordEnd(pool, runId, isoTime(clock()), null).catch(() => undefined) // the first error is reported
     throw error
   }
   const finishedAt = isoTime(clock())

@@ -20,13 +20,13 @@ import { readPublicKey } from './seals/seals-file.ts'
 import { listVerifications, newRunId, resultJson, runVerification } from './verification-runs.ts'
 import type { VerifyOptions, VerifyResult } from './verify.ts'
 
-/** Tables a verification does not look into, by schema, each list in the order of its names. */
+/** Tables that a verification does not check, by schema, sorted by name. */
 export type UnverifiedTables = Readonly<Record<'engine' | 'vault' | 'work', readonly string[]>>
 
-/** They are held against the log; everything else in these schemas is not. */
+/** The tables of these schemas that are compared with the log. All others are not. */
 const checked: readonly string[] = ['work.event_digests', 'work.verifications', trafficTable, ...vaultTables]
 
-/** What lies outside of every verification, as this database has it: a table that a migration adds is named without a change here. */
+/** Reads the unverified tables of this database. Tables of later migrations are included without a change here. */
 export const readUnverifiedTables = async (pool: pg.Pool): Promise<UnverifiedTables> => {
   const { rows } = await pool.query<{ schema: keyof UnverifiedTables; name: string }>(
     `select n.nspname as schema, c.relname as name
@@ -97,7 +97,7 @@ const resultText = ({ result }: { readonly result: VerifyResult }): string => {
   })
 }
 
-/** What an operator decided that it stands, each with who decided it, when and why. */
+/** The acknowledged events, each with the operator, the time and the reason. */
 const acknowledgedLines = ({ acknowledged: { count, first } }: VerifyResult): string => {
   if (count === 0) return ''
   const lines = first.slice(0, shownFindings).map((known) => `  ${acknowledgedText(known)}`)
@@ -119,7 +119,7 @@ const differenceText = ({ findings, findingCount }: VerifyResult): string => {
   return [...lines, ...(more > 0 ? [`and ${more} more`] : [])].join('\n')
 }
 
-/** Seals of another log are wrong use, not a change of this one. */
+/** Seals of another log are a wrong argument, not a difference. @throws CliMisuse */
 const refuseOtherLog = async ({ log }: CliContext, kept: ExternalSeals): Promise<void> => {
   const [first] = await log.readAll(0, 1)
   if (kept.logId !== (await log.logId()) && kept.firstEventId !== first?.id)
@@ -150,7 +150,10 @@ const optionsOf = async (
   return { publicKey, exported }
 }
 
-/** Whether a process runs that seals. While its sealer waits after a failure it holds no lock, and still works off queues. */
+/**
+ * Whether a sealing process is running. A sealer that waits after a failure has no lock; its server still has a worker
+ * session.
+ */
 const isServerRunning = async (pool: pg.Pool): Promise<boolean> => {
   if (await isLocked(pool, sealerLock)) return true
   const { rowCount } = await pool.query(

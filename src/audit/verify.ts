@@ -45,27 +45,27 @@ export type VerifyProgress = {
   /** Of `total`: positions of the log, or read tables. */
   readonly done: number
   readonly total: number
-  /** Events, or read tables, that were checked so far. */
+  /** Events, or read tables, checked so far. */
   readonly count: number
 }
 
 export type VerifyResult = {
-  /** What was verified: all events up to this position, of this log. */
+  /** The verified log, and the position up to which all its events were verified. */
   readonly logId: string
   readonly position: number
   readonly events: number
   readonly streams: number
   readonly seals: SealSummary
-  /** Null where the log is not in this Postgres: nothing is signed there. */
+  /** Null when the log is not in this Postgres: such a log has no signatures. */
   readonly signatures: SignatureSummary | null
   readonly vault: readonly VaultSummary[]
-  /** The verifications before this one. */
+  /** The chain of earlier verifications. */
   readonly runs: RunsChain
   readonly unloggedTraffic: UnloggedTraffic
   readonly groups: readonly GroupSummary[]
-  /** What an operator decided that it stands, and that is no finding therefore. */
+  /** Events that operators acknowledged and that are therefore not findings. */
   readonly acknowledged: AcknowledgedEvents
-  /** In the order of the log, at most a hundred of each check; empty when nothing is wrong. */
+  /** In the order of the log, at most a hundred per check; empty when nothing is wrong. */
   readonly findings: readonly Finding[]
   readonly findingCount: number
 }
@@ -74,7 +74,7 @@ export type VerifyDeps = {
   readonly pool: pg.Pool
   readonly log: EventLog
   readonly groups: readonly ReadModelGroup[]
-  /** The log is in this Postgres, which then can tell more of it. */
+  /** Whether the log is in this Postgres, which allows further checks. */
   readonly logInPostgres: boolean
 }
 
@@ -83,19 +83,19 @@ export type VerifyOptions = {
   /** The key that must have signed. */
   readonly publicKey: string
   readonly exported: readonly LogSealed['data'][] | null
-  /** Makes the ids of customers; left out: the resellers' own ids of them are not checked. */
+  /** Derives the ids of customers; omitted: the resellers' own ids of customers are not checked. */
   readonly customerIdOf?: CustomerIdOf
-  /** Sign sessions and links; left out: those are not checked. */
+  /** The keys that sign sessions and links; omitted: those rows are not checked. */
   readonly keys?: Pick<Keys, 'master'>
-  /** What was recorded later than it reads is of the future. Left out: only the seals tell of that. */
+  /** Events with a later time than this clock are in the future; omitted: only the seals are compared. */
   readonly clock?: Clock
   readonly onProgress?: (progress: VerifyProgress) => void
-  /** Is told for whom it waits, once a second. */
+  /** Called once a second with the sessions that the verification waits for. */
   readonly onWait?: (text: string) => void
   readonly signal?: AbortSignal
 }
 
-/** Of a log whose seals could not be checked. */
+/** The summary of a log whose seals could not be checked. */
 const notSealed = (events: number): SealSummary => ({
   seals: 0,
   sealedThrough: 0,
@@ -105,14 +105,15 @@ const notSealed = (events: number): SealSummary => ({
   exported: null,
 })
 
-/** The fewer, the less memory; the more, the less often a hot row is written. */
+/** A smaller page needs less memory. A larger page writes hot rows less often. */
 const pageSize = 2_000
 
 /**
- * Reads the whole log once and holds it against itself, its seals and everything that was derived from it. It runs
- * beside a live server: the log is checked up to where it ends when its end is reached, each group of read models where
- * it stands then. A check that cannot run, for instance because a table was changed, is a finding; the others go on.
- * @throws the signal's reason, and when Postgres cannot be reached
+ * Verifies the whole log in one read: its order, its seals and all data derived from it. A live server may run at the
+ * same time. The log is checked up to its end when the reader reaches it, and each group of read models up to its
+ * position at that time. A check that cannot run, for instance because a table was changed, is a finding; the other
+ * checks continue.
+ * @throws the reason of the signal, and an error when Postgres is unreachable
  */
 export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promise<VerifyResult> => {
   const { pool, log, groups, logInPostgres } = deps
@@ -192,7 +193,7 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
     report('log', 0, 0)
     const read = (after: number): Promise<readonly StoredEvent[]> => {
       const page = log.readAll(after, pageSize)
-      page.catch(() => undefined) // it is awaited later; a failure before that is not unhandled
+      page.catch(() => undefined) // awaited later; avoids an unhandled rejection before that
       return page
     }
     let next = read(0)
@@ -249,7 +250,7 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
       const summary = await attempt({ group: group.group }, () => group.compare(reportTable))
       if (summary !== null) compared.push(summary)
     }
-    // Those of the read tables are known only now: they were folded to where the live ones stand.
+    // Problems of read models are complete only now: they are folded up to the position of the live tables.
     await attempt({ check: 'content' }, () => poisons.report(client, schema, findings))
     return {
       logId,

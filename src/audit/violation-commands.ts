@@ -28,7 +28,7 @@ const maxListed = 1_000
 const checkedOf = ({ pool, log, keys }: CliContext): CheckedEvents =>
   createCheckedEvents({ pool, log, master: keys.master })
 
-/** Brings the check of invariants and signatures to the end of the log as it is now, and gives that position. */
+/** Checks invariants and signatures up to the current end of the log. Returns that position. */
 const checkWholeLog = async (context: CliContext, checked: CheckedEvents): Promise<number> => {
   const bar = createProgressBar(process.stderr)
   try {
@@ -42,7 +42,7 @@ const checkWholeLog = async (context: CliContext, checked: CheckedEvents): Promi
       await checkSignatures({
         ...context,
         publicKey: sealKeyOf(context.keys.seal).publicKey,
-        // In Postgres the position of the event.
+        // In Postgres the ordinal is the position of the event.
         from: (await readSeals(context.runner, context)).last?.throughOrdinal ?? 0,
         onFound: ({ position }) => checked.foundUnsigned([{ position, rule: signatureRule }]),
       })
@@ -75,9 +75,9 @@ const openRefusal = async (
 }
 
 /**
- * Checks the whole log against the invariants, and what could hide a violation.
+ * Checks the whole log against the invariants, and the database for changes that could hide a violation.
  * @param sealed the ordinal that the last seal covers
- * @throws CliRefusal `law_broken` when an event violates one and nobody acknowledged it; `not_checked`; `guards_differ`
+ * @throws CliRefusal `law_broken` when a violation is not acknowledged; `not_checked`; `guards_differ`
  */
 export const refuseUnresolvedViolations = async (context: CliContext, sealed: number): Promise<void> => {
   const checked = checkedOf(context)
@@ -112,7 +112,7 @@ const violationTable = (violations: readonly Violation[]): string =>
     'no event breaks a law',
   )
 
-/** The events that violate an invariant. @throws CliRefusal `law_broken` while one is open */
+/** Lists the events that violate an invariant. @throws CliRefusal `law_broken` while one is open */
 export const breaches = async (
   context: CliContext,
   { open = false }: { readonly open?: boolean },
@@ -131,7 +131,7 @@ type Choice = {
   readonly since: Moment | undefined
 }
 
-/** Which violations a command means. @throws CliMisuse when the arguments do not say which */
+/** The violations that the arguments select. @throws CliMisuse when they select none unambiguously */
 const choose = async function* (
   context: CliContext,
   checked: CheckedEvents,
@@ -148,12 +148,12 @@ const choose = async function* (
     return
   }
   if (!all || since === undefined) throw new CliMisuse('name an event, or use --all with --since')
-  // By its place in the log: what an event says of its own time may be forged.
+  // Selects by position in the log, because an event's own time may be forged.
   const before = await createMoments(context).before(since, await log.head())
   yield* eachViolation(pool, { open: true, from: before + 1 })
   for await (const violation of eachRecordedEarly(context, { after: before }))
     if (!(await isAcknowledged(log, violation))) yield violation
-  // Last: those of the tables are acknowledged by now.
+  // Last, because the violations of the tables are acknowledged by then.
   for await (const violation of checked.open(log)) if (violation.position > before) yield violation
 }
 

@@ -9,26 +9,26 @@ import type { CommandRunner } from '../platform/commands/command.ts'
 import { handle } from '../platform/commands/handle.ts'
 import type { EventLog } from '../platform/eventstore/port.ts'
 
-/** An event that breaks a law, as the running server found it. */
+/** An event that violates an invariant, as the running server found it. */
 export type Violation = {
   readonly position: number
   readonly eventId: string
   readonly eventType: string
   readonly stream: string
   readonly accountId: AccountId | null
-  /** The law, e.g. `wallet-below-zero`. */
+  /** The invariant, e.g. `wallet-below-zero`. */
   readonly rule: string
   readonly problem: string
-  /** What an operator decided about it; null while nobody did. */
+  /** An operator's acknowledgement; null without one. */
   readonly decision: { readonly reason: string; readonly by: string; readonly at: string } | null
 }
 
-/** An event breaks a law and nobody decided about it: the log is not sealed. The message says what to do. */
+/** A violation that no operator acknowledged: the log is not sealed. The message contains the next step. */
 export class UnresolvedViolation extends Error {
   override readonly name = 'UnresolvedViolation'
 }
 
-/** The law that an event breaks which no process signed as it stands. */
+/** The rule that an event violates when no process signed it as it is. */
 export const signatureRule = 'signed-by-its-process'
 
 type Row = {
@@ -62,10 +62,10 @@ const found = `
    select position, event_id::text, event_type, stream, account_id, '${signatureRule}', problem
      from work.unsigned_events) v left join read.audit_decided d using (event_id, rule)`
 
-/** The place of a violation in the order of the log. */
+/** A violation's position in the order of the log. */
 type Cursor = Pick<Violation, 'position' | 'rule'>
 
-/** Violations in the order of the log. Callers show them: whoever acts on them takes `eachViolation`. */
+/** Violations in the order of the log, for display. Callers that process all violations use `eachViolation`. */
 export const listViolations = async (
   pool: Pick<pg.Pool, 'query'>,
   {
@@ -73,10 +73,10 @@ export const listViolations = async (
     limit,
     after = null,
   }: {
-    /** Only those that nobody acknowledged. */
+    /** Only unacknowledged violations. */
     readonly open: boolean
     readonly limit: number
-    /** Only those behind this one. */
+    /** Only violations after this one. */
     readonly after?: Cursor | null
   },
 ): Promise<readonly Violation[]> => {
@@ -92,7 +92,7 @@ export const listViolations = async (
 
 const pageSize = 1_000
 
-/** All violations of events at or after a position, in the order of the log, page by page. */
+/** All violations of events at or after a position, in the order of the log. Reads page by page. */
 export const eachViolation = async function* (
   pool: Pick<pg.Pool, 'query'>,
   { open, from = 0 }: { readonly open: boolean; readonly from?: number },
@@ -105,7 +105,7 @@ export const eachViolation = async function* (
   }
 }
 
-/** Whether an operator acknowledged it, by the log and not by a table. */
+/** Whether an operator acknowledged the violation. Reads the log, not a table. */
 export const isAcknowledged = async (
   log: Pick<EventLog, 'readStream'>,
   { eventId, rule }: Pick<Violation, 'eventId' | 'rule'>,
@@ -120,7 +120,7 @@ export type OpenViolations = {
   readonly count: number
   /** The first of them in the order of the log. */
   readonly first: Violation | null
-  /** Another text when any of them comes or goes. */
+  /** Changes when an open violation is added or removed. */
   readonly digest: string
 }
 
@@ -134,7 +134,7 @@ export const readOpenViolations = async (pool: Pick<pg.Pool, 'query'>): Promise<
   return { count, digest: `${count} ${digest}`, first }
 }
 
-/** What to do about open violations, for an alarm; null when there are none. */
+/** The next step for open violations, for an alarm; null when there are none. */
 export const openViolationsText = ({
   count,
   first,
@@ -152,7 +152,7 @@ export const violationText = ({
 }: Pick<Violation, 'eventId' | 'eventType' | 'rule' | 'problem'>): string =>
   `${eventType} ${eventId} breaks ${rule}: ${problem}`
 
-/** Records that an operator knows of a breach and why it stands. A second time does nothing. */
+/** Records that an operator acknowledges a violation, and the reason. A repeated call does nothing. */
 export const acknowledgeViolation = async (
   runner: CommandRunner,
   { eventId, rule }: Pick<Violation, 'eventId' | 'rule'>,

@@ -24,7 +24,7 @@ import { addressEventDefinitions, stockEventDefinitions } from './stock/events.t
 import { subscriptionEventDefinitions } from './subscriptions/events.ts'
 import { deliveryEventDefinitions, endpointEventDefinitions } from './webhooks/events.ts'
 
-/** Every kind of event that a log of ours holds, money first. */
+/** Every event type of the log, money first. */
 export const eventDefinitions: readonly EventDefinition[] = [
   ...ledgerEventDefinitions,
   ...statementEventDefinitions,
@@ -60,10 +60,10 @@ const byType: ReadonlyMap<string, EventDefinition> = new Map(
   eventDefinitions.map((fact) => [fact.type, fact]),
 )
 
-/** How a kind of event is declared; null: it is none of ours. */
+/** The definition of an event type; null if there is none. */
 export const eventDefinitionOf = (type: string): EventDefinition | null => byType.get(type) ?? null
 
-/** What is wrong with an event's data by its declaration; null when nothing is. */
+/** What is wrong with an event's data according to its definition; null if nothing is. */
 export const dataProblem = (type: string, data: unknown): string | null => {
   const fact = byType.get(type)
   if (fact === undefined) return `there is no event ${type} in the dictionary (docs/events.md)`

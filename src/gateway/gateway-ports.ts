@@ -2,7 +2,7 @@ import type { Failure } from '../domain/exits/connection-failures.ts'
 import type { Line } from '../domain/exits/exit-targeting.ts'
 import type { Family } from '../domain/shared/order-terms.ts'
 
-/** What a gateway tells its log; never a target, a user name or a password. */
+/** The log of a gateway. It never contains a target, a user name or a password. */
 export type GatewayLogger = {
   debug(line: object, text: string): void
   error(line: object, text: string): void
@@ -10,19 +10,19 @@ export type GatewayLogger = {
 
 export type Protocol = 'http' | 'connect' | 'socks5' | 'udp'
 
-/** What the data plane measures. Nothing here names a target or a customer. */
+/** The metrics of the data plane. They never contain a target or a customer. */
 export type ProxyMetrics = {
   /** A client connected. */
   connected(): void
   disconnected(): void
-  /** Bytes began to pass for one admission; the other one ends it. */
+  /** An admission started to pass bytes; `closed` ends it. */
   opened(protocol: Protocol): void
   closed(protocol: Protocol): void
   refused(status: number, error: Denied['error']): void
-  /** One try to reach a target through an exit. */
+  /** One attempt to connect to a target through an exit. */
   dialled(kind: string, outcome: 'connected' | 'exit_failed' | 'target_failed', ms: number): void
   countBytes(direction: 'up' | 'down', bytes: number): void
-  /** A fault of the gateway itself ended one connection. */
+  /** A fault of the gateway ended one connection. */
   faulted(): void
 }
 
@@ -37,29 +37,29 @@ export const noMetrics: ProxyMetrics = {
   faulted: () => undefined,
 }
 
-/** Why the gateway refuses; the status is the HTTP one, SOCKS replies are derived from it. */
+/** A refusal. `status` is the HTTP status; the SOCKS reply is derived from it. */
 export type Denied = {
   readonly denied: true
   readonly status: 403 | 407 | 464 | 465 | 466 | 467 | 502 | 503 | 504 | 568
-  /** `X-Proxy-Error`: a word for programs, e.g. `traffic_exhausted`. */
+  /** `X-Proxy-Error`: the error code, such as `traffic_exhausted`. */
   readonly error: Failure
-  /** `X-Proxy-Detail` and the body: a sentence for people; never a secret, never anything of a foreign plan. */
+  /** `X-Proxy-Detail` and the body: a sentence for people, without secrets and without facts about other plans. */
   readonly detail: string
   readonly retryAfterSeconds?: number
 }
 
-/** Somebody wants to connect. */
+/** A client tries to connect. */
 export type ConnectionAttempt = {
   /** Null: no credentials were sent; the source address may be on a whitelist. */
   readonly credentials: { readonly username: string; readonly password: string } | null
   /** The client's address, without a `::ffff:` prefix. */
   readonly source: string
-  /** The address of ours that the client dialled: it names a dedicated rental. */
+  /** Our address that the client dialled. It identifies a dedicated rental. */
   readonly dialled: string
   readonly protocol: 'http' | 'connect' | 'socks5' | 'udp'
 }
 
-/** A connection that was let in. `close` must be called once when it ends. */
+/** An admitted connection. Call `close` once when it ends. */
 export type Admission = {
   readonly denied: false
   /** `pln_…` or `prx_…`. */
@@ -67,28 +67,32 @@ export type Admission = {
   readonly accountId: string
   /** The set, if any, is resolved. For a rental the targeting is empty. */
   readonly line: Line
-  /** A dedicated address: the exit that it always takes; null: `exits.route` chooses. */
+  /** The exit of a dedicated address; null: `exits.route` chooses one. */
   readonly dedicated: Exit | null
   readonly spending: Spending
-  /** The family of the product that was bought, for `exits.route`; left out: any. */
+  /** The family of the ordered product, for `exits.route`; default: any. */
   readonly family?: Family
-  /** `outcome`: `ok`, or the `error` word of what went wrong; counted for the owner's usage report. */
+  /** `error` is counted in the owner's usage report; null: the connection ended well. */
   close(outcome: { readonly error: Failure | null; readonly host: string | null }): void
 }
 
-/** What a connection may pass on, in bytes; synchronous, since it is asked for every chunk. */
+/** The traffic budget of a connection, in bytes. Synchronous, because it is used for every chunk. */
 export type Spending = {
-  /** Takes up to `wanted` bytes now and counts them: from 0 to `wanted`. What is taken is sold. */
+  /** Takes 0 to `wanted` bytes now and counts them as consumed. */
   take(wanted: number, direction: 'up' | 'down'): number
-  /** Gives back what was taken and could not be passed on. */
+  /** Gives back bytes that were taken and could not be passed on. */
   giveBack(bytes: number, direction: 'up' | 'down'): void
   /**
-   * After `take` gave less than was wanted: settles when more can be taken, or with why nothing more will be.
-   * @param wanted what the next `take` will ask for, 1 by default: where a speed is shared, its turn comes when so much is there
-   * @param least fewer bytes are of no use, 1 by default
+   * Call it after `take` returned less than `wanted`. Settles when more can be taken, or with the reason why nothing
+   * more can.
+   * @param wanted bytes of the next `take`, default 1. With a shared speed it settles when this many are available
+   * @param least fewer bytes are of no use, default 1
    */
   more(wanted?: number, least?: number): Promise<null | Denied>
-  /** Aborted with a `Denied` as its reason when running tunnels are to be cut: used up, expired, blocked, credential rotated. */
+  /**
+   * Aborted with a `Denied` as its reason when running tunnels must be cut: used up, expired, blocked, password
+   * rotated.
+   */
   readonly ended: AbortSignal
 }
 
@@ -96,12 +100,12 @@ export type Access = {
   admit(attempt: ConnectionAttempt): Promise<Admission | Denied>
 }
 
-/** One way out. */
+/** An exit for connections. */
 export type Exit = {
   readonly exitId: string
   readonly via:
     | { readonly kind: 'direct'; readonly localAddress: string | null }
-    /** An IPv6 prefix routed to this machine: one address of it for each session (or each connection). */
+    /** An IPv6 prefix routed to this machine. Each session, or each connection without one, uses one address of it. */
     | { readonly kind: 'prefix'; readonly prefix: string }
     | {
         readonly kind: 'http' | 'https' | 'socks5'
@@ -110,37 +114,37 @@ export type Exit = {
         readonly username: string | null
         readonly password: string | null
       }
-  /** Addresses on this machine are legal targets of this exit: sandbox only. */
+  /** Addresses of this machine are allowed targets: sandbox only. */
   readonly sandbox: boolean
   readonly udp: boolean
-  /** Hosts that a direct exit knows by itself, as `host:port`, and where on this machine they answer: the sandbox's own. */
+  /** Hosts of the sandbox that a direct exit resolves itself: `host:port`, and the address on this machine. */
   readonly places?: Readonly<Record<string, { readonly host: string; readonly port: number }>>
 }
 
-/** The exit of one connection, chosen. */
+/** The chosen exit of one connection. */
 export type Route = {
   readonly denied: false
   readonly exit: Exit
-  /** The targeting did not match and `strict` is off: told in `X-Proxy-Fallback: country`. */
+  /** The targeting did not match and `strict` is off. The answer has `X-Proxy-Fallback: country`. */
   readonly fallback: boolean
-  /** Minutes until the session moves on by itself; null without a session. */
+  /** Minutes until the session moves to another exit; null: no session. */
   readonly stickyMinutesLeft: number | null
-  /** Names the session until it moves on, for an exit that has an address for each; null without one. */
+  /** The session name until it moves, for exits with one address per session; null: no session. */
   readonly sessionName?: string | null
-  /** Call once: how dialling ended. `failed` is about the exit itself, never about the target behind it. */
+  /** Call once with the result of the dial. `failed` means the exit itself failed, not the target. */
   done(outcome: 'connected' | 'failed' | 'unused', latencyMs: number): void
-  /** Call once when the connection through the exit is over, also when it was never made: its place is free again. */
+  /** Call once when the connection through the exit has ended or failed. Frees its slot. */
   close(): void
 }
 
 export type Exits = {
-  /** Denied: 403 no exit was ever at the place, 465 nothing matches, 568 the pinned exit fails, 503 all are at their capacity. */
+  /** Denied: 403 no exit was ever there, 465 nothing matches, 568 the pinned exit fails, 503 all exits are full. */
   route(request: {
     readonly holder: string
     readonly line: Line
-    /** Needed of the exit. */
+    /** Whether the exit must relay UDP. */
     readonly udp: boolean
-    /** Exits of this family only, as the holder's product says it; left out or null: of any. */
+    /** The family of the holder's product; undefined or null: any family. */
     readonly family?: Family | null
   }): Promise<Route | Denied>
 }

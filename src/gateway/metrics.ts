@@ -2,7 +2,7 @@ import { Counter, Histogram, type Registry } from 'prom-client'
 import { registerGauge } from '../platform/http/gauges.ts'
 import type { ProxyMetrics } from './gateway-ports.ts'
 
-/** The data plane's measurements for Prometheus: nothing in them names a target, a plan or a customer. */
+/** Prometheus metrics of the data plane. They never contain a target, a plan or a customer. */
 export const createGatewayMetrics = (registry: Registry): ProxyMetrics => {
   const registers = [registry]
   let connections = 0

@@ -1,14 +1,14 @@
 import type { Failure } from '../domain/exits/connection-failures.ts'
 import type { Denied, GatewayLogger, ProxyMetrics } from './gateway-ports.ts'
 
-/** Told of an exception that nothing expects: a fault of our own. Whoever tells it ends the one connection that it is in. */
+/** Receives unexpected exceptions, which are faults of the gateway. The caller ends the affected connection only. */
 export type OnFault = (error: unknown) => void
 
 const maxFrames = 8
 
 /**
- * What the log says of a fault. A message may quote what a client sent, a password too, so only those that the language itself
- * writes are told: of a type or a name that is wrong, without a code of Node's.
+ * The logged reason of a fault. A message may quote client input, such as a password. So only messages of the language
+ * itself are logged: a TypeError or a ReferenceError without a Node error code.
  */
 const faultReason = (error: unknown): object => {
   if (!(error instanceof Error)) return { fault: typeof error }
@@ -23,7 +23,7 @@ const faultReason = (error: unknown): object => {
   }
 }
 
-/** Counts each fault and logs it as an error: it is a mistake in the gateway, whatever a client sent. */
+/** Counts each fault and logs it as an error, because it is a mistake in the gateway for any client input. */
 export const createOnFault =
   ({ logger, metrics }: { readonly logger: GatewayLogger; readonly metrics: ProxyMetrics }): OnFault =>
   (error) => {
@@ -31,13 +31,13 @@ export const createOnFault =
     logger.error(faultReason(error), 'a fault of the gateway ended one connection')
   }
 
-/** What a socket is destroyed with, so that its other end is broken off too. */
+/** The error that a socket is destroyed with, so that the other end is reset too. */
 export const asError = (error: unknown): Error =>
   error instanceof Error ? error : new Error('a fault of the gateway')
 
 type Status = Denied['status']
 
-/** The reason phrase of every status that the gateway answers with itself. */
+/** The reason phrases of all statuses that the gateway itself answers with. */
 const reasons: Readonly<Record<number, string>> = {
   400: 'Bad Request',
   403: 'Targeting Not Accepted',
@@ -57,7 +57,7 @@ const reasons: Readonly<Record<number, string>> = {
 
 export const reasonOf = (status: number): string => reasons[status] ?? 'Error'
 
-/** A refusal of the data plane itself. */
+/** A refusal by the gateway. */
 export const refuse = (
   status: Status,
   error: Failure,
@@ -99,7 +99,7 @@ export const socksReplies = {
   addressNotSupported: 0x08,
 } as const
 
-/** What a SOCKS client is told in place of a status. A 407 never comes here: it is the answer of RFC 1929. */
+/** The SOCKS reply for a refusal. 407 never gets here: it is answered in the RFC 1929 handshake. */
 export const socksReplyOf = ({ status, error }: Denied): number => {
   switch (status) {
     case 403:

@@ -14,7 +14,7 @@ const maxListeners = 10_000
 
 /** The NOTIFY channel that announces rented addresses. */
 export const rentedChannel = 'farebox_rented'
-/** Addresses in one announcement: 39 characters each at most. */
+/** Addresses per announcement, at most 39 characters each. */
 const addressesEach = 150
 /** The read tables show an announced address within this time, or never. */
 const announcedForMs = 10_000
@@ -51,8 +51,8 @@ const ownAddresses = (): readonly string[] =>
 const hasLoopbackNetwork = process.platform === 'linux'
 
 /**
- * Listens on the rented addresses of this machine: the address that a client dials says which rental it means. Nothing to
- * do where the gateway listens on every interface.
+ * Listens on the rented addresses of this machine. The address that a client dials identifies its rental. Does nothing
+ * if the gateway listens on every interface.
  */
 export const startRentalListeners = (deps: {
   readonly scheduler: Scheduler
@@ -62,7 +62,7 @@ export const startRentalListeners = (deps: {
   readonly monotonicMs: MonotonicClock
   readonly port: number
   readonly shared: boolean
-  /** What the gateway listens on anyway. */
+  /** The addresses that the gateway listens on without rentals. */
   readonly listen: readonly string[]
   readonly logger: Logger
 }): Pick<RunningWorker, 'stop'> => {
@@ -87,7 +87,7 @@ export const startRentalListeners = (deps: {
   const work = async (): Promise<void> => {
     const { rows } = await pool.query<{ readonly ip: string }>({
       name: 'gateway-rented',
-      // Texts from 127. up to 127/ are all that begin so.
+      // The range from 127. to 127/ contains exactly the texts with this prefix.
       text: `select distinct ip from read.proxies
               where released_at is null
                 and (ip = any ($1::text[]) or ($2::boolean and ip >= '127.' collate "C" and ip < '127/' collate "C"))

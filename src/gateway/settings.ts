@@ -50,7 +50,7 @@ export const gatewaySettings = {
 } as const
 
 export type GatewayConfig = {
-  /** What plans name as their connection. */
+  /** The host that plans show as their connection. */
   readonly host: string
   readonly port: number
   /** Addresses to listen on, at least one. */
@@ -61,13 +61,13 @@ export type GatewayConfig = {
   readonly tls: { readonly port: number; readonly cert: string; readonly key: string } | null
   /** The path of a policy file; null: the usual policy. */
   readonly policy: string | null
-  /** Answers a check of a rented address; null: none is set. */
+  /** The URL that the check of a rented address requests; null: not set. */
   readonly checkUrl: URL | null
-  /** Connections of one plan in one process. */
+  /** Limit per plan and process. */
   readonly planConnections: number
-  /** Of a tunnel without a byte, milliseconds. */
+  /** Idle timeout of a tunnel, milliseconds. */
   readonly idleTimeoutMs: number
-  /** Null: none. */
+  /** Null: no metrics port. */
   readonly metricsPort: number | null
 }
 
@@ -79,7 +79,7 @@ const tlsSettings = [
   'FAREBOX_GATEWAY_TLS_KEY',
 ] as const
 
-/** What is wrong with settings that belong together. */
+/** Errors of settings that must be set together. */
 export const gatewayProblems = (env: NodeJS.ProcessEnv): readonly string[] => {
   const given = tlsSettings.filter((name) => env[name] !== undefined)
   if (given.length === 0 || given.length === tlsSettings.length) return []

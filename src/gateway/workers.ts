@@ -50,7 +50,7 @@ export const rentalListeners = worker({
   trigger: { everyMs: 100 },
 })
 
-/** All that a gateway process does by itself. */
+/** The background work of a gateway process. */
 export const gatewayWorkers = [
   followExits,
   exitProbes,

@@ -1,17 +1,27 @@
-/** Milliseconds since the Unix epoch. Time is an input everywhere: only `main.ts` and `cli.ts` read the system clock. */
+/**
+ * Milliseconds since the Unix epoch. Time is an input everywhere: only `main.ts` and `cli.ts` read the system clock.
+ */
 export type Clock = () => number
 
-/** Milliseconds of a clock that never goes back and that nobody sets, from any start: for durations alone. */
+/**
+ * Milliseconds of a clock that never goes back and cannot be set. Its start is arbitrary, so it is for durations only.
+ */
 export type MonotonicClock = () => number
 
-/** Decisions of several processes are compared by time, so a process may be this far from Postgres's clock at most. */
+/**
+ * Limit of the difference between the clocks of a process and of Postgres: decisions of several processes are compared
+ * by time.
+ */
 export const maxSkewMs = 2_000
-/** Two processes may be twice that apart, and a decision takes a while. What is later than a clock by more is of its future. */
+/**
+ * A time that is later than the clock by more than this is in the future, milliseconds. The clocks of two processes may
+ * differ by `2 * maxSkewMs`, and a decision takes some time.
+ */
 export const maxAheadMs = 5_000
 
 /**
- * Whether an interval that began at `sinceMs` is over; also when the clock has gone back far behind its beginning, which lay in
- * a wrong future. So nothing pauses until that future has come.
+ * Whether an interval that began at `sinceMs` is over. It is also over if `sinceMs` is more than `maxAheadMs` in the
+ * future, because the clock was wrong at that time and was set back. Otherwise the caller would pause until that time.
  */
 export const hasElapsed = (sinceMs: number, nowMs: number, intervalMs: number): boolean =>
   nowMs < sinceMs - maxAheadMs || nowMs - sinceMs >= intervalMs
@@ -21,11 +31,11 @@ type Written = { readonly ms: number; readonly time: string }
 let last: Written = { ms: Number.NaN, time: '' }
 let former = last
 
-/** What the form below can say: milliseconds since the epoch at the beginning of the year 1 and the end of 9999. */
+/** The range of `isoTime`: the beginning of the year 1 and the end of 9999, milliseconds since the epoch. */
 const firstMs = Date.parse('0001-01-01T00:00:00.000Z')
 const endMs = Date.parse('9999-12-31T23:59:59.999Z')
 
-/** Whether an instant has an `isoTime`. */
+/** Whether an instant is in the range of `isoTime`. */
 export const isTime = (epochMs: number): boolean => epochMs >= firstMs && epochMs <= endMs
 
 /** Whether a text is a day of the calendar, such as `2026-11-21`. */
@@ -38,10 +48,11 @@ export const isInstant = (text: string): boolean =>
   /^T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/.test(text.slice(10))
 
 /**
- * An instant in UTC as ISO 8601 with milliseconds, e.g. `2026-11-21T02:30:00.000Z`: the one form in events and answers.
- * The last two are kept: whatever a batch decides happens at one instant, and what it rents mostly ends at one.
- * @throws RangeError outside the years 1 to 9999: Postgres reads no such time, and an event that holds one would stop the
- * read tables of everybody. Thrown while deciding it fails its command alone
+ * An instant in UTC as ISO 8601 with milliseconds, e.g. `2026-11-21T02:30:00.000Z`: the only format in events and
+ * answers. The last two results are cached: the decisions of a batch have the same time, and most rentals of a batch
+ * end at the same time.
+ * @throws RangeError outside the years 1 to 9999. Postgres cannot read such a time, so an event with it would stop the
+ *   projections of all accounts. Thrown by a decision, the error fails only its command
  */
 export const isoTime = (epochMs: number): string => {
   if (epochMs === last.ms) return last.time

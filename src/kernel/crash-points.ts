@@ -1,4 +1,4 @@
-/** The named points on an order's way. */
+/** The crash points of an order. */
 export const orderPoints = [
   'before-append',
   'after-append',
@@ -9,7 +9,7 @@ export const orderPoints = [
   'projection-batch-sent',
 ] as const
 
-/** Those on a payment's way. */
+/** The crash points of a payment. */
 export const paymentPoints = [
   'deposit-logged',
   'invoice-made',
@@ -18,18 +18,18 @@ export const paymentPoints = [
   'payment-credited',
 ] as const
 
-/** Those on the way of a scrape: it may be fetched, it was fetched, its result is kept, it is over. */
+/** The crash points of a scrape: before the fetch, after the fetch, after its result is stored, at its end. */
 export const scrapePoints = ['scrape-started', 'scrape-fetched', 'scrape-kept', 'scrape-finished'] as const
 
-/** The named points of a flow at which a crash test may kill the process (`FAREBOX_CRASH_AT`). */
+/** The points at which a crash test may kill the process (`FAREBOX_CRASH_AT`). */
 export const crashPoints = [...orderPoints, ...paymentPoints, ...scrapePoints] as const
 
 export type CrashPoint = (typeof crashPoints)[number]
 
-/** The n-th pass of a point, counted from 1. */
+/** A crash point and the pass at which the process is killed, counted from 1. */
 export type CrashAt = { readonly point: CrashPoint; readonly pass: number }
 
-/** Null for a text that is not `<point>:<n>`. */
+/** Parses `<point>:<n>`; null for any other text. */
 export const parseCrashAt = (text: string): CrashAt | null => {
   const [point, pass, ...rest] = text.split(':')
   const known = crashPoints.find((name) => name === point)
@@ -37,10 +37,10 @@ export const parseCrashAt = (text: string): CrashAt | null => {
   return { point: known, pass: Number(pass) }
 }
 
-/** What the flows call on their way past a point. */
+/** The code of a flow calls `at` when it passes a point. */
 export type CrashHooks = { at(point: CrashPoint): void }
 
-/** Hooks that do nothing, or that end the process at the chosen pass as a power cut would. */
+/** Hooks that call `kill` at the chosen pass, to end the process like a power cut. With null they do nothing. */
 export const crashHooks = (crashAt: CrashAt | null, kill: () => void): CrashHooks => {
   let passes = 0
   return {

@@ -1,24 +1,24 @@
 export type CsvValue = string | number | null
 
-/** Spreadsheets read a file without the byte order mark of UTF-8 in the character set of their system. */
+/** The byte order mark of UTF-8. Without it, spreadsheets read a file in the character set of their system. */
 const mark = '\ufeff'
 
 /**
- * What spreadsheets take for the beginning of a formula (OWASP, "CSV injection"), the wide forms among it. Some leave out
- * spaces before it.
+ * The characters with which spreadsheets begin a formula (OWASP, "CSV injection"), including the full-width forms. Some
+ * spreadsheets ignore spaces before them.
  */
 const formula = /^(?:[\t\r\n]|\s*[=+\-@\uff0b\uff0d\uff1d\uff20])/
 /**
- * What begins a cell inside a field. Where the semicolon separates (most of Europe), a spreadsheet that opens these files
- * splits at it, at tabs and at line ends, also within quotes: they do not stand at the start of a cell there.
+ * A formula after a separator inside a field. In locales with the semicolon as separator (most of Europe), spreadsheets
+ * split these files at semicolons, tabs and line ends, also within quotes: there a quote is not at the start of a cell.
  */
 const cellInside = /([;\t\r\n])(?=[ "']*[=+\-@\uff0b\uff0d\uff1d\uff20])/g
-/** An amount below zero is no formula, and must stay a number. */
+/** A negative amount is not a formula and must remain a number. */
 const negative = /^-\d+(?:\.\d+)?$/
 
 /**
- * A field of RFC 4180, empty for null. A text that a spreadsheet would run as a formula, whole or from a separator on, gets an
- * apostrophe before it, whoever wrote it; numbers stay as they are, also those that are given as texts.
+ * A field of RFC 4180; empty for null. A formula gets an apostrophe before it, at the start of the text or after a
+ * separator, so that no spreadsheet runs it. Numbers are unchanged, including numbers in texts.
  */
 export const csvField = (value: CsvValue): string => {
   if (value === null) return ''
@@ -30,11 +30,11 @@ export const csvField = (value: CsvValue): string => {
 
 const csvLine = (values: readonly CsvValue[]): string => `${values.map(csvField).join(',')}\r\n`
 
-/** The beginning of every CSV file (RFC 4180): the mark of UTF-8 and the heading. Lines of `csvLines` follow. */
+/** The beginning of a CSV file (RFC 4180): the UTF-8 mark and the heading. The lines of `csvLines` follow. */
 export const csvHead = (heading: readonly string[]): string => mark + csvLine(heading)
 
 export const csvLines = (rows: Iterable<readonly CsvValue[]>): string => Array.from(rows, csvLine).join('')
 
-/** A whole CSV file. */
+/** A complete CSV file. */
 export const csv = (heading: readonly string[], rows: Iterable<readonly CsvValue[]>): string =>
   csvHead(heading) + csvLines(rows)

@@ -7,8 +7,8 @@ export type StreamRef<State> = {
   // biome-ignore lint/suspicious/noExplicitAny: a fold takes its own context's events only; the runner treats them as opaque
   readonly fold: Fold<State, any>
   /**
-   * The stream is taken as not existing without a look at the log (an order under a fresh key). `noStream` on append
-   * catches the case that it does, and it is read before anything is answered that appends nothing.
+   * The stream is assumed to be absent and is not read (an order under a new key). If it does exist, the expectation
+   * `noStream` makes the append fail. The stream is read before an answer without appends.
    */
   readonly assume?: 'absent'
 }
@@ -21,35 +21,37 @@ export type StatesOf<Refs extends StreamRefs> = {
 
 /** Inputs of a decision that are not state. */
 export type DecideContext = {
-  /** The larger of the process's clock and the last event time of the command's streams, milliseconds. */
+  /** The maximum of the clock of the process and the last event time of the command's streams, milliseconds. */
   readonly nowMs: number
 }
 
 /**
- * What was decided: facts for streams in the order in which they are to be written, and the answer to the caller.
- * No facts: the answer is a refusal or tells of something that stands already; the runner then answers it only from
- * states that were read from the log after the command arrived.
+ * The result of a decision: events for streams, in the order of writing, and the answer to the caller.
+ * Without events, the answer is a refusal or reports an existing result. The runner then returns it only if the states
+ * were read from the log after the command arrived.
  */
 export type CommandDecision<Answer> = { readonly appends: Appends; readonly answer: Answer }
 
-/** Facts for streams, in the order in which they are written; none of them is empty. */
+/** Events for streams, in the order of writing. No entry is empty. */
 export type Appends = readonly {
   readonly stream: StreamName
   readonly events: readonly DomainEvent[]
-  /** It may land before or after those beside it that say the same. */
+  /** Adjacent entries with this flag may be appended in any order. */
   readonly anyOrder?: true
 }[]
 
-/** What happens on a stream, oldest first; no events: what was asked for is so already. `Made` goes to the caller. */
+/**
+ * The new events of a stream, oldest first. No events: the state is already as requested. `Made` goes to the caller.
+ */
 export type Decided<Event extends DomainEvent, Made = object> = {
   readonly outcome: 'decided'
   readonly events: readonly Event[]
 } & Made
 
-/** Nothing happens, and why. */
+/** A decision without events, and its reason. */
 export type Refused<Refusal> = { readonly outcome: 'refused'; readonly refusal: Refusal }
 
-/** What a pure decision on one stream gives; `handle` (commands/handle.ts) writes it. */
+/** The result of a pure decision on one stream. `handle` (commands/handle.ts) appends its events. */
 export type Decision<Event extends DomainEvent, Refusal, Made = object> =
   | Decided<Event, Made>
   | Refused<Refusal>
@@ -61,7 +63,7 @@ export const decided = <Event extends DomainEvent>(...events: readonly Event[]):
 
 export const refused = <Refusal>(refusal: Refusal): Refused<Refusal> => ({ outcome: 'refused', refusal })
 
-/** A fact with when and where it was recorded. While deciding, `revision` is the one that it will get. */
+/** An event with its revision and time. During a decision, `revision` is the future revision of the event. */
 export type FoldedEvent<Event extends DomainEvent> = Event &
   Pick<RecordedEvent, 'revision'> & {
     /** Milliseconds of `recordedAt`. */
@@ -69,8 +71,8 @@ export type FoldedEvent<Event extends DomainEvent> = Event &
   }
 
 /**
- * The state after facts that were just decided and are not written yet. They have no revision: for folds, and uses of a
- * state, that do not look at it.
+ * The state after events that are decided but not appended. The events have no revision yet, so this is only for folds
+ * that do not read the revision.
  */
 export const applyDecided = <State, Event extends DomainEvent>(
   { evolve }: Pick<Fold<State, Event>, 'evolve'>,
@@ -81,35 +83,35 @@ export const applyDecided = <State, Event extends DomainEvent>(
   events.reduce((before, event) => evolve(before, { ...event, revision: 0, recordedAtMs: nowMs }), state)
 
 /**
- * How the state of one kind of stream comes from its events. `evolve` is pure and returns a new state that shares
- * structure with the old one (large collections are Immutable maps), so that a decision that did not land is dropped
- * by dropping the reference.
+ * Derives the state of one kind of stream from its events. `evolve` is pure and returns a new state that shares
+ * structure with the old one (large collections are Immutable maps). So the state of a decision that is not appended is
+ * simply discarded.
  */
 export type Fold<State, Event extends DomainEvent = DomainEvent> = {
-  /** Names the snapshot's kind, e.g. `ledger`. */
+  /** The kind of the snapshots, e.g. `ledger`. */
   readonly name: string
-  /** Rises with every change of the state's shape or of `evolve`: older snapshots are thrown away. */
+  /** Incremented with each change of the state's type or of `evolve`. Older snapshots are ignored. */
   readonly version: number
   readonly initial: State
-  /** Streams of this kind are mostly decided on once: only the last few are kept in memory while nobody uses them. */
+  /** Most streams of this kind get one command. Only the last few unused states are cached. */
   readonly usedOnce?: true
   evolve(state: State, event: FoldedEvent<Event>): State
-  /** Left out: streams of this kind are short and never snapshotted. */
+  /** Absent for short streams, which need no snapshots. */
   readonly snapshot?: {
-    /** JSON text, for Postgres keeps it as text that people can read. */
+    /** Returns JSON text, which is readable in Postgres. */
     toText(state: State): string
     fromText(text: string): State
     /**
-     * Whether the state can be what this event left, as far as the event says. What is decided on a snapshot stands in the
-     * log for ever, so one that does not agree with its event is not used. Left out: events say nothing of the state.
+     * Whether the state is consistent with the last event of the snapshot. Decisions on a wrong snapshot would stay in
+     * the log permanently, so an inconsistent snapshot is not used. Absent if the events contain nothing of the state.
      */
     agrees?(state: State, event: DomainEvent): boolean
     /**
-     * How much the state holds, in facts of some 200 bytes each. Its next snapshot is due after half as many events (1,000
-     * at least; `RunnerLimits` has the whole rule), and this is its weight in the cache of folds.
+     * The size of the state, in entries of about 200 bytes each. The next snapshot is due after half as many events
+     * (1,000 at least; see `RunnerLimits` for the whole rule). This is also the size of the state in the fold cache.
      */
     entries(state: State): number
-    /** After how many new events the next snapshot is due, where events are long. Left out: by `entries`. */
+    /** Number of new events until the next snapshot, for folds with long events. Without it, `entries` decides. */
     readonly everyEvents?: number
   }
 }

@@ -1,32 +1,32 @@
 import { z } from 'zod'
 
 /**
- * What the fields of events are declared with: a schema that carries its own description, unit and sign, so that types,
- * validation and documentation come from one place (src/kernel/event.ts).
+ * Schemas for the fields of events. A schema includes its description, unit and sign, so that types, validation and
+ * documentation have one source (src/kernel/event.ts).
  */
 
-/** Which values a number may have. */
+/** The allowed sign of a number. */
 export type Sign = 'above 0' | '0 or more' | 'either sign'
 
-/** What a schema says of itself besides its type. */
+/** Properties of a schema besides its type. */
 export type FieldMeta = {
   readonly description?: string
-  /** What a number counts, e.g. `micro-dollars`. */
+  /** The unit of a number, e.g. `micro-dollars`. */
   readonly unit?: string
   readonly sign?: Sign
-  /** A time that has come when its event is recorded. */
+  /** The time is not after the recording of its event. */
   readonly past?: true
-  /** The name under which docs/events.md shows it once, for all fields that have it. */
+  /** A name. docs/events.md documents the schema once under this name, for all fields that use it. */
   readonly id?: string
 }
 
 type Shape = Readonly<Record<string, z.ZodType>>
-/** The value that a shape's fields come to. */
+/** The type of the values of a shape. */
 export type ShapeValue<S extends Shape> = Readonly<z.infer<z.ZodObject<S, z.core.$strict>>>
 
 const described = <T extends z.ZodType>(schema: T, meta: FieldMeta): T => schema.meta({ ...meta })
 
-/** What a schema says of itself, for one that is made of it: the name stays its own. */
+/** The properties of a schema without its name, for a schema that is derived from it. */
 const metaOf = (schema: z.ZodType): FieldMeta => {
   const { id: _, ...meta } = (schema.meta() ?? {}) as FieldMeta
   return meta
@@ -34,13 +34,13 @@ const metaOf = (schema: z.ZodType): FieldMeta => {
 
 export const text = (description: string): z.ZodType<string> => described(z.string(), { description })
 
-/** An id made here: `prefix_…`. */
+/** An id that Farebox creates: `prefix_…`. */
 export const id = <Id extends string = string>(prefix: string, description: string): z.ZodType<Id> =>
   described(z.string().regex(new RegExp(`^${prefix}_`), `an id that begins with ${prefix}_`), {
     description,
   }) as unknown as z.ZodType<Id>
 
-/** An id whose form is somebody else's, or of which several kinds may stand here. */
+/** An id with an external format, or of one of several kinds. */
 export const anyId = <Id extends string = string>(description: string): z.ZodType<Id> =>
   described(z.string().min(1), { description }) as unknown as z.ZodType<Id>
 
@@ -48,11 +48,11 @@ export const anyId = <Id extends string = string>(description: string): z.ZodTyp
 export const time = (description: string): z.ZodType<string> =>
   described(z.iso.datetime(), { description, unit: 'ISO 8601 UTC' })
 
-/** As `time`, of what has happened when the event is recorded: a later one is of the future (docs/decisions/0072). */
+/** As `time`, but not after the recording of the event: a later time is of the future (docs/decisions/0072). */
 export const pastTime = (description: string): z.ZodType<string> =>
   described(z.iso.datetime(), { description, unit: 'ISO 8601 UTC', past: true })
 
-/** Lower-case hex of so many bytes. */
+/** Lower-case hex of `bytes` bytes. */
 export const hex = (bytes: number, description: string): z.ZodType<string> =>
   described(
     z
@@ -97,7 +97,7 @@ export const list = <Item extends z.ZodType>(
   description: string,
 ): z.ZodType<readonly z.infer<Item>[]> => described(z.array(item), { description })
 
-/** Fields of their own under one name. */
+/** An object with these fields. */
 export const group = <S extends Shape>(
   shape: S,
   description: string,
@@ -114,23 +114,26 @@ export const either = <const Options extends readonly z.ZodType[]>(
 ): z.ZodType<z.infer<Options[number]>> =>
   described(z.union(options), { description }) as unknown as z.ZodType<z.infer<Options[number]>>
 
-/** An object whose form is documented elsewhere. */
+/** An object whose fields are documented elsewhere. */
 export const objectOf = <Value>(description: string): z.ZodType<Value> =>
   described(z.record(z.string(), z.unknown()), { description }) as unknown as z.ZodType<Value>
 
-/** Null is a value: what it means stands in the description. */
+/** Also allows null. The description explains the meaning of null. */
 export const orNull = <T extends z.ZodType>(schema: T): z.ZodType<z.infer<T> | null> =>
   described(schema.nullable(), metaOf(schema)) as unknown as z.ZodType<z.infer<T> | null>
 
-/** The field may be left out. */
+/** The field may be absent. */
 export const orAbsent = <T extends z.ZodType>(schema: T): z.ZodExactOptional<T> =>
   described(z.exactOptional(schema), metaOf(schema))
 
-/** A commitment that an upgrade adopted: the value is vouched for from here on, not from its beginning. */
+/** A commitment that an upgrade added later. It proves the value only from this event on, not from its creation. */
 export const adoptedCommitment = (to: string) =>
   hex(32, `SHA-256 over ${to} as it was in the vault when the service was upgraded, salted`)
 
-/** A commitment of an event to a value of the vault. @param to the value, e.g. `the hash of the key` */
+/**
+ * A commitment of an event to a value of the vault.
+ * @param to the value, e.g. `the hash of the key`
+ */
 export const commitment = (to: string) =>
   orAbsent(
     hex(

@@ -2,14 +2,16 @@ import { z } from 'zod'
 import type { ShapeValue } from './event-fields.ts'
 import type { StreamName } from './streams.ts'
 
-/** How a person signed in: by a link that was e-mailed, by a passkey, or by a link that the command line printed. */
+/** How a person signed in: by an e-mailed link, by a passkey, or by a link that the command line printed. */
 export const signInMethods = ['link', 'passkey', 'cli-link'] as const
 export type SignInMethod = (typeof signInMethods)[number]
 
-/** Who caused an event: a key of an account, a person in the console, an operator at the command line, or the service itself. */
+/**
+ * The cause of an event: an API key, a person in the console, an operator at the command line, or the service itself.
+ */
 export type Actor =
   | { readonly kind: 'key'; readonly accountId: string; readonly keyId: string }
-  /** `subjectId` is an account, or a member of the staff. */
+  /** `subjectId` is the id of an account or of a staff member. */
   | {
       readonly kind: 'session'
       readonly subjectId: string
@@ -20,21 +22,21 @@ export type Actor =
   | { readonly kind: 'system'; readonly name: string }
 
 export type EventMetadata = {
-  /** The request id (or the run of a command or reactor) that all events of one cause share. */
+  /** The id of the request, or of the run of a command or reactor. All events of one cause share it. */
   readonly correlationId: string
-  /** The event that a reactor answered, else null. */
+  /** The event that a reactor handled, else null. */
   readonly causationId: string | null
   readonly actor: Actor
-  /** When it was decided, ISO 8601 UTC; never less than the stream's last one, save where `continuesAt` says so. */
+  /** Time of the decision, ISO 8601 UTC. Without `continuesAt`, never before the last event of the stream. */
   readonly recordedAt: string
   /**
-   * The time at which the stream goes on, where it had come to one that lies ahead (docs/decisions/0087). Such an event is
-   * stored with this time as `recordedAt`, and its own as `decidedAt`.
+   * The time of the stream, if an earlier event of the stream is of the future (docs/decisions/0087). Such an event is
+   * stored with this time as `recordedAt`, and with the time of its decision as `decidedAt`.
    */
   readonly continuesAt?: string
 }
 
-/** Who caused an event, in one word: `key:key_…`, `session:acc_…:ses_…:passkey`, `operator:alice`, `system:completion`. */
+/** An actor as text: `key:key_…`, `session:acc_…:ses_…:passkey`, `operator:alice`, `system:completion`. */
 export const actorText = (actor: Actor): string => {
   switch (actor.kind) {
     case 'key':
@@ -46,16 +48,16 @@ export const actorText = (actor: Actor): string => {
   }
 }
 
-/** Who asks, and under which request or run of a command: all events of one decision carry both. */
+/** The actor, and the id of the request or run. All events of one decision have both. */
 export type Cause = Pick<EventMetadata, 'actor' | 'correlationId'>
 
-/** A fact as the domain says it: its name and its data, JSON values only. */
+/** An event of the domain: its type and its data, JSON values only. */
 export type DomainEvent<Type extends string = string, Data = unknown> = {
   readonly type: Type
   readonly data: Data
 }
 
-/** A fact as it was read from the log: parsed, upcast, with its place. */
+/** An event that was read from the log: parsed, upcast, with its stream, revision and position. */
 export type RecordedEvent<Event extends DomainEvent = DomainEvent> = Event & {
   readonly id: string
   readonly stream: StreamName
@@ -65,19 +67,19 @@ export type RecordedEvent<Event extends DomainEvent = DomainEvent> = Event & {
 }
 
 /**
- * One kind of event, declared once: its type (`EventOf`), what verification holds its data against, and its entry in
- * docs/events.md are all made from this. What reads the log for work does not validate: what was written was typed.
+ * The definition of one kind of event: the source of its type (`EventOf`), of the schema for verification, and of its
+ * entry in docs/events.md. Other readers of the log do not validate events, because the writers are typed.
  */
 export type EventDefinition<Type extends string = string, Data = unknown> = {
   readonly type: Type
-  /** The streams that it stands in, by their form: `ledger-{account}`. */
+  /** Pattern of the streams that contain it: `ledger-{account}`. */
   readonly stream: string
-  /** What happened, in words. */
+  /** Description of what happened. */
   readonly means: string
   readonly data: z.ZodType<Data>
 }
 
-/** An event with fields of its own. */
+/** Defines an event by its fields. */
 export const defineEvent = <const Type extends string, S extends Readonly<Record<string, z.ZodType>>>(
   type: Type,
   { stream, means, fields }: { readonly stream: string; readonly means: string; readonly fields: S },
@@ -88,7 +90,7 @@ export const defineEvent = <const Type extends string, S extends Readonly<Record
   data: z.strictObject(fields) as unknown as z.ZodType<ShapeValue<S>>,
 })
 
-/** An event whose data is a schema by itself. */
+/** Defines an event by the schema of its data. */
 export const defineEventOf = <const Type extends string, Data>(
   type: Type,
   {

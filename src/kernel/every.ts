@@ -1,6 +1,6 @@
 /**
- * Calls back again and again until the function that it returns is called. It keeps no process running. For a timer inside
- * an object; a job of the service is a worker (src/platform/work/scheduler.ts).
+ * Calls `work` every `ms` milliseconds, until the returned function is called. It does not keep the process running.
+ * For timers inside an object. Jobs of the service are workers (src/platform/work/scheduler.ts).
  */
 export const every = (ms: number, work: () => void): (() => void) => {
   const timer = setInterval(work, ms)

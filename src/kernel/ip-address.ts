@@ -16,9 +16,9 @@ for (const [net, prefix] of [
   notForSale.addSubnet(net, prefix, 'ipv6')
 
 /**
- * The one text of an address: dotted IPv4, or IPv6 as RFC 5952 writes it, since a stream is named by it. Null for what
- * is no address, carries a zone, is an IPv4 address in IPv6 form, or can never be one host's (unspecified, loopback,
- * multicast, broadcast). Private and documentation ranges pass: they serve tests and labs.
+ * The canonical text of an IP address, because it is part of a stream name: dotted IPv4, or IPv6 by RFC 5952. Null for
+ * an invalid address, an address with a zone, an IPv4-mapped IPv6 address, and an address that cannot belong to one
+ * host (unspecified, loopback, multicast, broadcast). Private and documentation ranges are allowed, for tests and labs.
  */
 export const canonicalIp = (text: string): string | null => {
   const version = isIP(text)
@@ -29,7 +29,7 @@ export const canonicalIp = (text: string): string | null => {
   return notForSale.check(ip, version === 6 ? 'ipv6' : 'ipv4') ? null : ip
 }
 
-/** Whether two addresses are of one network: a /24, or a /64 of IPv6. */
+/** Whether two addresses are in the same network: a /24 of IPv4, or a /64 of IPv6. */
 export const ofOneNetwork = (one: string, other: string): boolean => {
   const family = isIP(one) === 6 ? 'ipv6' : 'ipv4'
   if ((isIP(other) === 6 ? 'ipv6' : 'ipv4') !== family) return false

@@ -1,8 +1,9 @@
 /**
- * Does work on all items at once. Where that fails, on each half of them, and so on, until each item at fault fails alone.
- * @param isOfAll whether an error would meet any other items as well, such as an outage
+ * Processes all items at once. After a failure it processes each half separately, and so on, until each faulty item
+ * fails alone.
+ * @param isOfAll whether an error would affect any other items, too, such as an outage
  * @returns the items that failed alone, with their errors
- * @throws an error that is of all; part of the work may be done by then
+ * @throws an error for which `isOfAll` is true; part of the items may be processed by then
  */
 export const isolateFailures = async <Item>(
   items: readonly Item[],

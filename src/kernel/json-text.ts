@@ -1,4 +1,4 @@
-/** An object of a stored text that may be anybody's, with what it says unchecked; null when the text holds none. */
+/** Parses a stored text that may be forged. Returns an object with unvalidated fields, or null without an object. */
 export const parseUntrustedObject = <Shape extends object>(text: string): Partial<Shape> | null => {
   try {
     const parsed: unknown = JSON.parse(text)
@@ -11,7 +11,7 @@ export const parseUntrustedObject = <Shape extends object>(text: string): Partia
 const quote = 0x22
 const backslash = 0x5c
 
-/** Where the text that opens at a quote ends, or where the JSON does. */
+/** Index of the closing quote of the string that opens at `start`; without one, the length of the JSON. */
 const endOfText = (json: string, start: number): number => {
   for (let end = json.indexOf('"', start + 1); end !== -1; end = json.indexOf('"', end + 1)) {
     let before = end
@@ -21,7 +21,7 @@ const endOfText = (json: string, start: number): number => {
   return json.length
 }
 
-/** Whether a JSON text nests arrays and objects in at most this many levels. Its parts are not visited recursively. */
+/** Whether a JSON text nests arrays and objects in at most this many levels. It does not use recursion. */
 export const isNestedWithin = (levels: number, json: string): boolean => {
   let depth = 0
   for (let at = 0; at < json.length; at++) {
@@ -35,10 +35,7 @@ export const isNestedWithin = (levels: number, json: string): boolean => {
   return true
 }
 
-/**
- * A JSON value in a form in which the order of an object's fields makes no difference, for fingerprints. Fields that are
- * undefined are left out.
- */
+/** A canonical form of a JSON value for fingerprints: independent of the order of fields, without undefined fields. */
 export const canonical = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(canonical)
   if (value === null || typeof value !== 'object') return value
@@ -48,11 +45,11 @@ export const canonical = (value: unknown): unknown => {
     .map(([name, field]) => [name, canonical(field)])
 }
 
-/** The fields of an object that are not null: in a request, null for an optional field is the same as leaving it out. */
+/** The fields of an object that are not null: in a request, null is the same as an absent optional field. */
 export const withoutNulls = (fields: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> =>
   Object.fromEntries(Object.entries(fields).filter(([, field]) => field !== null))
 
-/** JSON with the fields of every object in order of their names: one text for one meaning. */
+/** Canonical JSON: the fields of every object are sorted by name. */
 export const canonicalJson = (value: unknown): string =>
   JSON.stringify(value, (_key, inner) =>
     typeof inner === 'object' && inner !== null && !Array.isArray(inner)
@@ -61,24 +58,24 @@ export const canonicalJson = (value: unknown): string =>
   )
 
 /**
- * Whether Postgres takes a text in every type of column: `text` refuses NUL, `jsonb` half of a surrogate pair too. An event
- * that holds such a text stops the read tables of everybody, so it is refused where it comes in.
+ * Whether Postgres can store a text in every type of column: `text` refuses NUL, `jsonb` also refuses a lone surrogate.
+ * An event with such a text would stop the projections of all accounts, so every input with it is refused.
  */
 export const isStorable = (text: string): boolean => text.isWellFormed() && !text.includes('\0')
 
-/** One of their escapes, which no escaped backslash stands before. */
+/** The JSON escape of NUL or of a lone surrogate, not after an escaped backslash. */
 const escapedUnstorable = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/
 
-/** Whether every text in what `JSON.stringify` wrote is storable. Of surrogates it escapes those only that have no other half. */
+/** Whether all texts in an output of `JSON.stringify` are storable. `JSON.stringify` escapes only lone surrogates. */
 export const isStorableJson = (json: string): boolean =>
   !json.includes('\\u') || !escapedUnstorable.test(json)
 
-/** How a refusal names such a text. */
+/** Description of a storable text, for error messages. */
 export const storableText = 'text without NUL characters and halves of surrogate pairs'
 
 /**
- * The JSON text of an object with these members and with some more whose values are JSON text already, so that long ones
- * are not parsed only to be written again. The names of the latter are others than those of the former.
+ * The JSON text of an object with `members` and with `texts`, whose values are JSON texts. So long values need not be
+ * parsed and stringified again. The two must not share a name.
  */
 export const joinJsonMembers = (members: object, texts: Readonly<Record<string, string>>): string => {
   const inner = JSON.stringify(members).slice(1, -1)

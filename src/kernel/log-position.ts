@@ -1,22 +1,22 @@
 /**
- * Positions outside: a text such as `pos_0_1284`, made and read here only. It names a log and a place in it, and is
- * opaque: whoever holds one sends it back as it came, and compares it for equality at most. Inside a position stays a
- * number. The letters keep spreadsheets and languages from reading it as a number, a time or a date
- * (docs/decisions/0046-doors-to-many-logs.md).
+ * External positions: a token such as `pos_0_1284`, written and parsed only here. It contains the number of a log and a
+ * position in it. Clients must treat it as opaque: they may send it back unchanged and compare it for equality.
+ * Internally a position is a number. The letters prevent that spreadsheets and programming languages read the token as
+ * a number, a time or a date (docs/decisions/0046-doors-to-many-logs.md).
  */
 
-/** Log 0 is the only one that there is (docs/scale.md). */
+/** Log 0 is the only log (docs/scale.md). */
 const token = /^(?:pos_0_)?(\d{1,16})$/
 
-/** What a position may be written as, for messages and help. */
+/** The format of a position, for messages and help. */
 export const positionForm = 'a position such as pos_0_1284'
 
-/** The position as everybody outside sees it; 0 is the start of the log. */
+/** The external form of a position; 0 is the start of the log. */
 export const positionToken = (position: number): string => `pos_0_${position}`
 
 /**
- * The position that a text names, or null: a token of this log, or the bare digits that answers carried before tokens,
- * which are positions of log 0 for ever.
+ * Parses a token of this log; null for any other text. It also accepts plain digits, the former format of answers. They
+ * are always positions of log 0.
  */
 export const parsePosition = (text: string): number | null => {
   const digits = token.exec(text)?.[1]

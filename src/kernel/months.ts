@@ -1,19 +1,19 @@
 declare const brand: unique symbol
 
-/** A month of accounting time, `2026-11`: from its first instant in UTC to the next month's. */
+/** An accounting month, `2026-11`: from its first instant in UTC to that of the next month. */
 export type Period = string & { readonly [brand]: 'Period' }
 
 const pattern = /^\d{4}-(0[1-9]|1[0-2])$/
 
-/** Null for what is no month. */
+/** Null for an invalid month. */
 export const parsePeriod = (text: string): Period | null => (pattern.test(text) ? (text as Period) : null)
 
-/** The month of an instant in the one form that events carry. */
+/** The month of an instant in the format of events (`isoTime`). */
 export const periodOf = (iso: string): Period => iso.slice(0, 7) as Period
 
 const monthOf = (epochMs: number): Period => periodOf(new Date(epochMs).toISOString())
 
-/** The first instant that is not in it any more. */
+/** The first instant after the month, milliseconds. */
 export const endOfPeriodMs = (period: Period): number =>
   Date.UTC(Number(period.slice(0, 4)), Number(period.slice(5)), 1)
 
@@ -21,12 +21,12 @@ export const nextPeriod = (period: Period): Period => monthOf(endOfPeriodMs(peri
 
 export const periodBefore = (period: Period): Period => monthOf(Date.parse(`${period}-01T00:00:00Z`) - 1)
 
-/** The months from one through another, in order; none when the other comes first. */
+/** The months from `first` through `last`, in order; empty if `last` is before `first`. */
 export const periodsThrough = (first: Period, last: Period): readonly Period[] => {
   const periods: Period[] = []
   for (let period = first; period <= last; period = nextPeriod(period)) periods.push(period)
   return periods
 }
 
-/** A month is closed at the earliest this long after its end: until then a slow process may still book into it. */
+/** A month cannot be closed earlier than this after its end: until then a slow process may still book into it. */
 export const closingDelayMs = 5 * 60_000

@@ -1,6 +1,6 @@
 /**
- * Edits that make one text of another: a letter more, less or changed, or two neighbours exchanged (optimal string
- * alignment). Time grows with the product of the lengths.
+ * The number of edits between two texts: an inserted, deleted or replaced letter, or two swapped neighbours (optimal
+ * string alignment distance). The time grows with the product of the lengths.
  */
 const editsBetween = (from: string, to: string): number => {
   let before: number[] = []
@@ -23,19 +23,19 @@ const editsBetween = (from: string, to: string): number => {
   return row[to.length]!
 }
 
-/** More of a name than this share is no slip of the hand. */
+/** The largest share of a name that may be misspelt. */
 const mostOfName = 0.34
 
 /**
- * The known name that a misspelt one most likely means, or null when none is near: at most a third of it differs.
- * @param by What of a name is compared; left out: all of it
+ * The known name that is closest to a misspelt name. Null if more than a third of every known name differs.
+ * @param by returns the part of a name to compare; default: the whole name
  */
 export const closestWord = (
   given: string,
   known: readonly string[],
   by: (name: string) => string = (name) => name,
 ): string | null => {
-  // Nobody misspells so much, and the time grows with the length.
+  // Longer input is not a misspelling, and the time grows with the length.
   const wanted = by(given).slice(0, 100)
   let best: { readonly name: string; readonly edits: number } | null = null
   for (const name of known) {

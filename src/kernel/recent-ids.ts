@@ -1,39 +1,42 @@
 import { joinJsonMembers } from './json-text.ts'
 
 /**
- * Many small facts under ids, packed into bytes. As objects of a persistent map they took a kilobyte each, all of which the
- * garbage collector walks over; here it is the text and 20 to 28 bytes, of which it sees nothing.
+ * Many small entries with ids, packed into bytes. As objects of a persistent map they took a kilobyte each, all of
+ * which the garbage collector must traverse. Packed, an entry takes its text and 20 to 28 bytes, which the garbage
+ * collector ignores.
  *
- * A value of this type is immutable: it names stretches of a store, and a store only grows at its end. When two values
- * grow out of the same one, each gets a stretch of its own there, so both stay what they are.
+ * A value of this type is immutable: it refers to ranges of a store, and a store only grows at its end. If two values
+ * are derived from the same one, each gets its own range of the store, so both remain unchanged.
  */
 export type Packed = {
   readonly store: Store
-  /** Oldest first; none is empty. */
+  /** Oldest first. No range is empty. */
   readonly stretches: readonly Stretch[]
   readonly count: number
 }
 
-/** The id of a fact, when it happened, and what it says: a JSON value. */
+/** The id of an entry, its time (milliseconds), and its JSON value. */
 export type PackedEntry = readonly [id: string, atMs: number, value: unknown]
 
-/** The places `from` up to, not including, `to`. */
+/** The indexes from `from` up to, not including, `to`. */
 type Stretch = { readonly from: number; readonly to: number }
 
-/** Facts by their place, 0, 1, 2 …; what stands at a place never changes. */
+/** Entries by index: 0, 1, 2 … The entry at an index never changes. */
 type Store = {
-  /** How many of its places hold a fact; `ends` and `hashes` have as many as there are. */
+  /** Number of entries. The length of `ends` and `hashes` is the capacity. */
   used: number
-  /** Each fact as JSON and a comma. */
+  /** Each entry as JSON and a comma. */
   readonly texts: Buffer
-  /** Where the text of a place ends; that of the next one begins there. Whole numbers: texts may exceed 32 bits. */
+  /** The end of each text, which is the start of the next one. Integers as floats, because they may exceed 32 bits. */
   readonly ends: Float64Array
   readonly hashes: Int32Array
-  /** A hash table with open addressing: a place plus one, or 0. Twice as many cells as places, a power of two. */
+  /**
+   * A hash table with open addressing. A cell is an index plus one, or 0. At least twice the capacity, a power of two.
+   */
   readonly cells: Uint32Array
 }
 
-/** A value of more stretches is copied into one. */
+/** A value with this many ranges is copied into one range before entries are added. */
 const maxStretches = 8
 
 const createStore = (places: number, bytes: number): Store => ({
@@ -46,7 +49,7 @@ const createStore = (places: number, bytes: number): Store => ({
 
 export const emptyPacked: Packed = { store: createStore(0, 0), stretches: [], count: 0 }
 
-/** FNV-1a, 32 bits with a sign, over code units; only a hint, ids are compared. */
+/** FNV-1a over code units, 32 bits, signed. Lookups also compare the ids, so collisions are harmless. */
 export const hashOf = (id: string): number => {
   let hash = 0x811c9dc5 | 0
   for (let at = 0; at < id.length; at += 1) hash = Math.imul(hash ^ id.charCodeAt(at), 0x01000193)
@@ -74,11 +77,11 @@ const textOf = (store: Store, { from, to }: Stretch): string => {
 const factAt = (store: Store, place: number): PackedEntry =>
   JSON.parse(textOf(store, { from: place, to: place + 1 }))
 
-/** All facts as JSON texts, several in each with commas between, oldest first. */
+/** All entries as JSON texts, oldest first. Each text is the entries of one range, separated by commas. */
 export const packedTexts = ({ store, stretches }: Packed): string[] =>
   stretches.map((stretch) => textOf(store, stretch))
 
-/** @param hash of the id, `hashOf` */
+/** @param hash `hashOf(id)` */
 export const findPacked = (
   { store, stretches, count }: Packed,
   id: string,
@@ -96,7 +99,7 @@ export const findPacked = (
   return undefined
 }
 
-/** The same facts in a store of their own, with room for what is to come and for half as much again. */
+/** Copies the entries into a new store, with capacity for the new entries and for half as many again. */
 const copied = ({ store, stretches, count }: Packed, facts: number, bytes: number): Packed => {
   const taken = stretches.reduce((sum, { from, to }) => sum + store.ends[to - 1]! - startOf(store, from), 0)
   const copy = createStore(Math.ceil(1.5 * (count + facts)), Math.ceil(1.5 * (taken + bytes)))
@@ -111,7 +114,7 @@ const copied = ({ store, stretches, count }: Packed, facts: number, bytes: numbe
   return { store: copy, stretches: count === 0 ? [] : [{ from: 0, to: count }], count }
 }
 
-/** With these facts as the newest, oldest first; their ids are new. */
+/** Adds these entries as the newest, oldest first. Their ids must be new. */
 export const withPacked = (before: Packed, facts: readonly PackedEntry[]): Packed => {
   const texts = facts.map((fact) => `${JSON.stringify(fact)},`)
   const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0)
@@ -137,7 +140,7 @@ export const oldestPacked = ({ store, stretches }: Packed): PackedEntry | undefi
   return first && factAt(store, first.from)
 }
 
-/** Without its oldest fact. */
+/** The value without its oldest entry. */
 export const withoutOldestPacked = ({ store, stretches, count }: Packed): Packed => {
   const [first, ...others] = stretches
   if (first === undefined || count === 1) return emptyPacked
@@ -146,36 +149,36 @@ export const withoutOldestPacked = ({ store, stretches, count }: Packed): Packed
 }
 
 /**
- * What happened under an id, kept for seven days of event time (docs/decisions/0003-command-runner.md); older ids are
- * guarded by permanent streams. An immutable value: the newest are a short list, all before them are packed, for a busy
- * wallet remembers hundreds of thousands. Values are JSON values.
+ * Results by id, stored for seven days of event time (docs/decisions/0003-command-runner.md). Permanent streams protect
+ * against the reuse of older ids. An immutable value: the newest entries are a short list, all others are packed,
+ * because a busy wallet has hundreds of thousands of them. Values are JSON values.
  */
 export type Remembered<Value> = {
   /** Older than all of `recent`. */
   readonly packed: Packed
   readonly recent: Recent<Value>
-  /** When the oldest one happened, so that an event after which none is too old looks at nothing else. */
+  /** Time of the oldest entry, milliseconds: a fast check whether any entry is expired. */
   readonly oldestMs: number
-  /** When the newest forgotten one happened; what is newer than that is remembered for certain. -1: nothing forgotten. */
+  /** Time of the newest expired entry, milliseconds. All later entries are still stored. -1: no entry has expired. */
   readonly forgottenMs: number
 }
 
 type Fact<Value> = { readonly id: string; readonly atMs: number; readonly value: Value }
 
 /**
- * The facts of the places `from` up to, not including, `to`, oldest first. As in `Packed`, what stands at a place never
- * changes and only the end grows, so a value stays what it is.
+ * The entries at the indexes from `from` up to, not including, `to`, oldest first. As in `Packed`, the entry at an
+ * index never changes and a store only grows at its end, so a value is immutable.
  */
 type Recent<Value> = { readonly store: RecentStore<Value>; readonly from: number; readonly to: number }
 
-/** The hashes lie side by side: a search for an id touches a few lines of memory instead of each fact and its id. */
+/** The hashes are contiguous, so a search reads a few cache lines instead of each entry and its id. */
 type RecentStore<Value> = { readonly facts: Fact<Value>[]; readonly hashes: number[] }
 
 export const rememberedMs = 7 * 24 * 60 * 60 * 1000
 
-/** An event adds at most one id, so that dropping two an event bounds both the work and what is kept. */
+/** An event adds at most one id. Dropping at most two per event limits the work per event and the number of entries. */
 const droppedPerEvent = 2
-/** Ids are packed this many at a time: it takes less time each, and the many plans and wallets of few orders need no store. */
+/** Number of ids packed at once. It saves time per id, and the many plans and wallets with few orders need no store. */
 const packedAtOnce = 32
 
 const noneRecent = <Value>(): Recent<Value> => ({ store: { facts: [], hashes: [] }, from: 0, to: 0 })
@@ -189,7 +192,7 @@ export const emptyRemembered = <Value>(): Remembered<Value> => ({
 
 const countOf = ({ from, to }: Recent<unknown>): number => to - from
 
-/** How many ids are remembered. */
+/** Number of stored ids. */
 export const rememberedCount = ({ packed, recent }: Remembered<unknown>): number =>
   packed.count + countOf(recent)
 
@@ -207,8 +210,8 @@ const factsOf = <Value>({ store, from, to }: Recent<Value>): PackedEntry[] =>
   store.facts.slice(from, to).map(({ id, atMs, value }) => [id, atMs, value])
 
 /**
- * With one more. The second value that grows out of the same one gets a store of its own. So does a value that has
- * forgotten much, whose store would otherwise grow for ever.
+ * Adds an entry. If another value was already derived from the same one, the result gets a new store. So does a value
+ * with many expired entries, whose store would otherwise grow without limit.
  */
 const added = <Value>({ store, from, to }: Recent<Value>, fact: Fact<Value>, hash: number): Recent<Value> => {
   if (to < store.facts.length || from >= packedAtOnce) {
@@ -220,7 +223,11 @@ const added = <Value>({ store, from, to }: Recent<Value>, fact: Fact<Value>, has
   return { store, from, to: to + 1 }
 }
 
-/** @throws when the id is there already: an event that happens once happened twice. */
+/**
+ * Adds an entry.
+ * @param atMs milliseconds
+ * @throws Error if the id exists: an event that may occur only once occurred twice
+ */
 export const remember = <Value>(
   remembered: Remembered<Value>,
   id: string,
@@ -248,7 +255,7 @@ const withoutOldest = <Value>({ packed, recent, oldestMs }: Remembered<Value>): 
   return { ...left, oldestMs: next, forgottenMs: oldestMs }
 }
 
-/** Drops the oldest, at most two of them, that happened more than seven days before `nowMs`. */
+/** Removes the oldest entries from more than seven days before `nowMs` (milliseconds), at most two of them. */
 export const dropExpired = <Value>(remembered: Remembered<Value>, nowMs: number): Remembered<Value> => {
   let left = remembered
   for (let dropped = 0; dropped < droppedPerEvent && nowMs - left.oldestMs > rememberedMs; dropped += 1)
@@ -256,7 +263,7 @@ export const dropExpired = <Value>(remembered: Remembered<Value>, nowMs: number)
   return left
 }
 
-/** Whether something that happened at `atMs` would still be remembered. */
+/** Whether an entry with the time `atMs` (milliseconds) would still be stored. */
 export const remembersSince = (remembered: Remembered<unknown>, atMs: number): boolean =>
   atMs > remembered.forgottenMs
 
@@ -265,7 +272,7 @@ export type RememberedJson<Value> = {
   readonly forgottenMs: number
 }
 
-/** JSON text of a `RememberedJson`. What is packed is that text already: 300,000 facts are 40 MB of it. */
+/** JSON text of a `RememberedJson`. Packed entries are JSON text already: 300,000 entries are 40 MB. */
 export const rememberedText = ({ packed, recent, forgottenMs }: Remembered<unknown>): string => {
   const facts = [...packedTexts(packed), ...factsOf(recent).map((fact) => JSON.stringify(fact))]
   return joinJsonMembers({ forgottenMs }, { entries: `[${facts.join(',')}]` })

@@ -1,7 +1,7 @@
-/** Collects what has to be closed, and closes it last first. */
+/** Collects steps that close resources, and runs them in reverse order. */
 export type CloseStack = {
   add(step: () => unknown): void
-  /** Gives every step its turn, then throws the first error. Safe to call twice. */
+  /** Runs every step, then throws the first error. May be called repeatedly. */
   close(): Promise<void>
 }
 
@@ -29,7 +29,7 @@ const createClosing = (): CloseStack => {
   }
 }
 
-/** Gives `open` a `CloseStack` to fill, and closes it when opening fails; what opened closes it otherwise. */
+/** Calls `open` with a `CloseStack`, and closes the stack if `open` fails. Otherwise the opened object closes it. */
 export const closeOnFailure = async <Opened>(
   open: (closing: CloseStack) => Promise<Opened>,
 ): Promise<Opened> => {
@@ -37,12 +37,12 @@ export const closeOnFailure = async <Opened>(
   try {
     return await open(closing)
   } catch (error) {
-    await closing.close().catch(() => undefined) // what went wrong first is what helps
+    await closing.close().catch(() => undefined) // the first error is the useful one
     throw error
   }
 }
 
-/** Gives `work` a `CloseStack` to fill, and closes it once the work is over, however it ends. */
+/** Calls `work` with a `CloseStack`, and closes the stack after success and failure. */
 export const closeAfter = async <Value>(work: (closing: CloseStack) => Promise<Value>): Promise<Value> => {
   const closing = createClosing()
   try {

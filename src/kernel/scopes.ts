@@ -1,21 +1,23 @@
 import type { AccountId, CustomerId } from './ids.ts'
 
-/** Whose things a request sees and changes. */
+/** The owner of the objects that a request can read and change. */
 export type AccountScope = {
   readonly accountId: AccountId
-  /** Only what is held for this customer of the account; null: whatever the account has, its customers' things too. */
+  /**
+   * Only objects of this customer of the account. Null: all objects of the account, including those of its customers.
+   */
   readonly customerId: CustomerId | null
 }
 
-/** All that an account has. */
+/** All objects of an account. */
 export const wholeAccount = (accountId: AccountId): AccountScope => ({ accountId, customerId: null })
 
-/** All accounts, for operators. */
+/** The objects of all accounts, for operators. */
 export const allAccounts = { accountId: null, customerId: null } as const
 
-/** Whose things an operator lists. */
+/** The owners of the objects that an operator lists. */
 export type ListScope = AccountScope | typeof allAccounts
 
-/** What an API key may do: `buy` orders and reads what was bought, `scrape` runs scrapers. Neither includes the other. */
+/** Permissions of an API key: `buy` orders and reads purchases, `scrape` runs scrapers. Neither includes the other. */
 export const scopes = ['buy', 'scrape'] as const
 export type KeyScope = (typeof scopes)[number]

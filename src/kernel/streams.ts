@@ -10,30 +10,32 @@ import {
 } from './ids.ts'
 import type { Period } from './months.ts'
 
-/** Whose stream it is: `acc_…` of `ledger-acc_…`. Kinds of streams have no dash, so the first one ends the kind. */
+/**
+ * The owner of a stream: `acc_…` of `ledger-acc_…`. Kinds of streams contain no dash, so the first dash ends the kind.
+ */
 export const ownerOf = (stream: StreamName): string => stream.slice(stream.indexOf('-') + 1)
 
 declare const brand: unique symbol
 
-/** The name of a stream, made here, e.g. `ledger-acc_…`. */
+/** The name of a stream, e.g. `ledger-acc_…`. Only this file creates names. */
 export type StreamName = string & { readonly [brand]: 'StreamName' }
 
-/** Every stream of the log has a name made here: the name is the idempotency. */
+/** Only this file creates stream names, because the name of a stream ensures idempotency. */
 const named = (name: string): StreamName => name as StreamName
 
 const processKeyPrefix = 'process-key-'
 
 export const ledgerStream = (account: AccountId): StreamName => named(`ledger-${account}`)
 export const webhooksStream = (account: AccountId): StreamName => named(`webhooks-${account}`)
-/** One event per endpoint per event per resource, for ever. */
+/** One event per endpoint, event and resource, permanently. */
 export const deliveryStream = (endpointId: string, event: string, resource: string): StreamName =>
   named(`delivery-${endpointId}.${event}.${resource}`)
 export const accountStream = (account: AccountId): StreamName => named(`account-${account}`)
-/** What a person may do in the console, and how they signed in: an account, or a member of the staff. */
+/** The permissions and sign-ins of a console user: an account or a staff member. */
 export const consoleStream = (subjectId: string): StreamName => named(`console-${subjectId}`)
 export const orderStream = (order: OrderId): StreamName => named(`order-${order}`)
 export const planStream = (plan: PlanId): StreamName => named(`plan-${plan}`)
-/** Which addresses use the plans of an account without credentials. */
+/** The addresses that may use the plans of an account without credentials. */
 export const whitelistStream = (account: AccountId): StreamName => named(`whitelist-${account}`)
 /** `country` is alpha-3, upper case. */
 export const stockStream = (productId: string, country: string): StreamName =>
@@ -41,57 +43,60 @@ export const stockStream = (productId: string, country: string): StreamName =>
 export const addressStream = (ip: string): StreamName => named(`address-${ip}`)
 export const catalogStream: StreamName = named('catalog')
 export const termsStream = (reseller: AccountId): StreamName => named(`terms-${reseller}`)
-/** A manual credit; its reference is spent for ever. `depositId` is `deriveId('dep', [account, 'manual', reference])`. */
+/**
+ * A manual credit, so that its reference can be used only once. `depositId` is
+ * `deriveId('dep', [account, 'manual', reference])`.
+ */
 export const depositStream = (depositId: string): StreamName => named(`deposit-${depositId}`)
 export const subscriptionStream = (subscription: SubscriptionId): StreamName =>
   named(`subscription-${subscription}`)
-/** The call of a scraper that an account's `X-Request-Id` names. */
+/** A scraper call, identified by the `X-Request-Id` of an account. */
 export const scrapeStream = (scrape: ScrapeId): StreamName => named(`scrape-${scrape}`)
-/** What calls of scrapers cost. */
+/** The prices of scraper calls. */
 export const scraperPricesStream: StreamName = named('scrapers')
-/** Many calls of one scraper that were asked for at once. */
+/** A batch of calls of one scraper in one request. */
 export const scrapeBatchStream = (batch: ScrapeBatchId): StreamName => named(`batch-${batch}`)
 export const noticeStream = (notice: NoticeId): StreamName => named(`notice-${notice}`)
-/** A large movement by hand that one operator proposes and another approves. */
+/** A large manual movement that one operator proposes and another approves. */
 export const proposalStream = (proposalId: string): StreamName => named(`proposal-${proposalId}`)
-/** Above which amount movements by hand take two operators. */
+/** The amounts above which manual movements need two operators. */
 export const approvalLimitsStream: StreamName = named('foureyes')
 /** The seals of the whole log and the keys that sign them. */
 export const sealStream: StreamName = named('seal')
 /** The key of one process, by its 32 bytes in hex. */
 export const processKeyStream = (publicKey: string): StreamName => named(`${processKeyPrefix}${publicKey}`)
-/** When the processes stopped signing what they append. */
+/** The times at which processes stopped signing their appends. */
 export const signingStream: StreamName = named('signing')
-/** Whether every event of a stream is signed by the key that seals, so that it needs no seal behind it. */
+/** Whether the seal key signs every event of a stream, so that its events need no later seal. */
 export const isSelfSigned = (stream: StreamName): boolean =>
   stream === sealStream || stream === signingStream || stream.startsWith(processKeyPrefix)
-/** What was decided about an event that breaks a law. */
+/** The decision about an event that violates an invariant. */
 export const violationStream = (eventId: string): StreamName => named(`breach-${eventId}`)
-/** The books of a month, `yyyy-mm`: it is closed once for ever. */
+/** The books of a month, `yyyy-mm`. A month is closed once and permanently. */
 export const periodStream = (period: Period): StreamName => named(`period-${period}`)
-/** A line of a provider's statement that was booked: once for ever. */
+/** A booked line of a provider's statement. A line is booked only once. */
 export const statementStream = (line: string): StreamName => named(`statement-${line}`)
-/** The ways out of the proxy gateway. */
+/** The exits of the proxy gateway. */
 export const exitsStream: StreamName = named('exits')
-/** When an upgrade committed to what older releases had put into the vault. */
+/** The commitments that an upgrade added for vault values of older releases. */
 export const adoptionStream: StreamName = named('adoption')
-/** Who may read the books over HTTP. */
+/** The permissions to read the books over HTTP. */
 export const financeStream: StreamName = named('finance')
 
 /**
- * Which log a stream lives in, once there are many (docs/scale.md): that of the account which owns it, the market's, or
- * the log of what the whole service shares.
+ * The log that stores a stream, once there are several logs (docs/scale.md): the log of its account, the log of the
+ * market, or the log that the whole service shares.
  */
 export type ShardKey =
   | { readonly of: 'account'; readonly log: number }
-  /** Accounts compete for the same address, so one stream must decide between them all. */
+  /** All accounts compete for the same addresses, so one stream must decide for all of them. */
   | { readonly of: 'market' }
-  /** One for all accounts: what everybody is sold or told, and what closes or opens the books. */
+  /** Shared by all accounts, such as the catalogue, notices and accounting periods. */
   | { readonly of: 'control' }
-  /** A log's own: each has one. */
+  /** Each log has its own. */
   | { readonly of: 'each' }
 
-/** The home of every kind of stream, by the beginning of its name. A new kind of stream gets a line. */
+/** The log of every kind of stream, by the prefix of its name. Add a line for each new kind of stream. */
 const homes: Readonly<Record<string, ShardKey['of']>> = {
   'ledger-': 'account',
   'account-': 'account',
@@ -124,15 +129,16 @@ const homes: Readonly<Record<string, ShardKey['of']>> = {
   'breach-': 'each',
 }
 
-/** The prefixes that are ours: the filter of a subscription on a server that holds other streams too. */
+/** The prefixes of all Farebox streams, to filter a subscription on a server that stores other streams, too. */
 export const streamPrefixes: readonly string[] = Object.keys(homes)
 
-/** The id that a name ends with; what follows it in the name of a delivery begins with a dot. */
+/** The id after the prefix of a name. In the name of a delivery stream it ends at the first dot. */
 const idIn = (stream: StreamName, prefix: string): string => stream.slice(prefix.length).split('.', 1)[0]!
 
 /**
- * Read from the name alone: an id of an account, or of what belongs to one, carries its log (`shardOfId`).
- * @throws when the name was not made here
+ * The shard key of a stream, from its name alone: the id of an account, or of an object of an account, contains the
+ * number of its log (`shardOfId`).
+ * @throws Error for a name that this file did not create
  */
 export const shardKeyOf = (stream: StreamName): ShardKey => {
   const prefix = streamPrefixes.find((each) => stream.startsWith(each))

@@ -5,7 +5,7 @@ import { paidCents, type SandboxInvoice } from './invoice.ts'
 import { answer, invoiceKind, type SandboxStore, type StandIn } from './sandbox-store.ts'
 import type { PendingCallback } from './send-callbacks.ts'
 
-/** One bitcoin is $50,000 here, so that a cent is 20 satoshis. */
+/** The fixed exchange rate of the sandbox: one bitcoin is $50,000, so a cent is 20 satoshis. */
 const satoshisACent = 20
 const rate = '50000.0'
 
@@ -93,7 +93,7 @@ const methods = (invoice: SandboxInvoice) => [
   },
 ]
 
-/** The account's key here is `{storeId} {apiKey}`: a store sees its own invoices only. */
+/** The store id of an invoice. The account key is `{storeId} {apiKey}`, so that a store sees only its own invoices. */
 const storeOf = ({ account }: SandboxInvoice): string => account.split(' ', 1)[0] ?? ''
 
 const Create = z.object({
@@ -110,7 +110,7 @@ const centsOf = (amount: string): number => {
 
 type Params = { readonly store: string; readonly id: string }
 
-/** BTCPay Server: invoices of a store, their payment methods, `BTCPay-Sig` over indented JSON. */
+/** The stand-in of BTCPay Server: invoices of a store, their payment methods, `BTCPay-Sig` over indented JSON. */
 export const btcpayStandIn = (sandboxStore: SandboxStore): StandIn => {
   const fault = (reply: FastifyReply, status: number, code: string, message: string) =>
     answer(reply, status, { code, message })

@@ -17,7 +17,7 @@ const AccountShape = z.strictObject({
 })
 const PayShape = z.strictObject({ amount_cents: z.int().min(1).optional() })
 
-/** How an invoice is shown to people who test: the same for each provider. */
+/** An invoice as the controls return it, in the same format for each provider. */
 const shown = (invoice: SandboxInvoice) => ({
   id: invoice.id,
   deposit_id: invoice.reference,
@@ -33,16 +33,16 @@ const shown = (invoice: SandboxInvoice) => ({
   })),
 })
 
-/** What can be switched from outside. */
+/** Reads and changes the fault switches and the accounts. */
 export type FaultControls = {
-  /** As they are now. */
+  /** The current switches. */
   now(): Switches
   set(change: Partial<Switches>): Switches
   reset(): Switches
   keep(account: SandboxAccount): Promise<unknown>
 }
 
-/** `/_sandbox/`: pays by HTTP, shows what the stand-ins hold, and makes them misbehave. */
+/** `/_sandbox/`: pays invoices over HTTP, lists the records of the stand-ins, and sets the fault switches. */
 export const controlRoutes = (
   app: FastifyInstance,
   sandboxStore: SandboxStore,

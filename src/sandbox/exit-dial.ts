@@ -5,14 +5,14 @@ import { whoamiHost } from '../domain/shared/endpoint-fields.ts'
 import { isAllowedAddress } from '../platform/outgoing/target.ts'
 import type { Whoami } from './probe-target.ts'
 
-/** How one exit of the sandbox reaches targets. */
+/** The connections of a sandbox exit to targets. */
 export type ExitDial = {
   /**
-   * @param shows the address that the sandbox's own host sees in place of the real one; null: the real one
-   * @throws TargetForbidden for a target that may not be reached
+   * @param shows the address that `whoami.sandbox` reports instead of the real one; null: the real one
+   * @throws TargetForbidden for a forbidden target
    */
   tcp(host: string, port: number, shows?: string | null): Promise<Socket>
-  /** The address that a datagram to this host goes to; null when it may not. */
+  /** The IP address for datagrams to this host; null for a forbidden target. */
   addressOf(host: string): Promise<string | null>
   udp(): Promise<UdpSocket>
 }
@@ -24,13 +24,14 @@ export class TargetForbidden extends Error {
 const isLoopback = (address: string): boolean => address.startsWith('127.')
 
 /**
- * Dials out for real; targets on this machine, where they are allowed, from `own`, an address of 127.0.0.0/8, so that a
- * target can tell exits apart. Where the system has that address not (macOS gives out 127.0.0.1 alone), from whichever it takes.
+ * Creates real connections. Targets on this machine, if they are allowed, are connected from `own`, an address in
+ * 127.0.0.0/8, so that a target can distinguish exits. If the system does not have that address (macOS has only
+ * 127.0.0.1), the system chooses the source address.
  */
 export const createExitDial = (options: {
   readonly own: string
   readonly allowLoopback: boolean
-  /** `whoami.sandbox`, whatever else may be reached; null: there is none. */
+  /** The server of `whoami.sandbox`, which is always allowed as a target; null without one. */
   readonly whoami: Pick<Whoami, 'port' | 'shows'> | null
 }): ExitDial => {
   const { own, allowLoopback, whoami } = options

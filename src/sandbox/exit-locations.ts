@@ -1,9 +1,9 @@
 import type { Coverage, ExitTerms } from '../domain/exits/events.ts'
 import { slugOf } from '../domain/exits/exit-targeting.ts'
 
-/** A carrier of the demo catalogue's mobile lines, with the network that its phones are on: an ISP and its AS number. */
+/** A carrier of the demo catalogue's mobile lines, with the network of its phones: an ISP and its AS number. */
 export type Carrier = {
-  /** As the catalogue calls it. */
+  /** The id in the catalogue. */
   readonly id: string
   readonly country: string
   readonly network: readonly [name: string, asn: number]
@@ -28,7 +28,7 @@ export const carriers: readonly Carrier[] = [
   { id: 'claro-br', country: 'br', network: ['Claro', 28_573] },
 ]
 
-/** A state or region with a city of it, and a provider with its AS number: of each country two. */
+/** A country with two states or regions, each with a city, and two ISPs with their AS numbers. */
 type Country = {
   readonly country: string
   readonly places: readonly (readonly [state: string, city: string])[]
@@ -203,7 +203,7 @@ const coverOf = (
   }
 }
 
-/** An exit of the sandbox before it has a port: SOCKS5 and with UDP, or HTTP. */
+/** A sandbox exit without a port yet: SOCKS5 with UDP, or HTTP. */
 export type PlannedExit = {
   readonly terms: Omit<ExitTerms, 'via' | 'credentialId'>
   readonly kind: 'socks5' | 'http'
@@ -225,7 +225,7 @@ const inCountries = countries.flatMap((of) =>
       {
         exitId: `sandbox-${of.country}-${at + 1}`,
         family,
-        // The ISP's has the place of the first and the system of the third.
+        // The ISP exit has the location of the first exit and the operating system of the third.
         covers: [coverOf(of, family === 'isp' ? 6 : at)],
         carrier: null,
       },
@@ -252,12 +252,12 @@ const ofCarriers = carriers.flatMap(({ id, country, network }) => {
 })
 
 /**
- * Five exits in each country, one of them mobile and one an ISP's, so that every targeting of every product can be tried;
- * and three of each carrier's line, so that mobile rentals rotate.
+ * Five exits in each country, one of them mobile and one of an ISP, so that every targeting of every product can be
+ * tested. Also three exits for the line of each carrier, so that mobile rentals can rotate.
  */
 export const plannedExits: readonly PlannedExit[] = [...inCountries, ...ofCarriers]
 
-/** Where an address of the sandbox is said to be, so that its free proxies have countries and networks. */
+/** The simulated location of a sandbox address, so that the free proxies have countries and networks. */
 export type SandboxLocation = {
   readonly country: string
   readonly state: string
@@ -266,7 +266,7 @@ export type SandboxLocation = {
   readonly org: string
 }
 
-/** A /29 each, in turn, through all of 127.80.0.0/12. */
+/** The locations. Each /29 of 127.80.0.0/12 has one of them, in turn. */
 const places: readonly SandboxLocation[] = plannedExits
   .filter(({ terms }) => terms.family === 'residential')
   .flatMap(({ terms: { covers } }) => covers)
@@ -285,14 +285,14 @@ const numberOf = (ip: string): number => ip.split('.').reduce((sum, octet) => su
 const textOf = (number: number): string =>
   [24, 16, 8, 0].map((shift) => Math.floor(number / 2 ** shift) % 256).join('.')
 
-/** Null: not an address of the sandbox. */
+/** The location of an address; null for an address outside the sandbox. */
 export const sandboxLocationOf = (ip: string): SandboxLocation | null => {
   const offset = ip.includes(':') ? -1 : numberOf(ip) - first
   if (offset < 0 || offset >= size) return null
   return places[Math.floor(offset / block) % places.length] ?? null
 }
 
-/** The ranges of addresses that a network has in the sandbox, in rising order. */
+/** The sandbox address ranges of a network, in ascending order. */
 export const sandboxRangesOf = (asn: number): readonly { readonly first: string; readonly last: string }[] =>
   Array.from({ length: size / block }, (_, at) => at)
     .filter((at) => places[at % places.length]?.asn === asn)

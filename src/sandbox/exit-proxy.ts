@@ -10,23 +10,23 @@ import { createExitDial, TargetForbidden } from './exit-dial.ts'
 import { serveSocks } from './exit-socks.ts'
 import type { Whoami } from './probe-target.ts'
 
-/** One exit of the sandbox: a real HTTP and SOCKS5 proxy on a loopback port of its own. */
+/** An exit of the sandbox: a real HTTP and SOCKS5 proxy on its own loopback port. */
 export type ExitProxy = {
   readonly port: number
   readonly state: () => { readonly alive: boolean; readonly slowMs: number }
-  /** Takes no connections any more and cuts those that run. */
+  /** Stops listening and closes all connections. */
   kill(): Promise<void>
   /** Listens on its port again. */
   revive(): Promise<void>
-  /** Each target is dialled after so many milliseconds. */
+  /** Sets a delay before each connection to a target, milliseconds. */
   slow(ms: number): void
 }
 
-/** Who signed in: `shows` is the address that the sandbox's own host sees of it; null: the exit's. */
+/** A signed-in client. `shows`: the address that `whoami.sandbox` reports; null: the address of the exit. */
 export type AuthenticatedClient = { readonly shows: string | null }
 export type Authenticate = (username: string, password: string) => AuthenticatedClient | null
 
-/** Passes bytes both ways, and the end of each side to the other. */
+/** Forwards bytes in both directions, and the end of each side to the other. */
 export const tunnel = (client: Socket, target: Socket): void => {
   const end = (): void => {
     client.destroy()
@@ -49,14 +49,14 @@ const hopByHop = new Set([
   'upgrade',
 ])
 
-/** The header lines that a proxy passes on. */
+/** The header lines that a proxy forwards. */
 export const forwardedHeaders = (headers: IncomingMessage['rawHeaders']): string[] =>
   headers.flatMap((name, at) =>
     at % 2 === 0 && !hopByHop.has(name.toLowerCase()) ? [name, headers[at + 1] ?? ''] : [],
   )
 
 export const startExitProxy = async (options: {
-  /** Its address towards targets on this machine. */
+  /** The source address for targets on this machine. */
   readonly own: string
   readonly signsIn: Authenticate
   readonly allowLoopback: boolean

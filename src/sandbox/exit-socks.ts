@@ -2,7 +2,7 @@ import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { isIPv4, type Socket } from 'node:net'
 import { type ExitDial, TargetForbidden } from './exit-dial.ts'
 
-/** Reads whole pieces of what a client sends before its tunnel begins. */
+/** Reads chunks of a given size from a client before its tunnel begins. */
 export type ChunkReader = { take(bytes: number): Promise<Buffer> }
 
 export const createChunkReader = (socket: Socket): ChunkReader => ({
@@ -24,7 +24,7 @@ export const createChunkReader = (socket: Socket): ChunkReader => ({
 
 type Target = { readonly host: string; readonly port: number }
 
-/** The host of a SOCKS5 request, by the kind that it names (RFC 1928, section 4). */
+/** The host of a SOCKS5 request, by its address type (RFC 1928, section 4). */
 export const hostOf = async (kind: number, take: (bytes: number) => Promise<Buffer>): Promise<string> => {
   if (kind === 1) return [...(await take(4))].join('.')
   if (kind === 3) return (await take((await take(1))[0] ?? 0)).toString('latin1')
@@ -32,7 +32,7 @@ export const hostOf = async (kind: number, take: (bytes: number) => Promise<Buff
   return Array.from({ length: 8 }, (_, at) => bytes.readUInt16BE(2 * at).toString(16)).join(':')
 }
 
-/** An answer of SOCKS5. */
+/** A SOCKS5 reply. */
 export const reply = (code: number, { host, port }: Target): Buffer =>
   Buffer.of(
     5,
@@ -53,7 +53,7 @@ const codeOf = (error: unknown): number => {
   return code === 'ENOTFOUND' || code === 'EHOSTUNREACH' ? 4 : 1
 }
 
-/** One datagram of a client: RFC 1928, section 7. Null for a fragment and for what is none. */
+/** Parses a datagram of a client (RFC 1928, section 7). Null for a fragment or an invalid datagram. */
 const unwrapped = async (datagram: Buffer): Promise<(Target & { readonly payload: Buffer }) | null> => {
   if (datagram.length < 8 || datagram[2] !== 0) return null
   let at = 4
@@ -66,7 +66,7 @@ const unwrapped = async (datagram: Buffer): Promise<(Target & { readonly payload
   return port.length < 2 ? null : { host, port: port.readUInt16BE(), payload: datagram.subarray(at) }
 }
 
-/** Passes datagrams between a client and its targets until its connection ends. */
+/** Forwards datagrams between a client and its targets until the client's TCP connection ends. */
 const associate = async (socket: Socket, dial: ExitDial): Promise<void> => {
   const inside = createSocket('udp4')
   await new Promise<void>((resolve) => inside.bind(0, '127.0.0.1', resolve))
@@ -80,7 +80,7 @@ const associate = async (socket: Socket, dial: ExitDial): Promise<void> => {
   inside.on('message', (datagram, { address: host, port }) => {
     client ??= { host, port }
     if (client.port !== port) return
-    // A datagram that is none, or whose target is none, is lost.
+    // A datagram that is invalid, or has an invalid target, is dropped.
     passOn(datagram).catch(() => undefined)
   })
   outside.on('message', (payload, { address: host, port }) => {
@@ -101,7 +101,7 @@ const associate = async (socket: Socket, dial: ExitDial): Promise<void> => {
   socket.write(reply(0, { host: '127.0.0.1', port: inside.address().port }))
 }
 
-/** Serves one SOCKS5 connection, its first byte read already: RFC 1928 and 1929. */
+/** Serves a SOCKS5 connection (RFC 1928 and 1929). Its first byte has been read already. */
 export const serveSocks = async (
   socket: Socket,
   options: {

@@ -8,11 +8,11 @@ import { framed, notFoundPage, providerNames, statusText } from './sandbox-pages
 import { invoiceKind, type SandboxStore } from './sandbox-store.ts'
 import { type Message, messageKind } from './telegram-sandbox.ts'
 
-/** So many of each are shown, the newest. */
+/** Limits of the lists. The newest entries are shown. */
 const shownClosed = 20
 const shownMessages = 50
 
-/** What each switch does, for people. */
+/** The labels of the fault switches. */
 const labels: Readonly<Record<keyof Switches, string>> = {
   lost: 'Share of callbacks that are lost, 0 to 1',
   repeats: 'Times that each callback is repeated',
@@ -94,7 +94,7 @@ ${list(view.messages.slice(0, shownMessages).map(messageItem), 'None yet. Bots o
   })
 }
 
-/** What a form has of the switches: a box that is not checked is not sent. */
+/** Parses the submitted switches. Browsers do not send unchecked boxes. */
 const switchesOf = (form: URLSearchParams, now: Switches) =>
   SwitchesShape.safeParse(
     Object.fromEntries(
@@ -107,7 +107,7 @@ const switchesOf = (form: URLSearchParams, now: Switches) =>
     ),
   )
 
-/** `/`: everything that the stand-ins hold, with links to the pay pages and the switches as a form. */
+/** `/`: all records of the stand-ins, with links to the pay pages and a form for the switches. */
 export const indexRoutes = (
   app: FastifyInstance,
   sandboxStore: SandboxStore,
@@ -115,7 +115,7 @@ export const indexRoutes = (
 ): void => {
   const view = async (said: string | null): Promise<string> => {
     const all = await sandboxStore.records.all<SandboxInvoice>(invoiceKind)
-    // Looking at an invoice closes it once its time is over.
+    // `find` closes an expired invoice.
     const looked = await Promise.all(
       all.map(async (invoice) => (await sandboxStore.find(invoice.id)) ?? invoice),
     )

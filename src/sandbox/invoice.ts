@@ -6,56 +6,56 @@ export type SandboxPayment = {
   readonly id: string
   readonly cents: number
   readonly atMs: number
-  /** After the invoice had closed. */
+  /** Whether it arrived after the invoice was closed. */
   readonly late: boolean
   readonly disputeId: string | null
   readonly disputedAtMs: number | null
-  /** What the bank gave back of a dispute, where it was closed; absent while it is open. */
+  /** The amount that the bank returned when it closed the dispute; absent while the dispute is open. */
   readonly returnedCents?: number
-  /** What its owner gave back in the dashboard; absent: nothing. */
+  /** The amount that the merchant refunded in the dashboard; absent without a refund. */
   readonly refundedCents?: number
   readonly refundedAtMs?: number
 }
 
-/** An invoice of a stand-in, the same for each provider; the wire formats are made from it. */
+/** An invoice of a stand-in, the same for each provider. The provider's wire formats are derived from it. */
 export type SandboxInvoice = {
   readonly id: string
   readonly provider: Provider
   /** The API key of the account at the provider. */
   readonly account: string
   readonly amountCents: number
-  /** The merchant's own reference, our deposit id. */
+  /** The reference of the merchant: the deposit id of Farebox. */
   readonly reference: string
   readonly title: string
   readonly method: string
   readonly returnUrl: string
-  /** Where its callbacks go, for the provider that is told with each invoice; null: the account's address. */
+  /** The address of its callbacks, for a provider with one address per invoice; null: the address of the account. */
   readonly callbackUrl: string | null
   readonly createdAtMs: number
   readonly expiresAtMs: number
   readonly status: SandboxStatus
   readonly payments: readonly SandboxPayment[]
-  /** Absent: dollars. */
+  /** Absent for dollars. */
   readonly currency?: 'eur'
-  /** Its owner set its status by hand. */
+  /** The merchant set its status manually. */
   readonly marked?: true
 }
 
-/** What a payer, or time, does to an invoice. */
+/** An action on an invoice: by the payer, the bank, the merchant, or its expiry. */
 export type InvoiceAction =
   | { readonly kind: 'pay'; readonly cents: number; readonly paymentId: string }
-  /** Seen, not final yet. */
+  /** The payment was detected and is not final yet. */
   | { readonly kind: 'process' }
   | { readonly kind: 'expire' }
   | { readonly kind: 'fail' }
   | { readonly kind: 'dispute'; readonly disputeId: string }
-  /** The bank closes the dispute and gives so much back: 0 where it is lost. */
+  /** The bank closes the dispute and returns this amount; 0 if the dispute is lost. */
   | { readonly kind: 'close-dispute'; readonly cents: number }
-  /** Its owner gives so much of the first payment back. */
+  /** The merchant refunds this amount of the first payment. */
   | { readonly kind: 'refund'; readonly cents: number }
-  /** Its owner marks it by hand. */
+  /** The merchant sets the status manually. */
   | { readonly kind: 'mark-settled' | 'mark-invalid' }
-  /** It turns out to be in euros. */
+  /** Changes the currency of the invoice to euros. */
   | { readonly kind: 'euros' }
 
 export const paidCents = ({ payments }: Pick<SandboxInvoice, 'payments'>): number =>
@@ -64,7 +64,10 @@ export const paidCents = ({ payments }: Pick<SandboxInvoice, 'payments'>): numbe
 export const isInvoiceClosed = ({ status }: SandboxInvoice): boolean =>
   status === 'paid' || status === 'expired' || status === 'failed' || status === 'short'
 
-/** Why the provider would not take it, or null. Stripe takes one payment a session and none once it has closed. */
+/**
+ * The reason why the provider refuses the action, or null. Stripe accepts one payment per session, and none after the
+ * session is closed.
+ */
 export const actionRefusal = (invoice: SandboxInvoice, action: InvoiceAction): string | null => {
   const over = isInvoiceClosed(invoice)
   if (action.kind === 'dispute')
@@ -89,7 +92,7 @@ const withFirst = (invoice: SandboxInvoice, change: Partial<SandboxPayment>): Sa
   payments: invoice.payments.map((payment, n) => (n === 0 ? { ...payment, ...change } : payment)),
 })
 
-/** The invoice after the deed; ask `refusal` first. */
+/** The invoice after the action. Call `actionRefusal` first. */
 export const applyAction = (
   invoice: SandboxInvoice,
   action: InvoiceAction,
@@ -107,7 +110,7 @@ export const applyAction = (
         disputedAtMs: null,
       }
       const paid = { ...invoice, payments: [...invoice.payments, payment] }
-      // A session is complete with whatever was charged; a crypto invoice waits for the rest.
+      // A Stripe session is complete after any charge. A crypto invoice stays open until it is fully paid.
       const whole = invoice.provider === 'stripe' || paidCents(paid) >= invoice.amountCents
       if (late) return invoice.status === 'open' ? { ...paid, status: whole ? 'paid' : 'short' } : paid
       return whole ? { ...paid, status: 'paid' } : paid
@@ -137,30 +140,30 @@ export const applyAction = (
   }
 }
 
-/** How the stand-ins misbehave: `PUT /_sandbox/switches`. Everything is off at the start. */
+/** The fault switches of the stand-ins: `PUT /_sandbox/switches`. All are off at the start. */
 export const SwitchesShape = z
   .strictObject({
-    /** The share of callbacks that never leave, from 0 to 1. */
+    /** The share of callbacks that are not sent, from 0 to 1. */
     lost: z.number().min(0).max(1),
-    /** How many more times each callback is sent. */
+    /** The number of repeats of each callback. */
     repeats: z.int().min(0).max(20),
-    /** Each waits a random part of this, so that they overtake each other. */
+    /** The maximum of a random delay of each callback, milliseconds, so that callbacks arrive in another order. */
     reorderMs: z.int().min(0).max(60_000),
-    /** Each waits this long. */
+    /** The delay of each callback, milliseconds. */
     slowMs: z.int().min(0).max(60_000),
-    /** Before each goes one that is not signed and one that is signed with another secret. */
+    /** Sends two callbacks before each real one: one without a signature, and one signed with another secret. */
     forged: z.boolean(),
-    /** After each goes one, rightly signed, that states another amount and currency. */
+    /** Sends a callback after each real one, with a valid signature and another amount and currency. */
     lying: z.boolean(),
     /** The API answers 503. */
     down: z.boolean(),
-    /** The API answers after this. */
+    /** The delay of each API answer, milliseconds. */
     apiSlowMs: z.int().min(0).max(60_000),
-    /** The connection of an API call breaks: before it is done, or when it was done and before it is answered. */
+    /** Breaks the connection of an API call: before the call is executed, or after it and before the answer. */
     apiCut: z.enum(['never', 'before', 'after']),
-    /** The share of API calls that are cut, from 0 to 1. */
+    /** The share of API calls whose connection breaks, from 0 to 1. */
     apiCutShare: z.number().min(0).max(1),
-    /** The faults of the API are this provider's alone; null: of all. */
+    /** Limits the API faults to this provider; null: all providers. */
     apiOf: z.enum(['stripe', 'btcpay', 'nowpayments']).nullable(),
   })
   .partial()

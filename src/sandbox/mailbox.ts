@@ -4,7 +4,7 @@ import { type Html, html } from '../platform/ui/html.ts'
 import { framed } from './sandbox-pages.ts'
 import { answer, type SandboxRecords } from './sandbox-store.ts'
 
-/** A message as it came by SMTP: its envelope, and the bytes of header and body as text. */
+/** A message received by SMTP: its envelope, and its header and body as text. */
 export type Envelope = { readonly from: string; readonly to: readonly string[]; readonly data: string }
 
 export type SmtpServer = {
@@ -64,7 +64,7 @@ const answerTo = (state: State, line: string): string => {
   }
 }
 
-/** Serves one session: commands in turn, also several in one packet (RFC 2920). */
+/** Serves one session: commands one after another, also several in one packet (RFC 2920). */
 const serve = (socket: Socket, take: (envelope: Envelope) => Promise<void>): void => {
   let state = fresh()
   let rest = ''
@@ -81,7 +81,7 @@ const serve = (socket: Socket, take: (envelope: Envelope) => Promise<void>): voi
     }
     if (text !== '.') {
       state.bytes += text.length + 2
-      // RFC 5321, 4.5.2: a dot at the start of a line is doubled on its way.
+      // RFC 5321, 4.5.2: clients double a dot at the start of a line.
       if (state.bytes <= maxData) state.data.push(text.startsWith('.') ? text.slice(1) : text)
       return
     }
@@ -105,11 +105,11 @@ const serve = (socket: Socket, take: (envelope: Envelope) => Promise<void>): voi
   }
   say('220 SANDBOX takes mail and delivers none')
   work()
-    .catch(() => undefined) // a client that hangs up in the middle has nothing more to hear
+    .catch(() => undefined) // the client closed the connection early
     .finally(() => socket.destroy())
 }
 
-/** A mail server on a free loopback port that keeps what it is given and delivers nothing. */
+/** Starts a mail server on a free loopback port. It passes messages to `take` and delivers nothing. */
 export const startSmtp = async (take: (envelope: Envelope) => Promise<void>): Promise<SmtpServer> => {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
@@ -131,7 +131,7 @@ export const startSmtp = async (take: (envelope: Envelope) => Promise<void>): Pr
   }
 }
 
-/** A letter that the stand-in of a mail server was given. */
+/** A message that the stand-in of a mail server received. */
 export type StoredMail = {
   readonly number: number
   readonly at: string
@@ -142,7 +142,7 @@ export type StoredMail = {
 }
 
 const kind = 'letter'
-/** So many are kept: the next one takes the place of the oldest. */
+/** Number of stored messages. The next message replaces the oldest. */
 const kept = 50
 
 const decodedText = (text: string, encoding: string): string => {
@@ -154,7 +154,7 @@ const decodedText = (text: string, encoding: string): string => {
   return Buffer.from(bytes, 'latin1').toString('utf8')
 }
 
-/** RFC 2047: a header that is not plain ASCII. */
+/** Decodes a header that is not plain ASCII (RFC 2047). */
 const decodedHeader = (value: string): string =>
   value
     .replaceAll(/\?=\s+=\?/g, '?==?')
@@ -164,7 +164,7 @@ const decodedHeader = (value: string): string =>
         : decodedText(text.replaceAll('_', ' '), 'quoted-printable'),
     )
 
-/** Subject and text of a message of one part (RFC 5322), which is all that the service writes. */
+/** Subject and text of a message with one part (RFC 5322). The service writes no other messages. */
 export const parseMail = (data: string): { readonly subject: string; readonly text: string } => {
   const [head = '', ...body] = data.split('\r\n\r\n')
   const lines = head.replaceAll(/\r\n[ \t]+/g, ' ').split('\r\n')
@@ -184,7 +184,7 @@ export const parseMail = (data: string): { readonly subject: string; readonly te
 
 const link = /https?:\/\/[^\s<>"]+/g
 
-/** The text with its links to be pressed. */
+/** The text as HTML, with clickable links. */
 const linked = (text: string): Html => {
   const parts: Html[] = []
   let at = 0
@@ -214,7 +214,7 @@ ${
 
 export type Mailbox = Pick<SmtpServer, 'url' | 'close'> & { routes(app: FastifyInstance): void }
 
-/** A mail server that keeps what it is given, and `/mail` that shows it. */
+/** Starts a mail server that stores its messages, and serves the page `/mail` that lists them. */
 export const startMailbox = async (records: SandboxRecords, clock: () => number): Promise<Mailbox> => {
   const letters = async (): Promise<readonly StoredMail[]> =>
     (await records.all<StoredMail>(kind)).toSorted((a, b) => b.number - a.number)

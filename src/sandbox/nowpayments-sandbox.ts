@@ -5,7 +5,7 @@ import type { SandboxInvoice } from './invoice.ts'
 import { answer, invoiceKind, type SandboxStore, type StandIn } from './sandbox-store.ts'
 import type { PendingCallback } from './send-callbacks.ts'
 
-/** One dollar is five TRX here. */
+/** The fixed exchange rate of the sandbox: one dollar is five TRX. */
 const trxADollar = 5
 const payableMs = 7 * 24 * 60 * 60 * 1000
 
@@ -13,17 +13,17 @@ const trx = (cents: number): number => (cents * trxADollar) / 100
 
 type Query = Readonly<Record<string, string | undefined>>
 
-/** A payment that has not arrived: the one that the payer began on the page. */
+/** The status of a payment that was started on the pay page and has not arrived; null if there is none. */
 const begunStatus = (invoice: SandboxInvoice): string | null => {
   if (invoice.payments.length > 0) return null
   const statuses = { processing: 'confirming', expired: 'expired', failed: 'failed' } as const
   return statuses[invoice.status as keyof typeof statuses] ?? null
 }
 
-/** Fifteen digits: a number that JSON does not round. */
+/** The id of that payment: fifteen digits at most, so that JSON does not round it. */
 const begunId = (invoice: SandboxInvoice): number => Number.parseInt(invoice.id, 10) * 10 + 1
 
-/** The payments of an invoice as `GET /v1/payment/{id}` and the notifications show them. */
+/** The payments of an invoice in the format of `GET /v1/payment/{id}` and of the notifications. */
 const paymentsOf = (invoice: SandboxInvoice) => {
   const base = {
     invoice_id: Number(invoice.id),
@@ -54,7 +54,7 @@ const paymentsOf = (invoice: SandboxInvoice) => {
       },
     ]
   return invoice.payments.map(({ id, cents, atMs, refundedCents }, n) => {
-    // The first one is for the invoice; the others are repeated deposits, each for what it is.
+    // The first payment is for the invoice. The others are repeated deposits, each for its own amount.
     const askedCents = n === 0 ? invoice.amountCents : cents
     return {
       ...base,
@@ -91,7 +91,7 @@ const Create = z.object({
   cancel_url: z.url(),
 })
 
-/** NOWPayments: invoices, payments, their list for a login, `x-nowpayments-sig`. */
+/** The stand-in of NOWPayments: invoices, payments, the list of payments with a login, `x-nowpayments-sig`. */
 export const nowpaymentsStandIn = (sandboxStore: SandboxStore): StandIn => {
   const fault = (reply: FastifyReply, status: number, code: string, message: string) =>
     answer(reply, status, { status: false, statusCode: status, code, message })

@@ -5,16 +5,19 @@ import type { ExitTerms } from '../domain/exits/events.ts'
 
 export type Whoami = {
   readonly port: number
-  /** What comes over this connection is said to come from `ip`: call it before anything is sent. */
+  /** Reports `ip` as the source of all requests over this connection. Call it before sending data. */
   shows(socket: Socket, ip: string): void
   close(): Promise<void>
 }
 
-/** Answers `http://whoami.sandbox/`: through which exit of the sandbox a request came, by the address that it came from. `/ip` answers the address alone. */
+/**
+ * Starts the server of `http://whoami.sandbox/`. It reports the sandbox exit of a request, by the source address. `/ip`
+ * returns only the address.
+ */
 export const startWhoami = async (
   exits: ReadonlyMap<string, Pick<ExitTerms, 'exitId' | 'covers' | 'carrier'>>,
 ): Promise<Whoami> => {
-  /** By the local end of the connection that shows another address. */
+  /** The reported addresses, by the local address and port of the exit's connection. */
   const shown = new Map<string, string>()
   const server = createServer((request, response) => {
     const { remoteAddress = '', remotePort } = request.socket

@@ -8,7 +8,7 @@ import { type Authenticate, type ExitProxy, startExitProxy } from './exit-proxy.
 import { startWhoami } from './probe-target.ts'
 import { answer, type SandboxRecords } from './sandbox-store.ts'
 
-/** The exits of the sandbox, as they run. */
+/** The running exits of the sandbox. */
 export type SandboxExits = {
   readonly running: ReadonlyMap<
     string,
@@ -17,15 +17,15 @@ export type SandboxExits = {
   close(): Promise<void>
 }
 
-/** Its address towards targets on this machine, by its place in the list. */
+/** The source address of an exit for targets on this machine, by its index in the list. */
 const ownAddress = (at: number): string => `127.64.${1 + (at >> 6)}.${1 + (at & 63)}`
 
-/** That of the proxy that stands for the supplier of the demo's IPv6 addresses. */
+/** The source address of the proxy that simulates the supplier of the demo's IPv6 addresses. */
 const supplierAddress = '127.64.0.1'
 
 /**
- * Starts all exits of the sandbox, each a proxy of its own on a loopback port that dials out for real, and keeps where they
- * are for the gateway's processes. Their login is another one with every start.
+ * Starts all exits of the sandbox and stores their addresses for the gateway's processes. Each exit is a proxy on a
+ * loopback port that makes real connections. Each start creates a new login.
  */
 export const startSandboxExits = async (options: {
   readonly records: SandboxRecords
@@ -69,7 +69,7 @@ export const startSandboxExits = async (options: {
   }
 }
 
-/** What a former start kept: a service whose sandbox is off has none of them. */
+/** Deletes the exits that an earlier start stored, for a service without a sandbox. */
 export const deleteSandboxExits = async (pool: pg.Pool): Promise<void> => {
   await pool.query("delete from work.sandbox_records where kind = 'exits'")
 }
@@ -79,7 +79,7 @@ const Change = z.strictObject({
   slowMs: z.int().min(0).max(60_000).optional(),
 })
 
-/** `/_sandbox/exits`: shows the exits, and kills, revives and slows them. */
+/** `/_sandbox/exits`: lists the exits, and stops, restarts and slows them. */
 export const exitControls = (app: FastifyInstance, { running }: SandboxExits): void => {
   const shown = (id: string) => {
     const one = running.get(id)

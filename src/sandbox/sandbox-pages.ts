@@ -4,7 +4,7 @@ import { type Html, html } from '../platform/ui/html.ts'
 import { isInvoiceClosed, paidCents, type SandboxInvoice } from './invoice.ts'
 import type { InvoiceActions, SandboxStore } from './sandbox-store.ts'
 
-/** The style of every page of the sandbox, inline: a page loads nothing. */
+/** The inline style of every sandbox page, so that a page loads no other file. */
 export const style = `
 :root { color-scheme: light dark; --ink: #16202b; --soft: #5b6876; --paper: #fff; --back: #eef1f4; --line: #d5dbe1; --act: #0b5c8a; --on: #fff; --alarm: #b3261e }
 @media (prefers-color-scheme: dark) { :root { --ink: #e8edf2; --soft: #9aa7b4; --paper: #1a2129; --back: #10151a; --line: #323c47; --act: #58b0e0; --on: #0c1116 } }
@@ -36,10 +36,10 @@ form.switches { grid-template-columns: repeat(auto-fill, minmax(15rem, 1fr)); ga
 form.switches .act { grid-column: 1 / -1; display: flex; gap: .5rem } form.switches .first { flex: 1 }
 @media (max-width: 32rem) { main { margin: 0; padding: 1.25rem; border: 0; border-radius: 0 } }`
 
-/** A whole page under the banner that says that nothing is real; `wide` for lists. */
+/** A complete page with the sandbox banner; `wide` for lists. */
 export const framed = (page: {
   readonly title: string
-  /** What this stands in for. */
+  /** The banner's description of what the page simulates. */
   readonly note: string
   readonly body: Html
   readonly wide?: boolean
@@ -50,7 +50,7 @@ export const framed = (page: {
 <body><header>SANDBOX<small>${page.note} No money moves.</small></header>
 <main${page.wide ? { html: ' class="wide"' } : null}>${page.body}</main></body></html>`.html
 
-/** For an address that no page has. */
+/** The page for an unknown address. */
 export const notFoundPage = (what: string): string =>
   framed({
     title: 'not found',
@@ -75,7 +75,7 @@ const words: Readonly<Record<SandboxInvoice['status'], string>> = {
   failed: 'failed',
 }
 
-/** What a payer sees of an invoice, e.g. `paid, $5.00 of $10.00 missing`. */
+/** The status of an invoice for its payer, e.g. `paid, $5.00 of $10.00 missing`. */
 export const statusText = (invoice: SandboxInvoice): string => {
   const missing = invoice.amountCents - paidCents(invoice)
   const some = invoice.payments.length > 0 && missing > 0
@@ -93,7 +93,7 @@ type Button = {
 const button = ({ action, text, cents, enabled, first = false }: Button): Html =>
   html`<button name="deed" value="${action}${cents === null ? '' : `:${cents}`}"${first ? { html: ' class="first"' } : null}${enabled ? null : { html: ' disabled' }}>${text}</button>`
 
-/** What the first button says. */
+/** The label of the first button. */
 const payText = (invoice: SandboxInvoice, dueCents: number): string => {
   if (!isInvoiceClosed(invoice)) return `Pay ${formatDollars(dueCents)}`
   return invoice.provider === 'stripe' ? 'Closed' : `Pay ${formatDollars(dueCents)} again or late`
@@ -138,7 +138,7 @@ const buttons = (invoice: SandboxInvoice): readonly Button[] => {
   ]
 }
 
-/** The pay page of a stand-in: whose shop it is, what is due, and everything a payer can do. */
+/** The pay page of an invoice: its title, the amount due, and all actions. */
 export const payPage = (invoice: SandboxInvoice, said: string | null): string => {
   const crypto = invoice.provider !== 'stripe'
   const body = html`<h1>${invoice.title}</h1>
@@ -160,7 +160,7 @@ ${crypto ? null : html`<p class="note">A Checkout session takes one payment, and
   return framed({ title: invoice.title, note: `A stand-in for ${providerNames[invoice.provider]}.`, body })
 }
 
-/** `/pay/{id}`: the pay page of an invoice, and what its buttons do. */
+/** `/pay/{id}`: the pay page of an invoice and the actions of its buttons. */
 export const payPageRoutes = (
   app: FastifyInstance,
   sandboxStore: SandboxStore,

@@ -32,7 +32,7 @@ const ownNames = new Set(['127.0.0.1', 'localhost', '[::1]'])
 const isOwn = (host: string | undefined): boolean =>
   host !== undefined && ownNames.has(URL.parse(`http://${host}`)?.hostname ?? '')
 
-/** Nothing but the page's own styles, and forms that go back to where they came from. */
+/** A content security policy that allows only the inline styles of the page, and forms to this server. */
 const policyOf = (page: string): string => {
   const styles = page
     .split('<style>')
@@ -44,8 +44,9 @@ const policyOf = (page: string): string => {
 }
 
 /**
- * What keeps strange pages out of the stand-ins, which anybody on this machine may use. A page of another site can have its
- * name lead here (DNS rebinding), but it then sends that name as `Host`: 421. A page of ours runs no script.
+ * Protects the stand-ins from pages of other sites. The stand-ins need no login on this machine. Another site can
+ * resolve its own name to this server (DNS rebinding), but its requests then have that name as `Host` and are answered
+ * 421. Pages of the sandbox run no scripts.
  */
 export const guardSandbox = (app: FastifyInstance): void => {
   app.addHook('onRequest', async (request, reply) => {
@@ -68,27 +69,28 @@ export const guardSandbox = (app: FastifyInstance): void => {
 export type Sandbox = {
   /** E.g. `http://127.0.0.1:40321`. */
   readonly baseUrl: string
-  /** Where its mail server takes letters, e.g. `smtp://127.0.0.1:40325`. */
+  /** The address of its mail server, e.g. `smtp://127.0.0.1:40325`. */
   readonly smtpUrl: string
-  /** Resolves when no callback is on its way. */
+  /** Resolves when no callback is in progress. */
   idle(): Promise<void>
   close(): Promise<void>
 }
 
 /**
- * The stand-ins of the payment providers on one loopback port: their APIs, a pay page for each invoice, `/` with all of
- * them, the stand-in of the scrapers' provider, and `/_sandbox/` to pay by HTTP and to make callbacks fail. Nothing here is ever real, and it says so.
+ * Starts the stand-ins of the payment providers on one loopback port: their APIs, a pay page for each invoice, the list
+ * of invoices at `/`, the stand-in of the scrapers' provider, and `/_sandbox/` for payments over HTTP and for faults.
+ * Nothing is real, and every page says so.
  */
 export const startSandbox = async (options: {
   readonly records: SandboxRecords
   readonly clock: () => number
-  /** 0 takes a free port. */
+  /** 0 chooses a free port. */
   readonly port: number
   readonly random?: () => number
   readonly say?: (what: string) => void
-  /** Exits of the proxy gateway that run beside it. */
+  /** Exits of the proxy gateway, for the controls. */
   readonly exits?: SandboxExits
-  /** Free proxies that run beside it; their feeds are served here. */
+  /** Free proxies. This server serves their feeds. */
   readonly freeProxies?: SandboxProxies
 }): Promise<Sandbox> => {
   const { records, clock } = options
@@ -115,14 +117,14 @@ export const startSandbox = async (options: {
     account: (provider, key) => records.get<SandboxAccount>('account', accountId(provider, key)),
     find: async (id) => {
       const invoice = await records.get<SandboxInvoice>(invoiceKind, id)
-      // Time closes an invoice at the provider whether or not anybody looks.
+      // An invoice expires at the provider without a request. Here it expires with the next read.
       if (invoice?.status !== 'open' || clock() < invoice.expiresAtMs) return invoice
       const done = await sandboxStore.act(id, { kind: 'expire' })
       return 'refused' in done ? invoice : done.invoice
     },
     add: async (invoice) => {
-      // The reference first: a kill in between leaves one that leads nowhere, which a retry mends. The other way round
-      // the retry would find the invoice made and leave it without its reference.
+      // The reference is stored first: a crash in between leaves a reference without an invoice, and a retry adds the
+      // invoice. In the other order the retry would find the invoice and never store its reference.
       await records.change<{ id: string }>('reference', invoice.reference, () => ({ id: invoice.id }))
       const kept = await records.change<SandboxInvoice>(
         invoiceKind,
@@ -155,7 +157,7 @@ export const startSandbox = async (options: {
 
   const app = Fastify({ bodyLimit: 262_144, forceCloseConnections: true })
   guardSandbox(app)
-  /** Whether the call is one of an API whose faults are switched: never a hand at the controls or a payer. */
+  /** Whether API faults apply to the request. They never apply to the controls, the pay pages and the mailbox. */
   const isFaulty = ({ url }: FastifyRequest): boolean => {
     if (url === '/' || url.startsWith('/_sandbox/') || url.startsWith('/pay/') || url === '/mail')
       return false
@@ -163,7 +165,7 @@ export const startSandbox = async (options: {
     const provider = /^\/(btcpay|nowpayments)\//.exec(url)?.[1] ?? 'stripe'
     return switches.apiOf === null || switches.apiOf === provider
   }
-  /** Breaks the connection of a call where the switches say so; nobody hears an answer to it. */
+  /** Breaks the connection of a call according to the switches. The client then gets no answer. */
   const cut = (when: 'before' | 'after', request: FastifyRequest, reply: FastifyReply): boolean => {
     if (!isFaulty(request) || switches.apiCut !== when || random() >= switches.apiCutShare) return false
     if (when === 'before') reply.hijack()

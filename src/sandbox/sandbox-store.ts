@@ -6,11 +6,11 @@ import { inTransaction } from '../platform/postgres/transaction.ts'
 import type { InvoiceAction, SandboxInvoice } from './invoice.ts'
 import type { PendingCallback } from './send-callbacks.ts'
 
-/** What both the controls and the pay pages need: an invoice by its address, and a deed by its name. */
+/** Shared by the controls and the pay pages: finds invoices by id and actions by name. */
 export type InvoiceActions = {
-  /** By the provider's id of the invoice, or by the deposit's. */
+  /** Finds an invoice by its id at the provider, or by its deposit id. */
   find(id: string): Promise<SandboxInvoice | null>
-  /** `cents` is what a payment pays, whole cents above 0; null for a deed of no known name. */
+  /** `cents`: the amount of a payment, whole cents above 0. Null for an unknown action name. */
   actionOf(invoice: SandboxInvoice, kind: string, cents: number): InvoiceAction | null
 }
 
@@ -35,10 +35,12 @@ export const createInvoiceActions = (
   },
 })
 
-/** What the stand-ins remember, so that a restart or a second process finds the same invoices. */
+/** The stored state of the stand-ins, so that a restart or a second process finds the same invoices. */
 export type SandboxRecords = {
   get<Body extends object>(kind: string, id: string): Promise<Body | null>
-  /** Changes one record alone; null from `change` leaves it as it is. Gives what stands afterwards. */
+  /**
+   * Changes one record under a lock. If `change` returns null, the record is unchanged. Returns the record afterwards.
+   */
   change<Body extends object>(
     kind: string,
     id: string,
@@ -99,7 +101,7 @@ export const postgresRecords = (pool: pg.Pool): SandboxRecords => ({
   },
 })
 
-/** An account at a stand-in: where its callbacks go, what signs them, and what its pay pages call it. */
+/** An account at a stand-in: its API key, and the address and secret of its callbacks. */
 export type SandboxAccount = {
   readonly provider: Provider
   /** Its API key. */
@@ -108,28 +110,28 @@ export type SandboxAccount = {
   readonly webhookSecret: string
 }
 
-/** What the stand-ins share. */
+/** The shared state and functions of the stand-ins. */
 export type SandboxStore = {
   readonly records: SandboxRecords
   readonly clock: () => number
-  /** Fresh lower-case hex digits. */
+  /** Random lower-case hex digits. */
   readonly hex: (digits: number) => string
-  /** Where this server answers. */
+  /** The base URL of this server. */
   readonly baseUrl: () => string
   account(provider: Provider, key: string): Promise<SandboxAccount | null>
   find(id: string): Promise<SandboxInvoice | null>
   add(invoice: SandboxInvoice): Promise<SandboxInvoice>
-  /** Does the deed and sends its callbacks; gives why the provider would not take it. */
+  /** Applies the action and sends its callbacks; or returns why the provider refuses it. */
   act(
     id: string,
     action: InvoiceAction,
   ): Promise<{ readonly invoice: SandboxInvoice } | { readonly refused: string }>
 }
 
-/** One provider's API, and the callbacks that it sends when something was done to an invoice. */
+/** The API of one provider, and its callbacks for actions on an invoice. */
 export type StandIn = {
   readonly provider: Provider
-  /** The shape of its payment ids. */
+  /** A new payment id in the format of the provider. */
   paymentId(): string
   routes(app: FastifyInstance): void
   callbacks(

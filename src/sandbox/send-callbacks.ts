@@ -1,30 +1,30 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SandboxInvoice, Switches } from './invoice.ts'
 
-/** One callback as it goes over the wire. */
+/** A signed callback: its body and headers. */
 export type SignedCallback = { readonly body: string; readonly headers: Readonly<Record<string, string>> }
 
-/** A callback before it is signed: signed anew for each attempt, as the providers do. */
+/** An unsigned callback. Each attempt gets a new signature, as at the real providers. */
 export type PendingCallback = {
   readonly invoice: SandboxInvoice
   readonly url: string
   sign(nowMs: number): SignedCallback
-  /** The same with the signature of another secret. */
+  /** The callback with a signature of another secret. */
   forge(nowMs: number): SignedCallback
-  /** Rightly signed, stating other figures. */
+  /** The callback with other values and a valid signature. */
   lie(nowMs: number): SignedCallback
 }
 
 export type CallbackSender = {
-  /** Sends in the background, with the switches as they are now. */
+  /** Sends in the background, with the current fault switches. */
   send(outgoing: PendingCallback): void
-  /** Resolves when nothing is on its way. */
+  /** Resolves when no callback is in progress. */
   idle(): Promise<void>
-  /** Drops what is on its way. */
+  /** Cancels all callbacks in progress. */
   stop(): void
 }
 
-/** What was not taken is sent again after this; then it is lost, as a provider's memory is. */
+/** Delays of the retries of a failed callback, milliseconds. After the last retry it is lost, as at a real provider. */
 const retryMs = [200, 400, 800, 1_600, 3_200, 6_400]
 const answerMs = 5_000
 

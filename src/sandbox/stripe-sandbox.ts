@@ -7,7 +7,7 @@ import type { PendingCallback } from './send-callbacks.ts'
 type Form = { [key: string]: Form | string }
 type Query = Readonly<Record<string, string | undefined>>
 
-/** `a[b][0]=c` as nested objects, the way Stripe reads a form. */
+/** Parses `a[b][0]=c` into nested objects, as Stripe does. */
 const parseForm = (text: string): Form => {
   const root: Form = {}
   for (const [name, value] of new URLSearchParams(text)) {
@@ -50,7 +50,7 @@ const intent = (invoice: SandboxInvoice) => ({
   status: intentStatus(invoice),
 })
 
-/** A Checkout session as the API shows it. */
+/** A Checkout session in the format of the API. */
 const session = (invoice: SandboxInvoice, baseUrl: string, expanded: boolean) => {
   const { status } = invoice
   const open = status === 'open'
@@ -80,13 +80,16 @@ const session = (invoice: SandboxInvoice, baseUrl: string, expanded: boolean) =>
 const fault = (reply: FastifyReply, status: number, type: string, message: string, code?: string) =>
   answer(reply, status, { error: { type, message, ...(code === undefined ? {} : { code }) } })
 
-/** The header that Stripe signs a callback with (its manual, "Verify webhook signatures manually"). */
+/** The signature header of a Stripe callback (Stripe's manual, "Verify webhook signatures manually"). */
 const signatureOf = (payload: string, secret: string, timestamp: number): string => {
   const signature = createHmac('sha256', secret).update(`${timestamp}.${payload}`).digest('hex')
   return `t=${timestamp},v1=${signature}`
 }
 
-/** Stripe: `/v1/checkout/sessions`, `/v1/charges`, `/v1/refunds` and `/v1/disputes`, form bodies, idempotency keys, `Stripe-Signature`. */
+/**
+ * The stand-in of Stripe: `/v1/checkout/sessions`, `/v1/charges`, `/v1/refunds` and `/v1/disputes`, form bodies,
+ * idempotency keys, `Stripe-Signature`.
+ */
 export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
   const keyOf = (request: FastifyRequest): string | null =>
     /^Bearer ((?:sk|rk)_test_\S+)$/.exec(request.headers.authorization ?? '')?.[1] ?? null
@@ -96,7 +99,7 @@ export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
     return invoice?.provider === 'stripe' && invoice.account === key ? invoice : null
   }
 
-  /** The account's, newest first. */
+  /** The disputes of the account, newest first. */
   const disputes = async (key: string) => {
     const invoices = await sandboxStore.records.all<SandboxInvoice>(invoiceKind)
     return invoices
@@ -170,7 +173,7 @@ export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
         'Keys for idempotent requests can only be used with the same parameters they were first used with.',
       )
     const stood = kept.id === id ? null : await sandboxStore.find(kept.id)
-    // A request that was cut off after it had the key's id is finished by the next one with the key.
+    // The request is new, or an earlier request with this key was interrupted after it stored the id.
     if (!stood)
       return answer(reply, 200, session(await create(key, form, kept.id), sandboxStore.baseUrl(), false))
     reply.header('idempotent-replayed', 'true')
@@ -353,7 +356,7 @@ const dispute = (invoice: SandboxInvoice, id: string) => {
   }
 }
 
-/** The charge of a session, with what was given back of it. */
+/** The charge of a session, with its refunds. */
 const charge = (invoice: SandboxInvoice) => {
   const payment = invoice.payments[0]
   const refunded = payment?.refundedCents ?? 0

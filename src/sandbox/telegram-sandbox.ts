@@ -3,18 +3,18 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { answer, type SandboxStore } from './sandbox-store.ts'
 
-/** How the stand-in misbehaves: `PUT /_sandbox/telegram`. The next `times` calls are answered so, then it is calm. */
+/** A fault of the stand-in: `PUT /_sandbox/telegram`. It affects the next `times` calls. */
 const FaultShape = z.strictObject({
   kind: z.enum(['limit', 'blocked', 'no_chat', 'moved', 'error', 'lost', 'slow']),
   times: z.int().min(1).max(1_000).default(1),
-  /** Of `limit`: seconds; of `slow`: milliseconds. */
+  /** For `limit`: seconds. For `slow`: milliseconds. */
   after: z.int().min(0).max(60_000).default(1),
-  /** Of `moved`. */
+  /** For `moved`. */
   chat_id: z.int().optional(),
 })
 type Fault = z.infer<typeof FaultShape>
 
-/** What a bot was asked to send. */
+/** A message that a bot sent. */
 export type Message = {
   readonly message_id: number
   readonly chat_id: number | string
@@ -23,7 +23,7 @@ export type Message = {
 }
 export const messageKind = 'telegram-message'
 
-/** Parameters come as JSON, as a form or in the query (https://core.telegram.org/bots/api#making-requests). */
+/** Parameters from JSON, a form or the query (https://core.telegram.org/bots/api#making-requests). */
 const parametersOf = (request: FastifyRequest): Readonly<Record<string, unknown>> => {
   const body =
     typeof request.body === 'string' ? Object.fromEntries(new URLSearchParams(request.body)) : request.body
@@ -34,8 +34,8 @@ const fail = (reply: FastifyReply, code: number, description: string, parameters
   answer(reply, code, { ok: false, error_code: code, description, ...(parameters && { parameters }) })
 
 /**
- * The stand-in of the Telegram Bot API: `getMe` and `sendMessage` of any bot, with the answers of the real one.
- * `GET /_sandbox/telegram/messages` shows what was sent.
+ * The stand-in of the Telegram Bot API: `getMe` and `sendMessage` for any bot, with the answers of the real API.
+ * `GET /_sandbox/telegram/messages` lists the sent messages.
  */
 export const telegramStandIn = (app: FastifyInstance, sandboxStore: SandboxStore): void => {
   let fault: Fault | null = null

@@ -19,36 +19,36 @@ import { createTraffic } from './traffic.ts'
 import { createUpkeep } from './upkeep.ts'
 
 export type HistoryAsked = {
-  /** Whole days before the one on which it ends. */
+  /** Number of whole days before the last day. */
   readonly days: number
-  /** Accounts beside those of the demo. */
+  /** Number of accounts in addition to the accounts of the demo. */
   readonly customers: number
-  /** Any text; the same one tells the same story. */
+  /** Any text. The same seed gives the same history. */
   readonly seed: string
 }
 
-/** How far the history has come. */
+/** The progress of the history. */
 export type HistoryStep = {
-  /** Of `total`, in units of work: about as much as one habit of one account takes in a day. */
+  /** Of `total`. A unit is about the work for one habit of one account on one day. */
   readonly done: number
   readonly total: number
-  /** In the log. */
+  /** Number of events in the log. */
   readonly events: number
 }
 
-/** What a day takes that nobody acts on, and what follows the last day, in units of work (measured over 90 days). */
+/** The work for a day without actions, and the work after the last day, in the same units (measured over 90 days). */
 const emptyDay = 14
 const ending = 10
 
-/** The hour of a day in which things of the operator are done, and others that have one. */
+/** The hours (UTC) of the operator's actions, of the closing of months, and of notices. */
 const hours = { operator: 10, monthEnd: 4, notices: 9 } as const
-/** Reactors look this often, hours; a server's do every second. */
+/** Interval of the reactors, hours. On a server they run every second. */
 const roundHours = 4
 const reportHours: ReadonlySet<number> = new Set([11, 23])
 
 type Inhabitant = { readonly person: Person; readonly habits: readonly Habit[]; readonly until: number }
 
-/** Fills an empty log, whose demo was made at the first instant of the clock, with what happened until the clock's end. */
+/** Fills a log with history until the end of the clock. The log contains only the demo, from the start of the clock. */
 export const fillHistory = async (
   farebox: Farebox & { readonly baseUrl: string },
   demo: DemoFile,
@@ -79,7 +79,7 @@ export const fillHistory = async (
   })
   const operator = (): Cause => ({ actor: { kind: 'operator', name: 'demo' }, correlationId: newId('run') })
 
-  /** What is to be done on later days, by day. */
+  /** Actions of later days, by day. */
   const later = new Map<number, Act[]>()
   let today = 0
   const laterOn = (afterDays: number, hour: number, run: Act['run']): void => {
@@ -94,7 +94,7 @@ export const fillHistory = async (
     ordered: (order: OrderAnswer, random: Random) => {
       orders += 1
       if (!random.chance(0.014)) return
-      // Addresses are taken back one by one, of traffic a part of the price is.
+      // Rentals are refunded as a whole, traffic by a part of its price.
       const [proxyId] = order.proxyIds
       const request =
         proxyId === undefined
@@ -139,7 +139,7 @@ export const fillHistory = async (
     return settle(kinds, { ...newcomer, client }, until)
   }
 
-  /** The demo's own accounts are there from the first day. */
+  /** The accounts of the demo. They act from the first day on. */
   const ofDemo = async (): Promise<readonly Inhabitant[]> => {
     const { buyer, reseller, scraper } = demo
     const own = (role: string, scale: number, client: Omit<Client, 'rail'>): Person => ({
@@ -164,7 +164,7 @@ export const fillHistory = async (
   const coming = newcomers({ seed, customers, days })
   const habitsOfDemo = inhabitants.reduce((sum, { habits }) => sum + habits.length, 0)
 
-  /** Ever more accounts come, so late days take longer than early ones. */
+  /** The number of accounts grows, so later days take more work than earlier ones. */
   const workOf = (index: number): number => {
     const acting = coming.filter(({ since, until }) => since <= index && index < until)
     const habits = acting.reduce((sum, { kinds }) => sum + kinds.length, habitsOfDemo)
@@ -207,7 +207,7 @@ export const fillHistory = async (
   const liveHour = async (day: Day, hour: number, lanes: (() => Promise<void>)[][]): Promise<void> => {
     const startMs = day.startMs + hour * hourMs
     clock.goTo(startMs + minutes.whole(0, 40) * 60_000 + minutes.whole(0, 59_999), startMs + hourMs - 1)
-    // Everybody acts by themselves, one thing after another.
+    // Accounts act concurrently. The actions of one account run one after another.
     await Promise.all(
       lanes.map(async (lane) => {
         for (const act of lane) await act()
@@ -251,7 +251,10 @@ export const fillHistory = async (
   }
 }
 
-/** Every sixth account has an endpoint. They come last, so that nothing of the past is due; their hosts do not exist. */
+/**
+ * Registers a webhook endpoint for every sixth account. Their hosts do not exist. They are registered last, so that no
+ * past event is due for delivery.
+ */
 const registerWebhooks = async (
   core: Farebox['core'],
   inhabitants: readonly Inhabitant[],

@@ -5,7 +5,7 @@ export type NoticeText = Omit<NoticeDraft, 'noticeId'>
 
 const plain = { expiresAt: null, linkHref: null, linkLabel: null } as const
 
-/** What the service told its customers in a year: from which share of the history on, and what. */
+/** The notices to customers. `at`: the share of the history before the publication. */
 const told: readonly {
   readonly at: number
   readonly text: Pick<NoticeText, 'title' | 'body' | 'kind' | 'audience'>
@@ -93,7 +93,7 @@ const told: readonly {
   },
 ]
 
-/** Which notices are published on a day of so many. */
+/** The notices of a day. */
 export const noticesOf = (index: number, days: number, nowMs: number): readonly NoticeText[] =>
   told
     .filter(({ at }) => Math.floor(at * days) === index)

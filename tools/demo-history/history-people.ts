@@ -3,10 +3,10 @@ import { type Day, dayMs, type Random } from './rhythm.ts'
 import type { Client, OrderAnswer, Shop } from './shop.ts'
 import type { Line, Traffic } from './traffic.ts'
 
-/** Something that somebody does in an hour (UTC) of a day. */
+/** An action in an hour (UTC) of a day. */
 export type Act = { readonly hour: number; readonly run: () => Promise<void> }
 
-/** What somebody does day by day, from the day on which they came. */
+/** Returns the actions of a person on a day, from the day of the person's arrival on. */
 export type Habit = (day: Day) => readonly Act[]
 
 export type World = {
@@ -14,19 +14,19 @@ export type World = {
   readonly traffic: Pick<Traffic, 'add'>
   /** Milliseconds since the epoch. */
   readonly now: () => number
-  /** An order was placed: the operator may have to give something back. */
+  /** Reports an order. The operator may refund it later. */
   ordered(order: OrderAnswer, random: Random): void
 }
 
-/** Somebody with an account. */
+/** A person with an account. */
 export type Person = {
   readonly client: Client
   readonly random: Random
-  /** How large their business is, beside the usual one. */
+  /** The size of the business; 1 is usual. */
   readonly scale: number
-  /** Where they live, hours east of UTC. */
+  /** The time zone, hours east of UTC. */
   readonly eastHours: number
-  /** The day on which they came. */
+  /** The index of the day of arrival. */
   readonly since: number
 }
 
@@ -63,14 +63,14 @@ const hostsOf = (random: Random): readonly string[] => {
   )
 }
 
-/** An hour (UTC) at which somebody is at work. */
+/** A random working hour of a person, in UTC. */
 const workingHour = ({ random, eastHours }: Pick<Person, 'random' | 'eastHours'>): number =>
   (((random.whole(8, 18) - eastHours) % 24) + 24) % 24
 
-/** A business that goes well grows. */
+/** The growth of a business since its first day, as a factor. */
 const growth = (day: Day, since: number): number => 1 + (0.7 * (day.index - since)) / 365
 
-/** Buys packs of traffic when the last one runs out, and uses them day by day. */
+/** Buys a pack of traffic when the last one runs out, and uses it day by day. */
 const trafficHabit = (
   { client, random, scale, eastHours, since }: Person,
   { shop, traffic, ordered }: World,
@@ -79,7 +79,7 @@ const trafficHabit = (
   const productId = random.chance(0.65) ? 'residential-premium' : 'residential-basic'
   const usualBytes = 0.7 * gb * scale
   const dailyBytes = (day: Day): number => usualBytes * day.demand * growth(day, since)
-  // Some wait until nothing is left.
+  // Some people wait until no traffic is left.
   const enoughDays = random.chance(0.3) ? 0.2 : 2.5
   const lastDays = random.whole(8, 20)
   const use = {
@@ -122,7 +122,7 @@ const rentedDays = 30
 
 type Rental = { readonly orderId: string; endsOn: number }
 
-/** Rents addresses and keeps most of them, month by month; takes more now and then. */
+/** Rents addresses, extends most of them every month, and sometimes rents more. */
 const addressHabit = (
   { client, random, scale, eastHours }: Person,
   { shop, ordered }: World,
@@ -164,7 +164,7 @@ const addressHabit = (
   }
 }
 
-/** Has something ordered again by itself, and fills the wallet for it: mostly in time. */
+/** Has a subscription, and tops up the wallet for it, mostly in time. */
 const subscriptionHabit = (person: Person, { shop }: World): Habit => {
   const { client, random, scale } = person
   const body = random.pick([
@@ -232,7 +232,7 @@ const scrapingHabit = (person: Person, { shop }: World): Habit => {
   }
 }
 
-/** Buys speed for a month, again when it is over. */
+/** Buys an unlimited plan for a month, and again some time after its end. */
 const unlimitedHabit = (
   { client, random, scale, eastHours }: Person,
   { shop, traffic, now }: World,
@@ -249,7 +249,7 @@ const unlimitedHabit = (
   let overOn = Number.NEGATIVE_INFINITY
   return (day) => {
     if (day.index < overOn) return []
-    // The next one is not always bought at once.
+    // The next plan is not always bought at once.
     if (overOn > 0 && !random.chance(0.3)) return []
     const run = async (): Promise<void> => {
       const body = { product_id: 'residential-unlimited', quantity }
@@ -262,7 +262,7 @@ const unlimitedHabit = (
   }
 }
 
-/** Sells to customers of its own, who come one after another. */
+/** Sells to customers of the reseller. The customers arrive one after another. */
 const resellerHabit = (person: Person, world: World): Habit => {
   const { random } = person
   const customers: { readonly ref: string; readonly habit: Habit }[] = []

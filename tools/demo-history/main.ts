@@ -22,7 +22,7 @@ const seedOption = (text: string): string => {
   return text
 }
 
-/** `demo history`: the demo with a past. */
+/** Registers `demo history`, which creates the demo with a history. */
 export const registerDemo = (program: Command, cli: Cli<Config>): void => {
   const demo = program.command('demo').description('the demo world of "npm start"')
   demo

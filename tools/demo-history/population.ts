@@ -2,13 +2,13 @@ import { type HabitKind, habitKinds, type Person } from './history-people.ts'
 import { createRandom, type Random } from './rhythm.ts'
 import type { Client } from './shop.ts'
 
-/** Who comes, when, and what they come for. */
+/** A new account: its person, day of arrival, and habits. */
 export type Newcomer = Omit<Person, 'client'> & {
   readonly email: string
   readonly reseller: boolean
   readonly rail: Client['rail']
   readonly kinds: readonly HabitKind[]
-  /** From this day on they do nothing any more; never for most. */
+  /** The day from which the person is inactive; infinity for most. */
   readonly until: number
 }
 
@@ -51,7 +51,7 @@ const second = [
   'works',
 ] as const
 
-/** A company of its own for each number. */
+/** An e-mail address with a different company for each number. */
 const emailOf = (n: number): string => {
   const round = Math.floor(n / (first.length * second.length))
   const name = `${first[n % first.length]}-${second[(n * 7 + Math.floor(n / first.length)) % second.length]}`
@@ -72,7 +72,7 @@ const rails = { card: 62, crypto: 30, alipay: 8 } as const
 const eastOf = (random: Random): number =>
   random.pick([-8, -6, -5, -5, 0, 1, 1, 2, 3, 5.5, 8, 9].map(Math.round))
 
-/** Those who are not the demo's own accounts, in the order in which they come: ever more, as a shop becomes known. */
+/** The accounts besides those of the demo, in the order of arrival. Arrivals become more frequent over time. */
 export const newcomers = (asked: {
   readonly seed: string
   readonly customers: number

@@ -1,17 +1,17 @@
 import { hash } from 'node:crypto'
 import type { Clock } from '../../src/kernel/clock.ts'
 
-/** The service's clock while a history is told: it goes where it is sent, creeps on as it is read, and never goes back. */
+/** The service's clock during the history. `goTo` sets it, each read advances it a little, and it never goes back. */
 export type HistoryClock = {
   readonly read: Clock
-  /** The first instant, a midnight UTC, and the last; milliseconds since the epoch. */
+  /** The first instant (midnight UTC) and the last one, milliseconds since the epoch. */
   readonly firstMs: number
   readonly endMs: number
-  /** Goes on to an instant; from there it creeps no further than the second one, and neither is after the end. */
+  /** Sets the clock to `ms`. Reads then advance it up to `mostMs`. Neither exceeds the end. */
   goTo(ms: number, mostMs: number): void
 }
 
-/** How far it creeps each time it is read: what happens at once does not happen at one millisecond. */
+/** The advance of each read, milliseconds, so that concurrent actions have different times. */
 const creepMs = 3
 
 export const createHistoryClock = (firstMs: number, endMs: number): HistoryClock => {
@@ -31,25 +31,25 @@ export const createHistoryClock = (firstMs: number, endMs: number): HistoryClock
   }
 }
 
-/** Chance that is the same for the same seed: the history is told again by its seed, whatever runs at once. */
+/** A seeded random generator. The same seed gives the same history, also with concurrent actions. */
 export type Random = {
-  /** From 0 on, below 1. */
+  /** From 0 up to, not including, 1. */
   next(): number
-  /** A whole number, both ends included. */
+  /** An integer from `min` to `max`, both included. */
   whole(min: number, max: number): number
-  /** Whether something of this probability happens. */
+  /** True with this probability. */
   chance(probability: number): boolean
   pick<Item>(items: readonly Item[]): Item
-  /** One of the keys, each as often as its weight says. */
+  /** One of the keys, with a probability proportional to its weight. */
   weighted<Key extends string>(weights: Readonly<Record<Key, number>>): Key
-  /** Around 1, log-normal: most of many are near it, a few far above. */
+  /** A log-normal value with median 1: most values are near 1, a few far above. */
   spread(sigma: number): number
 }
 
 /** @param seed any text */
 export const createRandom = (seed: string): Random => {
   let state = Number.parseInt(hash('sha256', seed, 'hex').slice(0, 8), 16)
-  /** Mulberry32: a step of a counter, stirred. */
+  /** Mulberry32: hashes a counter. */
   const next = (): number => {
     state = (state + 0x6d2b79f5) | 0
     let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
@@ -75,7 +75,7 @@ export const createRandom = (seed: string): Random => {
       })
       return (found ?? entries[0])?.[0] as Key
     },
-    // Box and Muller's way from two even numbers to a normal one.
+    // Box-Muller transform: a normal value from two uniform ones.
     spread: (sigma) =>
       Math.exp(sigma * Math.sqrt(-2 * Math.log(1 - next())) * Math.cos(2 * Math.PI * next())),
   }
@@ -83,21 +83,21 @@ export const createRandom = (seed: string): Random => {
 
 /** A day of the history. */
 export type Day = {
-  /** From 0 on. */
+  /** Starts at 0. */
   readonly index: number
   /** Midnight UTC, milliseconds since the epoch. */
   readonly startMs: number
-  /** How much is asked for, beside an ordinary working day: by the day of the week and the time of the year. */
+  /** Demand relative to an ordinary working day, by the day of the week and the time of the year. */
   readonly demand: number
 }
 
 export const hourMs = 3_600_000
 export const dayMs = 24 * hourMs
 
-/** From Sunday on: people who collect data at work do less of it on weekends. */
+/** Demand from Sunday to Saturday: lower on weekends. */
 const ofWeekday = [0.55, 1.05, 1.1, 1.1, 1.05, 0.95, 0.6] as const
 
-/** By the day of the year: quiet in July and August and between the years, busiest before the end of November. */
+/** Demand by the day of the year: low in July and August and after 22 December, highest at the end of November. */
 const ofYear = (ms: number): number => {
   const date = new Date(ms)
   const month = date.getUTCMonth() + 1
@@ -113,14 +113,14 @@ export const dayOf = (index: number, firstMs: number): Day => {
   return { index, startMs, demand: ofWeekday[new Date(startMs).getUTCDay()]! * ofYear(startMs) }
 }
 
-/** How a day's work is shared out over its hours, where people live: little at night, most before noon and after. */
+/** The distribution of a day's work over the local hours: little at night, most before and after noon. */
 const ofHour = [
   0.2, 0.15, 0.1, 0.1, 0.1, 0.15, 0.3, 0.6, 1, 1.4, 1.6, 1.6, 1.3, 1.4, 1.6, 1.5, 1.3, 1.1, 0.9, 0.8, 0.8,
   0.7, 0.5, 0.3,
 ] as const
 const allHours = ofHour.reduce((sum, share) => sum + share, 0)
 
-/** The share of a day's work in an hour UTC, of somebody so many hours east of there; a day's shares add up to 1. */
+/** The share of a day's work in an hour UTC, for a person `eastHours` east of UTC. The shares of a day add up to 1. */
 export const shareOfHour = (hour: number, eastHours: number): number => {
   const there = (((hour + eastHours) % 24) + 24) % 24
   return (ofHour[there] ?? 0) / allHours

@@ -5,7 +5,7 @@ import { createProgressBar, stepsOf } from '../../src/platform/cli/progress-bar.
 import type { HistoryAsked } from './fill.ts'
 import { tellHistory } from './run.ts'
 
-/** @throws CliMisuse when these settings are not those of a demo */
+/** @throws CliMisuse unless the settings are those of a demo */
 const assertDemo = (config: Config): void => {
   if (!config.demo)
     throw new CliMisuse('FAREBOX_DEMO is off: a history is only made for the demo', {}, 'no_demo')
@@ -31,7 +31,7 @@ const assertDemo = (config: Config): void => {
     throw new CliMisuse('a history has a clock of its own: leave out FAREBOX_CLOCK_OFFSET_MS', {}, 'no_demo')
 }
 
-/** `demo history` */
+/** Runs `demo history`. */
 export const makeHistory = async (
   config: Config,
   open: OpenContext,

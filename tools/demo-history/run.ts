@@ -15,7 +15,7 @@ export type HistoryResult = HistoryAsked & {
   readonly seconds: number
 }
 
-/** Settings of a server that nobody but the history calls: any free port of this machine, no limits. */
+/** Settings of a server that only the history uses: a free loopback port, no rate limits. */
 const settingsFor = (config: Config): Config => ({
   ...config,
   host: '127.0.0.1',
@@ -27,9 +27,9 @@ const settingsFor = (config: Config): Config => ({
 })
 
 /**
- * Opens a Farebox on an empty log at a past clock, makes the demo there and lives through the days until now.
- * @param systemClock Milliseconds since the epoch; where the history ends
- * @throws CliRefusal when the demo was made by somebody else meanwhile; what `openFarebox` throws
+ * Opens a Farebox on an empty log with a past clock, creates the demo, and simulates the days until now.
+ * @param systemClock milliseconds since the epoch; the end of the history unless `endMs` is set
+ * @throws CliRefusal if another process created the demo meanwhile; the errors of `openFarebox`
  */
 export const tellHistory = async (
   config: Config,

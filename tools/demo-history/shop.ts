@@ -4,10 +4,10 @@ import type { Cause } from '../../src/kernel/event.ts'
 import { type DepositId, newId } from '../../src/kernel/ids.ts'
 import type { Random } from './rhythm.ts'
 
-/** An account as its owner has it. */
+/** An account with its keys and its payment method. */
 export type Client = {
   readonly accountId: string
-  /** Buys and reads the wallet. */
+  /** The key for purchases and for the wallet. */
   readonly key: string
   readonly scrapeKey: string
   readonly rail: 'card' | 'crypto' | 'alipay'
@@ -24,13 +24,13 @@ export type OrderAnswer = {
 export type Purchase = {
   readonly path: string
   readonly body: object
-  /** A reseller's own id of whom it is for; left out: for the account itself. */
+  /** The reseller's id of the customer; absent for a purchase of the account itself. */
   readonly customer?: string
 }
 
 type Answer = { readonly status: number; readonly body: Record<string, unknown> }
 
-/** What a refusal is that customers meet in ordinary life; every other one ends the history. */
+/** Error codes that customers get in normal operation. Any other error ends the history. */
 const ordinary: ReadonlySet<string> = new Set([
   'account_blocked',
   'insufficient_balance',
@@ -39,46 +39,46 @@ const ordinary: ReadonlySet<string> = new Set([
   'not_found',
 ])
 
-/** What people choose on a top-up page, whole cents. */
+/** The amounts of top-ups, cents. */
 const amounts = [1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000] as const
 
-/** The rounded amount that covers what is missing. */
+/** The smallest of these amounts that covers 120 % of the missing cents, or the largest amount. */
 export const topUpOf = (shortCents: number): number =>
   amounts.find((cents) => cents >= shortCents * 1.2) ?? amounts.at(-1)!
 
-/** How a payment goes that was begun. */
+/** The probabilities of the outcomes of a payment. */
 const fates = { paid: 0.955, expire: 0.03, fail: 0.015 } as const
 
-/** Payers of cards say that it was not them this often, so many days later. */
+/** The probability of a card dispute, and its delay in days. */
 const disputed = { chance: 0.006, fromDays: 9, toDays: 35 } as const
 
-/** A payment that its payer's bank will take back. */
+/** A payment with a future dispute. */
 export type Disputed = {
   readonly accountId: string
   readonly depositId: DepositId
   readonly afterDays: number
 }
 
-/** What customers do, by the API and on the pay pages of the sandbox, at whatever time the service's clock reads. */
+/** The actions of customers, over the API and in the sandbox, at the time of the service's clock. */
 export type Shop = {
-  /** Buys, tops the wallet up where it is short, and tries again; null when it did not come to an order. */
+  /** Buys. If the balance is insufficient, it tops up the wallet and tries again. Null without an order. */
   buy(client: Client, purchase: Purchase, random: Random): Promise<OrderAnswer | null>
-  /** Opens a deposit and pays it, mostly. False: it did not arrive. */
+  /** Opens a deposit and usually pays it. False if no payment arrived. */
   deposit(client: Client, cents: number, random: Random, customer?: string): Promise<boolean>
-  /** What the wallet holds, whole cents. */
+  /** The balance of the wallet, cents. */
   balanceCents(client: Client): Promise<number>
-  /** Starts a subscription. */
+  /** Starts a subscription, with top-ups as for `buy`. Null without a subscription. */
   subscribe(client: Client, body: object, random: Random): Promise<{ readonly subscriptionId: string } | null>
   cancel(client: Client, subscriptionId: string): Promise<void>
-  /** Calls a scraper. */
+  /** @throws Error for an answer 400 or from 500 on */
   scrape(client: Client, scraper: string, body: object): Promise<void>
-  /** Asks an invoice's provider for what its callbacks did not say. */
+  /** Reads the state of an invoice from its provider, because callbacks are lost. */
   settle(depositId: DepositId): Promise<void>
-  /** Has the bank of a card's owner take a payment back; how the provider names it. */
+  /** Opens a dispute of a card payment in the sandbox. */
   dispute(depositId: DepositId): Promise<void>
-  /** Payments that will be taken back, since this was last asked. */
+  /** The payments with future disputes since the last call. */
   takeDisputed(): readonly Disputed[]
-  /** Deposits whose invoice nobody paid, since this was last asked. */
+  /** The deposits with an unpaid invoice since the last call. */
   takeUnpaid(): readonly DepositId[]
   close(): Promise<void>
 }
@@ -88,7 +88,7 @@ export const depositsCause = (): Cause => ({
   correlationId: newId('run'),
 })
 
-/** @throws Error for an answer that no customer of a sound service gets */
+/** Creates the shop. Its functions throw an Error for an API answer that is not normal operation. */
 export const createShop = (deps: {
   readonly baseUrl: string
   readonly sandboxUrl: string
@@ -98,7 +98,7 @@ export const createShop = (deps: {
   const sandbox = new Pool(deps.sandboxUrl, { connections: 16 })
   let toDispute: Disputed[] = []
   let unpaid: DepositId[] = []
-  /** Names of requests: of each account alone, so that they do not hang on what others do at once. */
+  /** Request counters per account, so that request ids do not depend on concurrent actions of other accounts. */
   const named = new Map<string, number>()
   const nameFor = ({ accountId }: Client): string => {
     const n = (named.get(accountId) ?? 0) + 1
@@ -160,7 +160,9 @@ export const createShop = (deps: {
     return true
   }
 
-  /** Pays for what a refusal says is missing; false where nothing can be done. */
+  /**
+   * Makes a deposit for the missing amount of a refusal. False if the refusal has another reason or the deposit fails.
+   */
   const payFor = async (
     { body }: Answer,
     client: Client,
@@ -169,14 +171,14 @@ export const createShop = (deps: {
   ): Promise<boolean> => {
     const shortCents = Number(body.shortfallCents ?? 0)
     if (body.code === 'insufficient_balance')
-      // A wallet is filled for some time to come, a large one in several payments.
+      // Twice the missing amount, so that the balance lasts for some time. Large amounts need several payments.
       return deposit(client, topUpOf(shortCents * 2), random)
     if (body.code === 'customer_credit_insufficient')
       return deposit(client, topUpOf(shortCents), random, customer)
     return false
   }
 
-  /** Asks again, under the same key, once what is missing was paid. */
+  /** Sends a request. After a deposit for the missing amount it sends the request again, under the same key. */
   const payingly = async (
     client: Client,
     { path, body, customer }: Purchase,
@@ -220,7 +222,7 @@ export const createShop = (deps: {
         headers: { ...headers, 'content-type': 'application/json' },
         body: JSON.stringify(body),
       })
-      // Whatever a platform or a wallet makes of it is a line of the usage.
+      // Refusals of the platform or the wallet are normal. They are part of the usage data.
       await answer.dump()
       if (statusCode === 400 || statusCode >= 500)
         throw new Error(`a call of ${scraper} was answered ${statusCode}`)
@@ -245,7 +247,10 @@ export const createShop = (deps: {
   }
 }
 
-/** Nobody listens for callbacks while the clock is not the world's: payments are found by asking. */
+/**
+ * Switches off the callbacks of the sandbox. During the history payments are polled, because its clock is not the real
+ * time.
+ */
 export const loseCallbacks = async (sandboxUrl: string): Promise<void> => {
   const answer = await fetch(`${sandboxUrl}/_sandbox/switches`, {
     method: 'PUT',

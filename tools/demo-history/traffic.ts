@@ -4,17 +4,17 @@ import type { Usage } from '../../src/gateway/admit/record-usage.ts'
 import type { PlanId } from '../../src/kernel/ids.ts'
 import { type Day, type Random, shareOfHour } from './rhythm.ts'
 
-/** A plan that is used, and how. */
+/** A plan and its usage. */
 export type Line = {
   readonly planId: PlanId
   readonly accountId: string
-  /** What is left of it, bytes; without end for plans by time. */
+  /** Remaining traffic, bytes; infinity for time-based plans. */
   leftBytes: number
-  /** Of plans by time: milliseconds since the epoch. */
+  /** The end of time-based plans, milliseconds since the epoch; else infinity. */
   endsMs: number
-  /** What a day with this demand takes, bytes. */
+  /** Traffic on a day, bytes. */
   readonly dailyBytes: (day: Day) => number
-  /** Where its users live, hours east of UTC. */
+  /** The time zone of its users, hours east of UTC. */
   readonly eastHours: number
   readonly hosts: readonly string[]
   /** The share of connections that fail. */
@@ -33,11 +33,11 @@ const failures: Readonly<Partial<Record<Failure, number>>> = {
   idle_timeout: 4,
 }
 
-/** One connection counted stands for about this much. */
+/** Average traffic of a connection. */
 const bytesAConnection = 25_000_000
 const maxConnections = 40
 
-/** Gateways as the service sees them: what plans pass is counted by the hour and reported. */
+/** Simulates the gateways: it counts the traffic of all plans per hour, and reports it. */
 export const createTraffic = (deps: {
   readonly usage: Pick<Usage, 'traffic' | 'ended' | 'flush'>
   readonly meter: Pick<Meter, 'report' | 'sweep'>
@@ -68,14 +68,14 @@ export const createTraffic = (deps: {
       const error = random.chance(line.failing)
         ? random.weighted<Failure>(failures as Record<Failure, number>)
         : null
-      // The first hosts are asked most.
+      // The first hosts get most connections.
       const host = hosts[Math.floor(random.next() ** 2 * hosts.length)] ?? null
       usage.ended({ planId, error, host, bytes: error === null ? Math.round(bytes / connections) : 0 })
     }
   }
 
   return {
-    /** More units of a plan, or a plan that was not used before. */
+    /** Adds traffic to a plan, or adds a new plan. */
     add: (
       line: Omit<Line, 'leftBytes' | 'endsMs'>,
       bytes: number,
@@ -87,11 +87,11 @@ export const createTraffic = (deps: {
       lines.set(line.planId, standing)
       return standing
     },
-    /** An hour of all plans. */
+    /** Simulates an hour of all plans. */
     hour: (day: Day, hour: number, nowMs: number): void => {
       for (const line of lines.values()) useLine(line, day, hour, nowMs)
     },
-    /** Has counted what was used since this was last called, and writes to the log what is due. */
+    /** Reports the usage since the last call, and appends the due events to the log. */
     report: async (): Promise<void> => {
       if (unreported.size > 0) {
         sequence += 1

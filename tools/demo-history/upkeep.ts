@@ -19,12 +19,12 @@ import { periodBefore, periodOf } from '../../src/kernel/months.ts'
 import type { NoticeText } from './history-notices.ts'
 import type { Shop } from './shop.ts'
 
-/** Nothing on this machine is that slow. */
+/** Time limit for the read tables to catch up. */
 const readWaitMs = 60_000
-/** A card's invoice is over after a day; its deposit is closed some minutes later. */
+/** Age at which an unpaid deposit is closed: its invoice expires after a day, and the deposit some minutes later. */
 const invoiceOverMs = 25 * 60 * 60_000
 
-/** The operator and what works by itself, as often as the history calls it. */
+/** The actions of the operator, and the background jobs of the service. The history calls them. */
 export const createUpkeep = (farebox: Farebox, shop: Shop, meter: Pick<Meter, 'settle'>) => {
   const { core, projecting, features, prices } = farebox
   const payments = { ...features.payments, ...features.deposits, hooks: core.hooks }
@@ -39,7 +39,7 @@ export const createUpkeep = (farebox: Farebox, shop: Shop, meter: Pick<Meter, 's
   const causeOf = (actor: Cause['actor']): Cause => ({ actor, correlationId: newId('run') })
   const operator = (): Cause => causeOf({ kind: 'operator', name: 'demo' })
 
-  /** The read tables know all that happened. */
+  /** Resolves when the read tables have caught up with the log. */
   const settled = async (): Promise<void> => {
     const head = await log.head()
     for (const { name } of followers)
@@ -59,14 +59,14 @@ export const createUpkeep = (farebox: Farebox, shop: Shop, meter: Pick<Meter, 's
     settled,
     isBlocked: (accountId: string): boolean => blocked.has(accountId),
 
-    /** What reactors of a server find to do. */
+    /** Runs the reactors once. */
     round: async (): Promise<void> => {
       await settled()
       await closeUnpaid()
       for (const round of rounds) await round()
     },
 
-    /** A bank takes a payment back, as the provider says when it is asked. */
+    /** Disputes a payment, and applies the change as polling the provider does. */
     dispute: async (accountId: string, depositId: DepositId): Promise<void> => {
       await shop.dispute(depositId)
       const deposit = await payments.deposits.read(depositId, operator())
@@ -96,12 +96,12 @@ export const createUpkeep = (farebox: Farebox, shop: Shop, meter: Pick<Meter, 's
       if (published.outcome === 'refused') throw new Error(`the notice "${text.title}" is refused`)
     },
 
-    /** Closes the month before the one that the clock reads. */
+    /** Closes the previous month of the clock. */
     closeMonth: async (): Promise<void> => {
       await periods.close(periodBefore(periodOf(new Date(clock()).toISOString())), operator())
     },
 
-    /** Opened once: what it has digested is not read again. */
+    /** Returns a function that seals the log. Call this once: later seals digest only new events. */
     sealer: async () => {
       const store = createDigestStore(pool, await log.logId())
       const cause = () => causeOf({ kind: 'system', name: 'sealer' })

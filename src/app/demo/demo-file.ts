@@ -6,20 +6,20 @@ import type { Migrations } from '../../platform/postgres/migrate.ts'
 
 export type DemoAccount = { readonly accountId: string; readonly key: string }
 
-/** `demo.json` under FAREBOX_DATA, mode 600: what is needed to try the service out. */
+/** `demo.json` under FAREBOX_DATA, mode 600: the addresses and keys to try the service. */
 export type DemoFile = {
   readonly baseUrl: string
   readonly buyer: DemoAccount
   readonly reseller: DemoAccount
-  /** Its key calls scrapers and nothing else; the other one reads the wallet that pays them. */
+  /** Its key can only call scrapers. `walletKey` reads the wallet that pays for them. */
   readonly scraper: DemoAccount & { readonly walletKey: string }
-  /** Where the stand-ins of the payment providers answer; null where none run. */
+  /** The address of the sandbox, which simulates payment providers; null: it does not run. */
   readonly sandbox: string | null
 }
 
 const pathIn = (dataDir: string): string => join(dataDir, 'demo.json')
 
-/** Null when this directory has none. */
+/** Null when this directory has no such file. */
 export const readDemoFile = async (dataDir: string): Promise<DemoFile | null> => {
   const path = pathIn(dataDir)
   try {
@@ -35,7 +35,7 @@ export const readDemoFile = async (dataDir: string): Promise<DemoFile | null> =>
   }
 }
 
-/** Replaces the file as a whole, so that nobody reads half of it. */
+/** Replaces the file atomically, so that readers never see a part of it. */
 export const writeDemoFile = async (dataDir: string, demo: DemoFile): Promise<void> => {
   await makeFolder(dataDir)
   const path = pathIn(dataDir)
@@ -43,7 +43,7 @@ export const writeDemoFile = async (dataDir: string, demo: DemoFile): Promise<vo
   await rename(`${path}.new`, path)
 }
 
-/** How far the demo data of this database is: one row once seeding began. */
+/** The progress of the demo data in this database: one row after seeding began. */
 export const migrations: Migrations = {
   '0020_demo': `
     create table work.demo (

@@ -4,7 +4,7 @@ import { addressesHost } from '../../domain/shared/endpoint-fields.ts'
 import type { StockedAddress, StockedEndpoint } from '../../domain/stock/events.ts'
 import type { Stocking } from '../../features/stock/index.ts'
 
-/** Addresses a pool (a product in a country, for mobile also a carrier and service) gets in the demo. */
+/** Demo addresses per pool (a product in a country, for mobile also a carrier and service). */
 const poolSizes = { isp: 60, ipv4: 100, ipv6: 120, mobile: 12, residential: 0 } as const
 
 const cities: Readonly<Record<string, readonly string[]>> = {
@@ -23,14 +23,14 @@ const cities: Readonly<Record<string, readonly string[]>> = {
   USA: ['Dallas', 'New York', 'Los Angeles', 'Chicago'],
 }
 
-/** RFC 5398 sets these AS numbers aside for documentation. */
+/** RFC 5398 reserves these AS numbers for documentation. */
 const firstDocumentationAsn = 64_496
 const documentationAsns = 16
 
 /**
- * IPv4 addresses lie in 127.0.0.0/8, all of which a Linux machine answers on, so a rented one really works where the gateway
- * runs. IPv6 addresses are of 2001:db8::/32, which RFC 3849 sets aside for documentation: they are nobody's, so they are
- * reached through a supplier, which the sandbox stands for.
+ * IPv4 addresses are in 127.0.0.0/8. A Linux machine answers on all of them, so a rented address works on the gateway's
+ * machine. IPv6 addresses are in 2001:db8::/32, which RFC 3849 reserves for documentation. No machine has them, so they
+ * are reached through a supplier, which the sandbox simulates.
  */
 const demoAddress = (family: 'v4' | 'v6', block: number, host: number): string =>
   family === 'v6'
@@ -56,11 +56,11 @@ const poolsOf = (product: DedicatedProduct, country: string): readonly Pool[] =>
 }
 
 /**
- * Stock for every dedicated product of a catalogue that is not retired: some thousand addresses of ranges that belong
- * to nobody else, the same ones for the same catalogue.
+ * Stock for every dedicated product of a catalogue that is not retired: some thousand addresses from reserved ranges.
+ * The result depends only on the catalogue.
  */
 export const demoStock = (products: readonly ProductTerms[]): readonly Stocking[] => {
-  // A pool has a /24 or a /48 of its own, so no address comes twice.
+  // Each pool has its own /24 or /48, so no address occurs twice.
   let block = 0
   return products
     .filter((product) => product.state !== 'retired')

@@ -22,7 +22,7 @@ const wanted: Readonly<Record<DemoRole, Wanted>> = {
   scraper: { reseller: false, scopes: ['scrape'], cents: 5_000 },
 }
 
-/** The account of this e-mail, made when it is missing. */
+/** The account of this e-mail. Creates it if it is missing. */
 const ensureAccount = async (
   accounts: Accounts,
   account: { readonly email: string; readonly reseller: boolean },
@@ -35,7 +35,7 @@ const ensureAccount = async (
   return made.refusal.accountId
 }
 
-/** A key whose text a killed start took with it serves nobody: it is revoked. */
+/** Revokes the keys of a killed start. Their texts are lost, so they are useless. */
 const revokeLostKeys = async (accounts: Accounts, accountId: AccountId, cause: Cause): Promise<void> => {
   const state = await accounts.read(accountId, cause)
   for (const [keyId, key] of state?.keys ?? [])
@@ -44,7 +44,7 @@ const revokeLostKeys = async (accounts: Accounts, accountId: AccountId, cause: C
 
 type Services = { readonly accounts: Accounts; readonly wallets: Wallets }
 
-/** @throws when it is refused */
+/** @throws Error when the key is refused */
 const issue = async (
   { accounts }: Services,
   accountId: AccountId,
@@ -56,7 +56,7 @@ const issue = async (
   return issued.key
 }
 
-/** One demo account with a key and money. Done again after a kill, it ends the same, with a fresh key. */
+/** Creates a demo account with a key and money. After a kill it can be repeated; the account then has a new key. */
 export const seedAccount = async (services: Services, role: DemoRole, cause: Cause): Promise<DemoAccount> => {
   const { accounts, wallets } = services
   const { reseller, scopes, cents } = wanted[role]
@@ -64,14 +64,14 @@ export const seedAccount = async (services: Services, role: DemoRole, cause: Cau
   const accountId = await ensureAccount(accounts, { email, reseller }, cause)
   await revokeLostKeys(accounts, accountId, cause)
   const key = await issue(services, accountId, scopes, cause)
-  // The reference makes it once for ever, so a second try moves nothing.
+  // The reference is unique, so a second attempt changes nothing.
   const credited = await wallets.credit({ accountId, amountCents: cents, reference: 'demo' }, cause)
   if (credited.outcome === 'refused' && credited.refusal.code !== 'already_applied')
     throw new Error(`the demo credit is refused: ${credited.refusal.code}`)
   return { accountId, key }
 }
 
-/** The account that scrapes, with a second key: the first one reads no wallet. */
+/** The scraper account with a second key, because the first one cannot read the wallet. */
 export const seedScraper = async (services: Services, cause: Cause): Promise<DemoFile['scraper']> => {
   const account = await seedAccount(services, 'scraper', cause)
   return { ...account, walletKey: await issue(services, account.accountId as AccountId, ['buy'], cause) }
@@ -98,10 +98,10 @@ const seedAccounts = async (core: Core, places: Places, cause: Cause): Promise<D
   }
 }
 
-/** Where this start answers. */
+/** The addresses of this start. */
 type Places = Pick<DemoFile, 'baseUrl' | 'sandbox'>
 
-/** Whether the demo is to be made: the log is empty, or a former start was killed while it made it. */
+/** Whether the demo must be created: the log is empty, or an earlier start was killed while creating it. */
 const isDue = async (core: Core): Promise<boolean> => {
   const { rows } = await core.pool.query<{ finished_at: string | null }>('select finished_at from work.demo')
   if (rows[0]) return rows[0].finished_at === null
@@ -111,10 +111,10 @@ const isDue = async (core: Core): Promise<boolean> => {
 }
 
 /**
- * Gives an empty log a catalogue, stock and three accounts with keys and money, once; what a killed start left is
- * completed. Each part does nothing the second time. `demo.json` holds the keys (the database holds their hashes only)
- * and gets the address of this start, where this directory has it.
- * @returns the keys, and whether they were made now; null without a demo here
+ * Creates a catalogue, stock and three accounts with keys and money in an empty log, once. Completes the work of a
+ * killed start: each part can be repeated safely. `demo.json` contains the keys (the database has only their hashes).
+ * If this directory has the file, it gets the addresses of this start.
+ * @returns the keys, and whether this start created them; null: there is no demo here
  */
 export const seedDemo = async (
   core: Core,
@@ -137,7 +137,7 @@ export const seedDemo = async (
       return { demo, fresh: true }
     }
   } finally {
-    // Ends the session and with it the lock.
+    // Ends the session, which releases the lock.
     client.release(true)
   }
   const kept = await readDemoFile(dataDir)

@@ -20,10 +20,10 @@ import { enabledGroups } from '../projections.ts'
 import { queues, readDelays } from '../queues.ts'
 import { type Finding, guarded, note, ok, wrong } from './finding.ts'
 
-/** A command's context with all settings. */
+/** A command's context, with all settings. */
 export type DoctorContext = CliContext & { readonly config: Config }
 
-/** The clock of this machine, without a development offset, against Postgres's. */
+/** Compares the clock of this machine, without a development offset, with Postgres's. */
 const checkClock = async ({ clockGuard }: DoctorContext): Promise<Finding> => {
   await clockGuard.check()
   const aheadMs = clockGuard.aheadMs()
@@ -33,7 +33,7 @@ const checkClock = async ({ clockGuard }: DoctorContext): Promise<Finding> => {
     : wrong('clock', problem, 'let both machines keep the time, e.g. by NTP')
 }
 
-/** Events that were recorded while the clocks of server and Postgres were ahead. */
+/** Finds events that were recorded while the clocks of server and Postgres were ahead. */
 const checkTime = async ({ pool, clock }: DoctorContext): Promise<Finding> => {
   const check = 'time of the log'
   const found = await readFutureTime(pool, clock())
@@ -49,10 +49,10 @@ const checkHead = async ({ log, codec }: DoctorContext): Promise<Finding> => {
   return ok('log', `its head is position ${head}, of ${codec.decode(last).metadata.recordedAt}`)
 }
 
-/** How long a server may take to fold what is there: far more than it needs. */
+/** How long a running server may take to catch up, milliseconds: far more than it needs. */
 const maxWaitMs = 5_000
 
-/** What the read models of a group have not folded. Beside a running server they get a moment to catch up. */
+/** Checks that a group of read models has folded the whole log. A running server gets `maxWaitMs` to catch up. */
 const checkGroup = async (
   { pool, log }: DoctorContext,
   group: string,
@@ -94,7 +94,7 @@ const checkSeals = async (context: DoctorContext, serverRuns: boolean): Promise<
     : note(check, waits, 'a running server seals by itself; "ledger seal" does it now')
 }
 
-/** Whether seals reach the place they go to. Orders never wait for it. */
+/** Checks that seals reach their target. Orders never wait for it. */
 const checkSealTarget = async (context: DoctorContext, serverRuns: boolean): Promise<Finding> => {
   const check = 'seal target'
   const { location } = context.config.sealTarget
@@ -126,7 +126,7 @@ const checkSealTarget = async (context: DoctorContext, serverRuns: boolean): Pro
     : note(check, found, 'a running server brings them; "ledger seals deliver" does it now')
 }
 
-/** Violations that nobody acknowledged, as the servers found them. */
+/** Violations that the servers found and that are not acknowledged. */
 const checkViolations = async ({ pool, log, keys, config }: DoctorContext): Promise<Finding> => {
   const check = 'violations'
   if (!config.laws) return note(check, 'FAREBOX_LAWS is off: only "ledger verify" looks for them')
@@ -143,7 +143,7 @@ const checkViolations = async ({ pool, log, keys, config }: DoctorContext): Prom
   return ok(check, 'none is open')
 }
 
-/** What could hide a violation. */
+/** Finds changes of the database that could hide a violation. */
 const checkDatabaseGuards = async ({ pool }: DoctorContext): Promise<Finding> => {
   const check = 'guards'
   const problem = await readGuardProblem(pool)
@@ -152,7 +152,7 @@ const checkDatabaseGuards = async ({ pool }: DoctorContext): Promise<Finding> =>
     : wrong(check, problem, 'find out who changed it, undo it, and run "ledger verify"')
 }
 
-/** Whether what was answered as written outlives a crash of the machine. */
+/** Checks that acknowledged writes survive a crash of the machine. */
 const checkDurability = async ({ pool }: DoctorContext): Promise<Finding> => {
   const check = 'durability'
   const off = await readUnsafeSettings(pool)
@@ -165,7 +165,7 @@ const checkDurability = async ({ pool }: DoctorContext): Promise<Finding> => {
       )
 }
 
-/** Queues whose items are late. */
+/** Queues with overdue items. */
 const checkQueues = async (
   { pool, clock }: DoctorContext,
   serverRuns: boolean,
@@ -213,7 +213,7 @@ const checkVerification = async ({ pool, clock }: DoctorContext): Promise<Findin
     : ok(check, found)
 }
 
-/** The checks of an open Farebox. */
+/** The checks that need an open Farebox. */
 export const checkInside = async (
   context: DoctorContext,
   serverRuns: boolean,

@@ -4,6 +4,6 @@ import type { Config } from '../config.ts'
 
 /** `doctor` */
 export const registerDoctor = (program: Command, cli: Cli<Config>): void => {
-  // What it checks with is loaded when it runs: its help needs none of it.
+  // The checks are loaded when the command runs, because its help does not need them.
   program.command('doctor').action(cli.openingAction(async () => (await import('./doctor.ts')).examine))
 }

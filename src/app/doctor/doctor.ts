@@ -20,13 +20,13 @@ const textOf = (findings: readonly Finding[]): string => {
 
 type Open = () => Promise<{ readonly context: CliContext; close(): Promise<void> }>
 
-/** Makes all checks; it fails when one of them finds something wrong. */
+/** Runs all checks. The command fails if any check finds something wrong. */
 export const examine = async (config: Config, open: Open): Promise<CliOutput> => {
   const data = await checkData(config)
   const server = await checkServer(config)
   const sessions = config.databaseUrl === null ? [] : await checkSessions(config.databaseUrl)
   const findings = [data, server, checkScrapers(config), ...sessions]
-  // Without sessions of its own a command neither locks nor reads as it must.
+  // Without dedicated sessions the locks and reads of a command do not work.
   if ([data, ...sessions].every(({ state }) => state !== 'wrong'))
     findings.push(
       ...(await guarded('database', async () => {

@@ -1,12 +1,12 @@
-/** `note`: worth knowing, and nothing is wrong. */
+/** `note`: information only, nothing is wrong. */
 export type State = 'ok' | 'note' | 'wrong'
 
-/** What one look came to. */
+/** The result of one check. */
 export type Finding = {
   readonly check: string
   readonly state: State
   readonly found: string
-  /** What to do; null when there is nothing to do. */
+  /** The remedy; null: nothing to do. */
   readonly todo: string | null
 }
 
@@ -24,7 +24,7 @@ export const wrong = (check: string, found: string, todo: string): Finding => ({
   todo,
 })
 
-/** A look that fails is itself a finding. */
+/** Runs a check. A failure of the check is a finding, too. */
 export const guarded = async (
   check: string,
   look: () => Promise<Finding | readonly Finding[]>,

@@ -49,24 +49,24 @@ const isAlive = (pid: number): boolean => {
   }
 }
 
-/** The server that has the data locked; null when none has, and where the database is not the embedded one. */
+/** The server that locks the data; null if there is none, or if the database is not the embedded one. */
 export const serverOf = async ({ dataDir, databaseUrl }: Config): Promise<DataUser | null> => {
   if (databaseUrl !== null) return null
   const user = await readDataUser(dataDir).catch(() => null)
   return user?.role === 'server' && isAlive(user.pid) ? user : null
 }
 
-/** What `/readyz` at this address says; null when nothing answers. */
+/** The answer of `/readyz` at this address; null: no answer. */
 const readiness = async (
   url: string,
   token: string | null,
 ): Promise<{ readonly status: number; readonly body: string } | null> => {
-  // `/readyz` says what is missing only with the token.
+  // `/readyz` lists the failing checks only with the token.
   const headers = token === null ? {} : { authorization: `Bearer ${token}` }
   try {
-    // Not by `fetch`, whose first call takes a tenth of this command's processor time.
+    // Not `fetch`: its first call takes a tenth of this command's processor time.
     const request = get(`${url}/readyz`, { headers, signal: AbortSignal.timeout(5_000) })
-    // Of a body that does not end; the answer fails, too.
+    // The request emits an error for an incomplete body. The answer then rejects, too.
     request.on('error', () => undefined)
     const [answer] = (await once(request, 'response')) as [IncomingMessage]
     return { status: answer.statusCode ?? 0, body: await text(answer) }
@@ -87,7 +87,7 @@ const reason = (body: string): string => {
   }
 }
 
-/** Whether a server runs, and where. */
+/** Whether a server runs, and its address. */
 export const checkServer = async (config: Config): Promise<Finding> => {
   const check = 'server'
   const user = await serverOf(config)
@@ -117,7 +117,7 @@ export const checkServer = async (config: Config): Promise<Finding> => {
     : wrong(check, `not ready on ${url}${process}: ${reason(answer.body)}`, 'read its log')
 }
 
-/** Where scrapers are fetched from, by the settings; nobody is asked. */
+/** The providers of scrapers, from the settings only: no provider is called. */
 export const checkScrapers = ({ scrapers, payments }: Config): Finding => {
   const check = 'scrapers'
   const hosts = scrapers.providers.map(({ baseUrl }) => new URL(baseUrl).host)

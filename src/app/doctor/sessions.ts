@@ -10,8 +10,8 @@ const readSession = async (client: pg.Client): Promise<number> => {
 }
 
 /**
- * Whether each connection has a session of its own. A pooler in transaction mode gives each transaction any of its
- * sessions: two connections get the same one, or one connection gets several.
+ * Whether each connection has its own session. A pooler in transaction mode assigns any session to each transaction:
+ * two connections share one, or one connection gets several.
  */
 const keepSessions = async (clients: readonly pg.Client[]): Promise<boolean> => {
   const own: number[] = []
@@ -22,7 +22,7 @@ const keepSessions = async (clients: readonly pg.Client[]): Promise<boolean> => 
   return true
 }
 
-/** None where the database gives no three connections that answer: the check of the database says why. */
+/** No finding if the database does not accept three connections: the database check reports that. */
 export const checkSessions = async (databaseUrl: string): Promise<readonly Finding[]> => {
   const check = 'sessions'
   const clients = Array.from({ length: connections }, () => {
@@ -31,7 +31,7 @@ export const checkSessions = async (databaseUrl: string): Promise<readonly Findi
       connectionTimeoutMillis: 5_000,
       query_timeout: 5_000,
     })
-    // A connection that breaks fails the query that waits for it.
+    // A broken connection rejects its waiting query, so the event needs no handling.
     client.on('error', () => undefined)
     return client
   })

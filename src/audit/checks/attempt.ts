@@ -1,12 +1,13 @@
 import { isDatabaseOutage } from '../../platform/postgres/errors.ts'
 import type { Check, Finding, Findings } from './finding.ts'
 
-/** What a verification asks of the log, or of one group of read models. */
+/** The subject of a step: one check of the log, or one group of read models. */
 export type Part = { readonly check: Check } | { readonly group: string }
 
 /**
- * Runs a step of a part. Null when it cannot run, which is a finding, and for every later step of that part.
- * @throws when the verification cannot go on: it was stopped, or Postgres cannot be reached
+ * Runs a step of a part. Returns null when the step cannot run; this adds a finding, and later steps of that part are
+ * skipped.
+ * @throws when the verification was stopped, or when Postgres is unreachable
  */
 export type Attempt = <Value>(part: Part, step: () => Promise<Value>) => Promise<Value | null>
 
@@ -17,13 +18,16 @@ const couldNotRun = (part: Part, error: unknown): Finding => {
     : { where: 'log', check: part.check, problem }
 }
 
-/** A lock that was not free in time, a statement that took too long: somebody may cause these on purpose. */
+/**
+ * Codes of lock and statement timeouts, deadlocks and serialization failures. Another session can cause these on
+ * purpose.
+ */
 const waitCodes: readonly unknown[] = ['55P03', '57014', '40P01', '40001']
 
 const isLost = (error: unknown): boolean =>
   isDatabaseOutage(error) && !waitCodes.includes((error as { code?: unknown }).code)
 
-/** @param stopped aborted when the verification is to end */
+/** @param stopped aborted when the verification must end */
 export const createAttempt = (findings: Findings, stopped: AbortSignal): Attempt => {
   const failed = new Set<string>()
   return async (part, step) => {

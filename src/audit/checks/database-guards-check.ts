@@ -3,7 +3,7 @@ import { inTransaction } from '../../platform/postgres/transaction.ts'
 import { type Finding, type Findings, findingText } from './finding.ts'
 import made from './guards.json' with { type: 'json' }
 
-/** What only the log's own Postgres can tell. */
+/** Facts that are only available when the log is stored in Postgres. */
 type Facts = {
   readonly unread: number
   readonly head: number
@@ -11,11 +11,12 @@ type Facts = {
 }
 
 /**
- * The log in Postgres holds no event where no reader by position would see it (it would still be read by its stream),
- * and its head is its last event. Whether the triggers that refuse changes stand is looked at apart, below.
+ * Checks that no event of a log in Postgres is at a position that readers by position skip (its stream would still
+ * return it), and that the head is the position of the last event. `checkGuards` checks the triggers that refuse
+ * changes.
  */
 export const checkAppendOnly = async (pool: pg.Pool, findings: Findings): Promise<void> => {
-  // One statement sees one state of the log.
+  // One statement reads one state of the log.
   const { rows } = await pool.query<Facts>(
     `select (select count(*) from log.events where position < 1 or position > h.last_position) as unread,
             h.last_position as head,
@@ -31,12 +32,13 @@ export const checkAppendOnly = async (pool: pg.Pool, findings: Findings): Promis
 }
 
 /**
- * What keeps the log as it is, by object (`table log.events`, `function log.refuse_change()`) and fact (`owner`,
- * `key events_pkey`, `body`): what a fresh database has stands in guards.json. Roles go by what they are here.
+ * Everything that protects the log from changes, by object (`table log.events`, `function log.refuse_change()`) and
+ * fact (`owner`, `key events_pkey`, `body`). guards.json has the guards of a fresh database. Roles are named by their
+ * function in this database.
  */
 export type Guards = Readonly<Record<string, Readonly<Record<string, string>>>>
 
-/** Beside the schema `log`: the tables that say what was checked, found and applied. Every right to them is listed. */
+/** Tables outside the schema `log` that record what was checked, found and applied. All rights to them are listed. */
 const auditTables = [
   'public.farebox_migration',
   'engine.checkpoints',
@@ -48,8 +50,8 @@ const auditTables = [
 ]
 
 /**
- * Settings that change what statements mean, which rows they see or which triggers fire. They must have the values that
- * Postgres starts with.
+ * Settings that change the meaning of statements, the visible rows or the triggers that fire. They must have the
+ * default values of Postgres.
  */
 const sessionSettings = [
   'session_replication_role',
@@ -67,15 +69,22 @@ const sessionSettings = [
 ]
 
 /**
- * Every fact in the words of Postgres. Of the schema `log` and of the tables above they are all listed. Of the other tables that
- * the server trusts (`work`, `vault`, `engine`, `read`) are listed triggers, rules, policies, tables that inherit, views in their
- * place, another owner, rights of others to write, and rights that the service lacks. A default, a generated column, a type, a
- * constraint and an index can run a function whenever a row is written, or refuse the row: of `work`, `vault` and `engine` all are
- * listed. Read tables, whose columns `ledger verify` compares, have no defaults, constraints or unique indexes, and conditions of
- * their indexes call no function. The owner is who owns the record of the migrations, for that is who made the rest.
- * What an owner may do to its own objects is no fact: it can grant itself anything. The service is who owns the read tables; it
- * may be the owner of all. `not null` stands with its column,
- * since only Postgres 18 and later name it as a constraint.
+ * Every fact, as Postgres prints it.
+ *
+ * The schema `log` and the tables above are listed completely.
+ *
+ * Of the other tables that the server trusts (`work`, `vault`, `engine`, `read`), the query lists triggers, rules,
+ * policies, inheriting tables, views that replace a table, a different owner, write rights of other roles, and rights
+ * that the service lacks.
+ *
+ * Defaults, generated columns, types, constraints and indexes can run a function on every write or refuse the row. In
+ * `work`, `vault` and `engine` all of them are listed. Read tables have no defaults, constraints or unique indexes, and
+ * the conditions of their indexes call no function. `ledger verify` compares their columns.
+ *
+ * The owner is the role that owns the record of the migrations, because that role created everything else. Rights of an
+ * owner to its own objects are not facts: an owner can grant itself anything. The service is the role that owns the
+ * read tables; one role may be both. `not null` is part of the column's fact, because only Postgres 18 and later name
+ * it as a constraint.
  */
 const facts = `
   with known as (
@@ -303,14 +312,14 @@ const guardsOf = (rows: readonly Row[]): Guards => {
   return guards
 }
 
-/** What this database has, as of one moment. */
+/** The guards of this database, from one snapshot. */
 export const readGuards = (pool: pg.Pool): Promise<Guards> =>
   inTransaction(
     pool,
     async (client) => {
-      // Names are written whole, whatever this session would find without their schema.
+      // An empty search path makes Postgres print every name with its schema.
       await client.query(`set local search_path = ''`)
-      // A database, a role or the server may set another form of what Postgres prints.
+      // A database, a role or the server can change the output format of Postgres.
       await client.query(`set local quote_all_identifiers = off`)
       await client.query(`set local intervalstyle = postgres`)
       await client.query(`set local bytea_output = hex`)
@@ -320,20 +329,23 @@ export const readGuards = (pool: pg.Pool): Promise<Guards> =>
     'isolation level repeatable read read only',
   )
 
-/** What a fresh database has once it was migrated; test/audit/checks/database-guards.test.ts makes it and holds it against one. */
+/**
+ * The guards of a fresh, migrated database. test/audit/checks/database-guards.test.ts generates them and compares them
+ * with such a database.
+ */
 export const expectedGuards: Guards = made
 
 type Difference = {
   readonly object: string
-  /** Null: the whole object is missing, or nobody made it. */
+  /** Null: the whole object is missing or unexpected. */
   readonly fact: string | null
-  /** Null: there is to be none. */
+  /** Null: not expected. */
   readonly expected: string | null
-  /** Null: there is none. */
+  /** Null: not found. */
   readonly found: string | null
 }
 
-/** Of texts of many lines, the first that differs; `-` where one of the two has no such line. */
+/** The first line that differs in texts of several lines; `-` where one text has no such line. */
 const nearest = (expected: string, found: string): Pick<Difference, 'expected' | 'found'> => {
   const [one, other] = [expected.split('\n'), found.split('\n')]
   if (one.length === 1 && other.length === 1) return { expected, found }
@@ -343,7 +355,7 @@ const nearest = (expected: string, found: string): Pick<Difference, 'expected' |
   return { expected: line(one), found: line(other) }
 }
 
-/** Of an object that only one of the two has; the whole of a function would be long. */
+/** Facts of an object that only one database has. Omits the body, because a function can be long. */
 const inShort = ({ body: _, ...facts }: Readonly<Record<string, string>>): string =>
   Object.entries(facts)
     .sort(([one], [other]) => (one < other ? -1 : 1))
@@ -362,7 +374,7 @@ const factsOfOther = (object: string, facts: Guards[string] = {}): Guards[string
   return others.length === 0 ? undefined : Object.fromEntries(others)
 }
 
-/** Where two databases differ, by object and fact; an object that only one has is one difference. */
+/** Differences of two databases, by object and fact. An object that only one database has is one difference. */
 export const compareGuards = (expected: Guards, found: Guards): readonly Difference[] =>
   sortedKeys(expected, found).flatMap((object): Difference[] => {
     const one = expected[object]
@@ -383,7 +395,7 @@ export const compareGuards = (expected: Guards, found: Guards): readonly Differe
 
 const serviceRights = 'rights of <service>'
 
-/** Where the owner serves as well, as with one role for all, nothing is granted to a service. */
+/** When one role is both owner and service, no rights are granted to a service. */
 const expectedOf = (found: Guards): Guards => {
   if (Object.values(found).some((facts) => serviceRights in facts)) return expectedGuards
   return Object.fromEntries(
@@ -400,10 +412,10 @@ const guardFindings = async (pool: pg.Pool): Promise<readonly Finding[]> => {
   }))
 }
 
-/** Settings of the server without which a crash of the machine loses or damages what was answered as written. */
+/** Server settings that protect acknowledged writes. When one is off, a crash of the machine loses or damages them. */
 const durableSettings = ['fsync', 'full_page_writes']
 
-/** Which of them are off. Nothing is wrong with the log yet, so they stop no seal. */
+/** Names of the settings that are off. The log is still intact, so sealing continues. */
 export const readUnsafeSettings = async (pool: pg.Pool): Promise<readonly string[]> => {
   const { rows } = await pool.query<{ name: string }>(
     `select name from pg_settings where name = any ($1::text[]) and setting = 'off' order by name`,
@@ -413,8 +425,8 @@ export const readUnsafeSettings = async (pool: pg.Pool): Promise<readonly string
 }
 
 /**
- * The functions, keys, indexes, triggers, owners and rights that keep the log as it is are those that the migrations made, and
- * what is written stays.
+ * Checks that the functions, keys, indexes, triggers, owners and rights that protect the log are those that the
+ * migrations made, and that acknowledged writes survive a crash.
  */
 export const checkGuards = async (pool: pg.Pool, findings: Findings): Promise<void> => {
   for (const finding of await guardFindings(pool)) findings.add(finding)
@@ -429,7 +441,7 @@ export const checkGuards = async (pool: pg.Pool, findings: Findings): Promise<vo
     })
 }
 
-/** What differs from what the migrations made, for an alarm; null when nothing does. */
+/** An alarm text about the differences from the migrations; null without any. */
 export const readGuardProblem = async (pool: pg.Pool): Promise<string | null> => {
   const [first, ...others] = await guardFindings(pool)
   if (first === undefined) return null

@@ -6,7 +6,7 @@ import type { FieldMeta } from '../../kernel/event-fields.ts'
 import { createCodec } from '../../platform/eventstore/codec.ts'
 import type { StoredEvent } from '../../platform/eventstore/port.ts'
 
-/** Where in an event's data a time stands that has come: names of fields; `*` is every item of a list. */
+/** The path of a past time in an event's data: names of fields; `*` means every item of a list. */
 type Path = readonly string[]
 
 type Definition = {
@@ -40,7 +40,7 @@ const pastTimesOf = (type: string): readonly Path[] => {
 
 const laterAt = (value: unknown, path: Path, latest: string): string | null => {
   const [name, ...rest] = path
-  // Every time in an event has one form, in which texts sort as times do.
+  // All times in events have one format that sorts as text.
   if (name === undefined) return typeof value === 'string' && value > latest ? value : null
   if (typeof value !== 'object' || value === null) return null
   if (name !== '*') return laterAt((value as Readonly<Record<string, unknown>>)[name], rest, latest)
@@ -53,8 +53,8 @@ const laterAt = (value: unknown, path: Path, latest: string): string | null => {
 }
 
 /**
- * Which field of an event says of something that it happened after `latest` (ISO 8601 UTC with milliseconds), and when;
- * null: none. Times that are to come, such as the end of a rental, are not looked at.
+ * The first field of an event with a past time later than `latest` (ISO 8601 UTC with milliseconds), and that time;
+ * null without one. Times that may be in the future, such as the end of a rental, are skipped.
  */
 export const laterThan = (
   { type, data }: { readonly type: string; readonly data: unknown },
@@ -67,20 +67,20 @@ export const laterThan = (
   return null
 }
 
-/** An event of the log with its ordinal, and what it was read as. */
+/** A stored event with its ordinal and its decoded form. */
 export type ReadEvent = {
   readonly stored: StoredEvent
   readonly ordinal: number
-  /** Null: it cannot be read, and `problem` says why. */
+  /** Null when the event cannot be decoded; `problem` then has the reason. */
   readonly event: RecordedEvent | null
-  /** Also of an event that can be read, and whose fields are not those of its kind; null when nothing is wrong. */
+  /** Null when nothing is wrong. Also set for a readable event whose fields do not match its type. */
   readonly problem: string | null
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Metadata that every event has; null when it does. */
+/** The problem of an event's metadata; null when all required fields are valid. */
 const metadataProblem = (metadata: unknown): string | null => {
   if (!isObject(metadata)) return 'its metadata is no JSON object'
   const { correlationId, causationId, actor, recordedAt, continuesAt = recordedAt } = metadata
@@ -93,7 +93,7 @@ const metadataProblem = (metadata: unknown): string | null => {
   return null
 }
 
-/** What an event says has happened, and was to come when it was recorded; null when nothing is. */
+/** The problem of an event that reports a past time after its own time of recording; null without one. */
 const futureIn = (event: RecordedEvent): string | null => {
   const recordedAt = event.metadata.continuesAt ?? event.metadata.recordedAt
   const later = laterThan(event, new Date(Date.parse(recordedAt) + maxAheadMs).toISOString())
@@ -101,11 +101,11 @@ const futureIn = (event: RecordedEvent): string | null => {
 }
 
 export type EventReader = {
-  /** @param firstOrdinal that of the first of them */
+  /** @param firstOrdinal the ordinal of the first event */
   read(events: readonly StoredEvent[], firstOrdinal: number): readonly ReadEvent[]
 }
 
-/** Reads events, those too that are none of ours: of each of these it says why. */
+/** Reads events. Foreign events are returned with the reason why they cannot be read. */
 export const createEventReader = (): EventReader => {
   const { decode } = createCodec()
   const decoded = (stored: StoredEvent): RecordedEvent | string => {

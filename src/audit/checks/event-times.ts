@@ -5,12 +5,16 @@ import { sealStream } from '../../kernel/streams.ts'
 import { type StoredTimes, storedTimes } from '../../platform/eventstore/event-times.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 
-/** The rule that an event violates which was recorded at a time that had not come; an operator acknowledges it by this name. */
+/**
+ * The rule that an event violates when its time of recording is in the future. Operators acknowledge it by this name.
+ */
 export const timeRule = 'recorded-in-its-time'
 
 type Seal = { readonly throughOrdinal: number; readonly atMs: number }
 
-/** Seals in the order of the log, without those that say no time or place: the check of seals reports these. */
+/**
+ * Seals in the order of the log. Seals without a valid time or ordinal are skipped: the check of seals reports them.
+ */
 const sealsOf = async function* (log: Pick<EventLog, 'readStream'>): AsyncGenerator<Seal> {
   for await (const { type, data } of log.readStream(sealStream)) {
     if (type !== 'LogSealed') continue
@@ -22,23 +26,23 @@ const sealsOf = async function* (log: Pick<EventLog, 'readStream'>): AsyncGenera
 }
 
 export type CheckedTimes = StoredTimes & {
-  /** It is later than the clock. */
+  /** The time is later than the clock. */
   readonly isFuture: boolean
-  /** Null: it was recorded when that time had come. */
+  /** Null when the time of recording was not in the future. */
   readonly problem: string | null
 }
 
 /**
- * Compares the time of each event with a clock and with the first seal over it: the sealer's clock was right, and nothing is
- * recorded after it was sealed (docs/decisions/0072). To be called with each event of the log, in its order.
- * @param clock null: only the seals are compared
+ * Compares the time of each event with a clock and with the first seal that covers it. The sealer's clock was right,
+ * and no event is recorded after its seal (docs/decisions/0072). Call the result with every event of the log, in order.
+ * @param clock null: compare with the seals only
  */
 export const createTimeCheck = (log: Pick<EventLog, 'readStream'>, clock: Clock | null) => {
   const seals = sealsOf(log)
   const ahead: Seal[] = []
   let readThrough = 0
 
-  /** Reads seals up to the first over an event of this ordinal. */
+  /** Reads seals up to the first one that covers this ordinal. */
   const readSeals = async (ordinal: number): Promise<void> => {
     while (readThrough < ordinal) {
       const { value, done } = await seals.next()
@@ -57,7 +61,7 @@ export const createTimeCheck = (log: Pick<EventLog, 'readStream'>, clock: Clock 
       : `it was recorded at ${isoTime(atMs)}, and the seal of the events up to ${seal.throughOrdinal} was made at ${isoTime(seal.atMs)}, before that`
   }
 
-  /** @param firstOrdinal of the first of them */
+  /** @param firstOrdinal the ordinal of the first event */
   return async (events: readonly StoredEvent[], firstOrdinal: number): Promise<readonly CheckedTimes[]> => {
     await readSeals(firstOrdinal + events.length - 1)
     const nowMs = clock?.() ?? Number.POSITIVE_INFINITY

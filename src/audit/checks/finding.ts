@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { positionToken } from '../../kernel/log-position.ts'
 import type { StoredEvent } from '../../platform/eventstore/port.ts'
 
-/** What a verification asks of the log. */
+/** The checks of a verification. */
 export type Check =
   | 'seals'
   | 'signatures'
@@ -21,7 +21,7 @@ export type Check =
   | 'guards'
   | 'projections'
 
-/** The place of an event: its ordinal (1 for the first of the log), its position in this log, its id. */
+/** The location of an event: its ordinal (1 for the first of the log), its position in this log and its id. */
 export type EventLocation = {
   readonly ordinal: number
   readonly position: number
@@ -31,7 +31,7 @@ export type EventLocation = {
   readonly revision: number
 }
 
-/** Something that is not as it must be, and where. */
+/** A difference from the expected state, and its location. */
 export type Finding =
   | {
       readonly where: 'event'
@@ -39,7 +39,7 @@ export type Finding =
       readonly event: EventLocation
       readonly problem: string
     }
-  /** Somewhere among these events; nothing tells nearer. */
+  /** A range of events. The exact event is unknown. */
   | {
       readonly where: 'events'
       readonly check: Check
@@ -47,14 +47,14 @@ export type Finding =
       readonly throughOrdinal: number
       readonly problem: string
     }
-  /** A row, or one column of it, of a read table beside what the log comes to. */
+  /** A row of a read table, or one column of it, that differs from the log. */
   | {
       readonly where: 'cell'
       readonly check: 'projections'
       readonly group: string
       readonly table: string
       readonly key: Readonly<Record<string, unknown>>
-      /** Null: one of the two has no such row. */
+      /** Null when only one side has the row. */
       readonly column: string | null
       readonly live: unknown
       readonly derived: unknown
@@ -66,20 +66,19 @@ export type Finding =
       readonly group: string
       readonly problem: string
     }
-  /** What keeps the log as it is: a function, key, index, trigger, owner or right beside what the migrations made. */
+  /** A function, key, index, trigger, owner or right that protects the log and differs from the migrations. */
   | {
       readonly where: 'guard'
       readonly check: 'guards'
       /** E.g. `table log.events`. */
       readonly object: string
-      /** E.g. `trigger append_only`; null: the object itself. */
+      /** E.g. `trigger append_only`; null for the object itself. */
       readonly fact: string | null
-      /** Null: there is to be none. */
+      /** Null: not expected. */
       readonly expected: string | null
-      /** Null: there is none. */
+      /** Null: not found. */
       readonly found: string | null
     }
-  /** The log as a whole. */
   | { readonly where: 'log'; readonly check: Check; readonly problem: string }
 
 export const eventLocationOf = (event: StoredEvent, ordinal: number): EventLocation => ({
@@ -108,7 +107,7 @@ const guardText = ({ object, fact, expected, found }: Extract<Finding, { where: 
 export const eventText = ({ ordinal, position, eventId, type, stream, revision }: EventLocation): string =>
   `event ${ordinal} (${eventId}, ${type}, ${stream} revision ${revision}, position ${positionToken(position)})`
 
-/** One line that says what and where. */
+/** The check, the location and the problem, in one line. */
 export const findingText = (finding: Finding): string => {
   switch (finding.where) {
     case 'event':
@@ -128,13 +127,13 @@ export const findingText = (finding: Finding): string => {
   }
 }
 
-/** As people and programs outside see it: its position a token. */
+/** The external form of a finding: its position is a token. */
 export const findingJson = (finding: Finding) =>
   finding.where === 'event'
     ? { ...finding, event: { ...finding.event, position: positionToken(finding.event.position) } }
     : finding
 
-/** Checks by how near they tell what happened, nearest first: of findings about one event the first says it best. */
+/** Checks, most specific first. Findings about one event are sorted in this order. */
 const checks: readonly Check[] = [
   'seals',
   'signatures',
@@ -172,24 +171,24 @@ const ordinalOf = (finding: Finding): number => {
   }
 }
 
-/** What the seals say of the log as a whole, then its guards, events in their order, then the read tables. */
+/** Sorts findings: seals of the log as a whole and guards, then events in the order of the log, then read tables. */
 export const inOrder = (findings: readonly Finding[]): Finding[] =>
   findings.toSorted((one, other) => {
     const [a, b] = [ordinalOf(one), ordinalOf(other)]
     return a === b ? checks.indexOf(one.check) - checks.indexOf(other.check) : a - b
   })
 
-/** Findings as they come; of each check at most `limit` are kept, and all are counted. */
+/** Collects findings. All are counted; of each check only the first `shownOfCheck` are stored. */
 export type Findings = {
   add(finding: Finding): void
-  /** So many more that are not shown. */
+  /** Counts further findings that are not listed. */
   addUnshown(more: number): void
   readonly count: number
   /** In the order of the log. */
   list(): readonly Finding[]
 }
 
-/** Of each check so many findings are shown; all are counted. */
+/** The number of findings that are shown of each check. All are counted. */
 const shownOfCheck = 100
 
 export const createFindings = (limit = shownOfCheck): Findings => {
@@ -213,7 +212,7 @@ export const createFindings = (limit = shownOfCheck): Findings => {
   }
 }
 
-/** What the sequence check writes down of each event, in the table `event_places` of the scratch schema. */
+/** A row of the table `event_places` in the scratch schema, where the sequence check records every event. */
 export type EventLocationRow = {
   ordinal: number
   position: number
@@ -240,8 +239,9 @@ export const toEventLocation = ({
 })
 
 /**
- * A finding for each row of a statement, in the order of their column `ordinal`. All are counted; as many are fetched as are shown.
- * @param sql gives the columns of `EventLocationRow`
+ * Adds a finding for each row of a statement, in the order of the column `ordinal`. All rows are counted; only the
+ * shown ones are fetched.
+ * @param sql returns the columns of `EventLocationRow`
  */
 export const addEventFindings = async <Row extends EventLocationRow>(
   client: Pick<pg.ClientBase, 'query'>,
@@ -255,7 +255,7 @@ export const addEventFindings = async <Row extends EventLocationRow>(
   findings.addUnshown(total - rows.length)
 }
 
-/** As many rows of a statement as are shown, and how many there are. */
+/** The shown rows of a statement, and the number of all rows. */
 export const firstRows = async <Row extends object>(
   client: Pick<pg.ClientBase, 'query'>,
   sql: string,

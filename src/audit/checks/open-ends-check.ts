@@ -9,23 +9,24 @@ import { rentalsTable } from '../invariants/stock-invariants.ts'
 import { paidPeriodsTable, subscriptionsTable } from '../invariants/subscription-invariants.ts'
 import { addEventFindings, type EventLocationRow, type Findings } from './finding.ts'
 
-/** What the service does by itself within moments of an event. Milliseconds. */
+/** The bound for work that the service does by itself within moments of an event. Milliseconds. */
 export const promptBoundMs = 60 * 60 * 1000
-/** What waits for somebody or something: a receiver, a payer, the end of a period and the grace after it. Milliseconds. */
+/** The bound for work that depends on a receiver, a payer, or the end of a period and its grace. Milliseconds. */
 export const waitingBoundMs = 7 * 24 * 60 * 60 * 1000
 
 /**
- * What must follow, and does not stand in the log. `sql` gives `position`, of the last event that leaves it open, `problem` in words,
- * and `since_ms`, from when on it was due; null: from that event on.
+ * Work that must follow an event and is missing in the log. `sql` returns `position` of the last event that leaves it
+ * open, `problem` in words, and `since_ms`, the time when it became due; null means the time of that event.
  */
 export type UnfinishedWork = { readonly boundMs: number; readonly sql: (schema: string) => string }
 
-/** Ids of what waited in the queues of the service when a verification began. */
+/** Ids of the work in the queues of the service at the start of a verification. */
 const queuedTable = { name: 'queued_before' }
 
 /**
- * To be called before the log is read: what is done meanwhile leaves the queue after its event. Work in a queue may stand open
- * for any time: retries go on after an outage, a slow receiver has a backlog, a provider may be down for weeks.
+ * Stores the ids of queued work. Call it before the log is read: work that finishes meanwhile leaves its queue after
+ * its event is appended. Queued work may stay open for any time: retries continue after an outage, a slow receiver has
+ * a backlog, a provider may be down for weeks.
  */
 export const rememberQueuedWork = async (client: pg.Client, schema: string): Promise<void> => {
   await client.query(
@@ -184,14 +185,15 @@ export const unfinishedWork: readonly UnfinishedWork[] = [
 
 type Row = EventLocationRow & { problem: string }
 
-/** A service that was down for long, and is back, has so much time to finish what became due meanwhile. Milliseconds. */
+/** The time that a service has to finish overdue work after a long outage. Milliseconds. */
 const catchUpMs = 10 * 60 * 1000
 
 /**
- * What other streams say must have followed, and does not stand in the log: the end of an order, a payment, a call. Work that was
- * begun less than its bound before the end of the log is let be: a process may have died over it, and another goes
- * on with it. The end is the last event before the last minutes of the log: when the service was down until then, nothing
- * stands there but what was before.
+ * Checks that the work that other streams require is in the log: the end of an order, a payment, a call.
+ *
+ * Work that started less than its bound before the end of the log is ignored: another process may continue it after a
+ * crash. The end is the last event before the last minutes of the log. After an outage that lasted until then, only
+ * events from before the outage count.
  */
 export const checkUnfinishedWork = async (
   client: pg.Client,

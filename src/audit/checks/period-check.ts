@@ -10,7 +10,7 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 import type { ReadEvent } from './event-reader.ts'
 import { eventLocationOf, type Findings } from './finding.ts'
 
-/** Makes the report of every month anew and holds each closing against it (docs/periods.md). */
+/** Rebuilds the report of every month and compares each closing with it (docs/periods.md). */
 export const createPeriodCheck = (findings: Findings) => {
   const fold = createPeriodFold()
   const closings = new Map<string, Closings>()
@@ -24,7 +24,7 @@ export const createPeriodCheck = (findings: Findings) => {
     try {
       return fold.take(event)
     } catch {
-      // It cannot be booked: the check of the postings says why. What it would have moved is missing from its month.
+      // The event cannot be booked; the check of the postings reports the reason. Its amounts are missing in its month.
       fold.passBy(event.id)
       return []
     }
@@ -43,7 +43,7 @@ export const createPeriodCheck = (findings: Findings) => {
   }
 
   return {
-    /** The next events of the log, and what they were read as. */
+    /** Takes the next events of the log in decoded form. */
     take(page: readonly ReadEvent[]): void {
       for (const read of page) takeOne(read)
     },

@@ -2,17 +2,17 @@ import type pg from 'pg'
 import type { PoisonEvent } from '../../platform/projections/fold-batch.ts'
 import { addEventFindings, type EventLocationRow, type Findings, toEventLocation } from './finding.ts'
 
-/** Events that rules or read models could not take. */
+/** Events that a rule or a read model could not process. */
 export type Poisons = {
   ofRules(poison: PoisonEvent): void
   ofModels(poison: PoisonEvent): void
-  /** One finding an event, however many could not take it. */
+  /** Adds one finding for each event, however many models failed. */
   report(client: pg.Client, schema: string, findings: Findings): Promise<void>
 }
 
 type Problem = { readonly ofRules: boolean; readonly models: Set<string>; readonly why: string }
 
-/** Of more events only the number is known: a log that holds so many is no log of ours. */
+/** Events beyond this number are only counted. A genuine log does not have so many. */
 const limit = 1_000
 
 export const createPoisons = (): Poisons => {
@@ -72,11 +72,11 @@ type Row = EventLocationRow & {
   decided_at: string | null
 }
 
-/** What an operator decided about it takes nothing away: it is said beside it. */
+/** Appends an operator's decision to the problem. The finding stays. */
 const problemOf = ({ problem, reason, decided_by: by, decided_at: at }: Row): string =>
   reason === null ? problem : `${problem}; ${by} decided on ${at} that it stands: ${reason}`
 
-/** What the rules found, each with the event at fault. */
+/** Adds a finding for each violation of a rule, with its event. */
 export const readViolations = async (
   client: pg.Client,
   schema: string,

@@ -13,7 +13,7 @@ import { createEventReader, readable } from './event-reader.ts'
 import type { Findings } from './finding.ts'
 import type { Scratch } from './scratch.ts'
 
-/** Models folded into a scratch schema. */
+/** Read models that are folded into a scratch schema. */
 export type Derivation = {
   /** Folds the next events. */
   take(events: readonly RecordedEvent[]): Promise<unknown>
@@ -21,10 +21,10 @@ export type Derivation = {
   written(): Promise<void>
 }
 
-/** Rows that a model keeps in memory: few enough that a log of any length needs the same. */
+/** Rows that a model caches in memory. The limit makes the memory use independent of the length of the log. */
 const maxRows = 20_000
 
-/** @param onPoison is told of each event that a model cannot take: it passes that model by, and the rest goes on */
+/** @param onPoison called for each event that a model cannot process; the model skips it and continues */
 export const createDerivation = async (
   session: Session,
   schema: string,
@@ -38,22 +38,25 @@ export const createDerivation = async (
 
 export type GroupSummary = {
   readonly group: string
-  /** Where the live tables stood when they were compared. */
+  /** The position of the live tables at the comparison. */
   readonly position: number
   readonly tables: number
   readonly rows: number
 }
 
-/** One group of read models, made anew in the scratch schema. */
+/** One group of read models, rebuilt in the scratch schema. */
 export type Rederivation = {
   readonly group: string
   take(events: readonly RecordedEvent[]): Promise<void>
-  /** Follows the live tables to where they stand, and compares the two in one snapshot; told of each table. */
+  /**
+   * Folds up to the position of the live tables, and compares both in one snapshot.
+   * @param onTable called before each table
+   */
   compare(onTable: () => void): Promise<GroupSummary>
 }
 
 const pageSize = 5_000
-/** At most this many events are left to fold when the snapshot is taken, so that it is not held for long. */
+/** The largest number of events that are folded while the snapshot is open, so that the snapshot is short. */
 const nearEvents = 20_000
 const maxRounds = 50
 
@@ -67,7 +70,7 @@ const existing = async (client: pg.ClientBase, group: ReadModelGroup): Promise<R
   return new Set(rows.map(({ name }) => name))
 }
 
-/** The first column that two tables do not both have at the same place in the same form; null when they have the same columns. */
+/** The first column whose position or definition differs between two tables; null when all columns are equal. */
 const differingColumn = async (
   client: pg.ClientBase,
   live: string,
@@ -94,14 +97,14 @@ export const createRederivation = async (options: {
   readonly log: EventLog
   readonly group: ReadModelGroup
   readonly findings: Findings
-  /** Is told of each event that a model of the group cannot take. */
+  /** Called for each event that a model of the group cannot process. */
   readonly onPoison: (poison: PoisonEvent) => void
 }): Promise<Rederivation> => {
   const { scratch, log, group, findings, onPoison } = options
   const session = await scratch.session()
   const { client } = session
   const derived = await createDerivation(session, scratch.schema, group.models, onPoison)
-  // Where the live tables stand now: nothing past it is folded before they are seen to be past it.
+  // The position of the live tables. Events after it are not folded until the live tables have passed them.
   let bound = (await readCheckpoint(client, group.name))?.position ?? 0
   let position = 0
   const reader = createEventReader()
@@ -128,7 +131,7 @@ export const createRederivation = async (options: {
     position = Math.max(position, bound)
   }
 
-  /** The definitions and the position of the live tables, in the snapshot that is open. */
+  /** Problems of the definitions and the checkpoint of the live tables, read in the open snapshot. */
   const liveStanding = async (found: ReadonlySet<string>, logId: string): Promise<readonly string[]> => {
     const checkpoint = await readCheckpoint(client, group.name)
     if (checkpoint === null)
@@ -203,7 +206,7 @@ export const createRederivation = async (options: {
     const inOneMoment = async (): Promise<GroupSummary> => {
       await client.query(`set local enable_hashjoin = on; set local enable_mergejoin = on;
         set local enable_seqscan = on; set local lock_timeout = '60s'`)
-      // Locked before the snapshot is taken: tables that were exchanged after it would look empty in it.
+      // Locks before the snapshot: a table that is swapped after it would appear empty.
       if (present.size > 0)
         await client.query(
           `lock table ${[...present].map((name) => `read.${name}`).join(', ')} in access share mode`,

@@ -1,17 +1,17 @@
 import type pg from 'pg'
 import { openSession, type Session } from '../../platform/postgres/postgres-session.ts'
 
-/** A schema for what a verification derives, which is gone with it. */
+/** A schema for the tables of one verification. Closing drops it. */
 export type Scratch = {
   readonly schema: string
-  /** A connection of its own; its commits do not wait for the disk. */
+  /** Opens a separate connection. Its commits do not wait for the disk. */
   session(): Promise<Session>
-  /** Aborted when one of its connections is gone. */
+  /** Aborted when one of the connections is lost. */
   readonly signal: AbortSignal
   close(): Promise<void>
 }
 
-/** Left by a verification that was killed: older than any that can still run. */
+/** Schemas of killed verifications: no session has their lock. */
 const leftOver = `
   select nspname as schema from pg_namespace n
    where nspname like 'verify\\_%' and not exists (
@@ -29,8 +29,8 @@ const holdersSql = `
 const sessionName = 'farebox verify'
 
 /**
- * Drops the schema of a verification that was killed. A statement of it that still runs is ended; of anybody else who uses
- * the schema is said that this waits for them.
+ * Drops the schema of a killed verification. Statements of that verification that still run are terminated. For other
+ * sessions that use the schema, `onWait` is called and the drop is retried.
  */
 const dropLeftOver = async (
   client: pg.Client,
@@ -54,12 +54,12 @@ const dropLeftOver = async (
   }
 }
 
-/** The schema of a run, and the name of the lock that its process holds. */
+/** The schema of a run, and the name of the lock of its process. */
 export const scratchSchema = (runId: string): string => `verify_${runId.replace(/[^a-z0-9]/g, '').slice(-24)}`
 
 /**
- * To be called once the tables of a schema are filled: statements of this session then join and sort whole tables. Its setting
- * was to look up single rows, and Postgres knew nothing of how many rows there are: joins took the square of them.
+ * Prepares this session to join and sort whole tables. Call it when the tables of the schema are filled. Until then the
+ * session is tuned for single-row lookups, and Postgres has no row counts: joins took quadratic time.
  */
 export const planForWholeTables = async (client: pg.Client, schema: string): Promise<void> => {
   const { rows } = await client.query<{ tables: string | null }>(
@@ -72,9 +72,9 @@ export const planForWholeTables = async (client: pg.Client, schema: string): Pro
 }
 
 /**
- * Makes the schema `verify_…`, held by an advisory lock of the first session, and removes those of verifications that were
- * killed.
- * @param onWait is told for whom it waits, once a second
+ * Creates the schema `verify_…`, locked by an advisory lock of the first session. Removes the schemas of killed
+ * verifications.
+ * @param onWait called once a second with the sessions that it waits for
  */
 export const openScratch = async (
   pool: pg.Pool,
@@ -86,7 +86,7 @@ export const openScratch = async (
   const session = async (): Promise<Session> => {
     const opened = await openSession(pool, sessionName, 0)
     sessions.push(opened)
-    // What runs when this process is killed ends with it, and not hours later.
+    // Ends running statements soon after this process is killed, not hours later.
     await opened.client.query("set client_connection_check_interval = '1s'")
     opened.ended.addEventListener('abort', () => broken.abort(opened.ended.reason), { once: true })
     return opened
@@ -108,7 +108,7 @@ export const openScratch = async (
     signal: broken.signal,
     async close() {
       for (const other of sessions.slice(1)) await other.close().catch(() => undefined)
-      await client.query(`drop schema if exists ${schema} cascade`).catch(() => undefined) // the next one removes it
+      await client.query(`drop schema if exists ${schema} cascade`).catch(() => undefined) // the next run drops it
       await client.end().catch(() => undefined)
     },
   }

@@ -10,18 +10,18 @@ import { createStoredDigestCheck, type OnDigestedEvent } from './stored-digests-
 export type NextSeal = {
   readonly seal: LogSealed['data']
   readonly eventId: string
-  /** Genuine, and by the pinned key or one that it handed over to. */
+  /** Genuine, and signed by the pinned key or by a key that it handed over to. */
   readonly trusted: boolean
 }
 
-/** The seals of the log one after another, ahead of the events that they cover; a page of them in memory. */
+/** Reads the seals of the log in order, ahead of the events that they cover. One page of them is in memory. */
 export type SealCursor = {
-  /** Null after the last. */
+  /** Null after the last seal. */
   current(): NextSeal | null
   advance(): Promise<void>
-  /** Keeps a problem of a seal until its own event comes by. */
+  /** Stores a problem of a seal until `pass` receives its event. */
   report(seal: NextSeal, problem: string): void
-  /** An event of the `seal` stream comes by. */
+  /** Takes an event of the `seal` stream, and adds the finding about it. */
   pass(event: StoredEvent, ordinal: number, findings: Findings): void
   end(findings: Findings): void
   publicKey(): string | null
@@ -40,7 +40,7 @@ export const createSealCursor = async (options: {
   const events = options.log.readStream(sealStream)[Symbol.asyncIterator]()
   const keys = walkKeys(options.publicKey)
   const problems = new Map<string, string>()
-  /** Where the events of the stream stand that came by. */
+  /** Locations of the events of the stream that `pass` received. */
   const places = new Map<string, EventLocation>()
   let current: NextSeal | null = null
   let seals = 0
@@ -108,25 +108,25 @@ export const createSealCursor = async (options: {
 
 export type SealSummary = {
   readonly seals: number
-  /** The events up to this ordinal are those that were sealed; 0 without a good seal. */
+  /** The ordinal up to which the events match a trusted seal; 0 without one. */
   readonly sealedThrough: number
-  /** Events that no good seal covers, apart from those that the key which seals signed alone. */
+  /** Events that no trusted seal covers, without those that the sealing key alone signed. */
   readonly unsealed: number
   /**
-   * Events that were sealed by a process which had not checked them itself, as their seals say: another process had, they are
-   * of before the start of the first, or somebody sealed by hand. Runs of before there was this do not say.
+   * Events that a process sealed without having checked them itself, according to their seals. Another process checked
+   * them, they are older than the start of the first process, or the seal was made by hand. Absent in older runs.
    */
   readonly uncheckedAtSealing?: number
-  /** The digest after the last event. */
+  /** The digest after the last event of the log. */
   readonly digest: string
-  /** Of the last seal; null without one. */
+  /** The key of the last seal; null without one. */
   readonly publicKey: string | null
-  /** How many seals of the file were held against the log; null without a file. */
+  /** The number of exported seals that were compared with the log; null without a file. */
   readonly exported: number | null
 }
 
 export type SealCheck = {
-  /** The next events of the log, the first of which has this ordinal; every one must be shown to it. */
+  /** Takes the next events of the log. Every event must be passed. */
   take(events: readonly StoredEvent[], firstOrdinal: number): Promise<void>
   end(ordinal: number): Promise<SealSummary>
 }
@@ -135,28 +135,28 @@ export type SealCheckOptions = {
   readonly log: Pick<EventLog, 'readStream'>
   readonly store: DigestStore
   readonly findings: Findings
-  /** The key that must have signed: of the settings, or pinned by who verifies. */
+  /** The key that must have signed: from the settings, or pinned by the caller. */
   readonly publicKey: string
-  /** Seals that were exported before, in their order. */
+  /** Seals from an earlier export, in order. */
   readonly exported: readonly LogSealed['data'][] | null
 }
 
 /**
- * Holds the log against its kept digests, its seals and seals that were exported, in one pass.
+ * Compares the log with its stored digests, its seals and exported seals, in one pass.
  *
- * The kept digests tell which event was changed; the seals tell whether the kept digests are genuine. A seal that does
- * not fit although every event fits its kept digest means that somebody changed both: that is located to the range
- * between two seals.
+ * The stored digests show which event was changed. The seals show whether the stored digests are genuine. A seal that
+ * does not match although every event matches its stored digest means that both were changed: the finding names the
+ * range between two seals.
  */
 export const createSealCheck = async (options: SealCheckOptions): Promise<SealCheck> => {
   const { log, store, findings, publicKey, exported } = options
   const cursor = await createSealCursor({ log, publicKey })
   let exportedAt = 0
   let sealedThrough = 0
-  /** The last ordinal at which a seal fitted. */
+  /** The last ordinal at which a seal matched. */
   let fitting = 0
   let seals = 0
-  /** After one seal that does not fit no later one can. */
+  /** After one mismatch no later seal can match. */
   let broken = false
   let exportedBroken = false
   let plain = 0

@@ -16,15 +16,15 @@ import {
 } from './finding.ts'
 
 /**
- * Positions rise, without gaps where the log promises that; event ids are UUIDs, each once; each stream's revisions
- * count from 0; no event of a stream was recorded before the one before it, none after the clock of the verification, and
- * none after the seal over it was made: the sealer's clock was right (docs/decisions/0072). An event that says that its
- * stream goes on at a time that lies ahead (docs/decisions/0087) was decided by these clocks, and has the time of the event
- * before it.
+ * Checks the order of events. Positions rise, without gaps where the log guarantees that. Event ids are unique UUIDs.
+ * Revisions of each stream count from 0. No event of a stream is recorded before its predecessor, after the clock of
+ * the verification, or after the seal that covers it: the sealer's clock was right (docs/decisions/0072). An event
+ * whose stream continues at a future time (docs/decisions/0087) was decided by these clocks, and has the time of the
+ * event before it.
  */
 export type SequenceCheck = {
   take(events: readonly StoredEvent[], firstOrdinal: number): Promise<void>
-  /** Resolves when the table of all events is written. */
+  /** Resolves when the table of all events is complete. */
   written(): Promise<unknown>
   end(ordinal: number): Promise<{ readonly streams: number }>
 }
@@ -38,7 +38,7 @@ type BrokenRow = EventLocationRow & {
   before_ms: number | null
 }
 
-/** The table of events that were recorded at a time that had not come. */
+/** The table of events whose time of recording was in the future. */
 const earlyTable = 'recorded_early'
 
 export const createSequenceCheck = async (options: {
@@ -47,7 +47,7 @@ export const createSequenceCheck = async (options: {
   readonly log: Pick<EventLog, 'readStream'>
   readonly findings: Findings
   readonly gapless: boolean
-  /** What is later than it is of the future; null: only the seals tell. */
+  /** Later times are in the future; null: only the seals are compared. */
   readonly clock: Clock | null
 }): Promise<SequenceCheck> => {
   const { client, schema, log, findings, gapless, clock } = options
@@ -93,7 +93,7 @@ export const createSequenceCheck = async (options: {
         textArray(good.map(({ event }) => event.stream)),
         int8Array(good.map(({ event }) => event.revision)),
         textArray(good.map(({ event }) => event.type)),
-        // What is later than the clock is not compared with its neighbours.
+        // Times in the future are not compared with their neighbours.
         int8Array(good.map(({ times }) => (times.isFuture ? -1 : times.recordedMs))),
         good.map(({ times }) => (times.isFuture ? null : times.decidedMs)),
       ],
@@ -149,7 +149,7 @@ export const createSequenceCheck = async (options: {
       const recorded = await checkTimes(events, firstOrdinal)
       await written
       written = write(events, firstOrdinal, recorded)
-      written.catch(() => undefined) // the next to wait for it is told
+      written.catch(() => undefined) // the next await receives the error
     },
     written: () => written,
     async end() {
@@ -164,7 +164,7 @@ export const createSequenceCheck = async (options: {
   }
 }
 
-/** An event that violates a rule, and about which an operator decided that it stands. */
+/** An event that violates a rule and that an operator acknowledged. */
 export type AcknowledgedEvent = {
   readonly event: EventLocation
   readonly rule: string
@@ -177,7 +177,7 @@ export type AcknowledgedEvent = {
 export const acknowledgedText = ({ event, problem, reason, by, at }: AcknowledgedEvent): string =>
   `${eventText(event)}: ${problem}; ${by} decided on ${at} that it stands: ${reason}`
 
-/** The first of them in the order of the log, and how many there are. */
+/** The number of acknowledged events, and the first of them in the order of the log. */
 export type AcknowledgedEvents = { readonly count: number; readonly first: readonly AcknowledgedEvent[] }
 
 type AcknowledgedRow = EventLocationRow & {
@@ -188,9 +188,9 @@ type AcknowledgedRow = EventLocationRow & {
 }
 
 /**
- * Events that were recorded at a time that had not come. Each is a finding, unless an operator acknowledged it: then it is only
- * shown. Signatures, seals and all other rules are checked of it as of any other event, so this hides no forgery. To be
- * called after the end of the log, when the rules have written their tables.
+ * Reports events whose time of recording was in the future. Each is a finding, unless an operator acknowledged it: then
+ * it is only listed. Signatures, seals and all other rules are checked as for any other event, so an acknowledgement
+ * hides no forgery. Call it after the end of the log, when the rules have written their tables.
  */
 export const checkRecordedEarly = async (
   client: pg.ClientBase,

@@ -10,23 +10,26 @@ import { followSealingKey, keyBefore } from '../signatures/signing-keys.ts'
 import { eventLocationOf, type Findings } from './finding.ts'
 
 export type SignatureFindings = {
-  /** The next events of the log, the first of which has this ordinal; every one must be shown to it. */
+  /** Takes the next events of the log. Every event must be passed. */
   take(events: readonly StoredEvent[], firstOrdinal: number): Promise<void>
   end(): Promise<SignatureSummary>
 }
 
-/** The key that sealed first, whose word the first introductions need; the pinned one in a log without seals. */
+/** The first sealing key, which must sign the first introductions; the pinned key in a log without seals. */
 const firstSealingKey = async (log: Pick<EventLog, 'readStream'>, pinned: string): Promise<string> => {
   for await (const event of log.readStream(sealStream)) return keyBefore(event) ?? pinned
   return pinned
 }
 
-/** Holds the log against the signatures of the processes that wrote it. Neighbours with the same problem are one finding. */
+/**
+ * Checks the log against the signatures of the processes that wrote it. Consecutive events with the same problem are
+ * one finding.
+ */
 export const createSignatureFindings = async (options: {
   readonly pool: pg.Pool
   readonly log: Pick<EventLog, 'readStream' | 'logId'>
   readonly findings: Findings
-  /** The key that must have sealed: of the settings, or pinned by who verifies. */
+  /** The key that must have sealed: from the settings, or pinned by the caller. */
   readonly publicKey: string
 }): Promise<SignatureFindings> => {
   const { pool, log, findings, publicKey } = options

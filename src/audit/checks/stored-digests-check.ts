@@ -9,24 +9,24 @@ import {
 } from '../seals/digests.ts'
 import { type EventLocation, eventLocationOf, type Findings } from './finding.ts'
 
-/** A place whose event is not there, with the digests before and after it. */
+/** An ordinal whose digested event is missing, with the digests before and after it. */
 export type MissingRow = { readonly ordinal: number; readonly before: Buffer; readonly digest: Buffer }
 
-/** An event where it was not when the log was digested. */
+/** An event that was not at this ordinal when the log was digested. */
 export type ExtraRow = { readonly event: StoredEvent; readonly place: EventLocation }
 
 type TamperedStretch = { readonly extraRows: readonly ExtraRow[]; readonly missing: readonly MissingRow[] }
 
-/** Stretches of the log that are not as they were digested. */
+/** Collects the stretches of the log that differ from the stored digests. */
 export type TamperDiff = {
   add(extraRows: readonly ExtraRow[], missing: readonly MissingRow[]): void
-  /** Whether an event past the digested ones is one that is missing; that is reported then. */
+  /** Whether an event after the digested ones is one of the missing events. If so, it is reported as moved. */
   isMoved(event: StoredEvent, ordinal: number): boolean
-  /** Says of each what happened. */
+  /** Adds a finding for each difference. */
   report(): void
 }
 
-/** Every stranger is tried in every missing place; this many tries take some seconds. */
+/** The largest number of comparisons of extra events with missing rows; they take some seconds. */
 const maxTries = 2_000_000
 
 const runsOf = (ordinals: readonly number[]): { readonly first: number; last: number }[] => {
@@ -40,8 +40,8 @@ const runsOf = (ordinals: readonly number[]): { readonly first: number; last: nu
 }
 
 /**
- * What happened: a stranger that fits a missing place was moved; of those that are left, one that stands in a missing
- * place was changed, one more was added, and one less was removed.
+ * Classifies differences. An extra event that matches a missing row was moved. Of the rest, an extra event that has a
+ * missing row was changed, a surplus extra event was added, and a surplus missing row was removed.
  */
 export const createTamperDiff = (
   findings: Findings,
@@ -91,7 +91,7 @@ export const createTamperDiff = (
       })
   }
 
-  /** Single events between others that were changed: they stand where they stood, one after another. */
+  /** Removes events that match their own missing row, in order: single unchanged events between changed ones. */
   const withoutThoseInPlace = ({ extraRows, missing }: TamperedStretch): TamperedStretch => {
     const left: ExtraRow[] = []
     const places = new Set(missing)
@@ -124,11 +124,11 @@ export const createTamperDiff = (
   }
 }
 
-/** The kept digests around one ordinal; rows that were passed are dropped. */
+/** The stored digests near the current ordinal. Rows before it are dropped. */
 export type StoredDigests = {
-  /** Loads what is kept of these ordinals. */
+  /** Loads the stored digests of these ordinals. */
   load(from: number, through: number): Promise<void>
-  /** Of an ordinal that was loaded; null when no digest of it is kept. */
+  /** The digest of a loaded ordinal; null when none is stored. */
   at(ordinal: number): Buffer | null
 }
 
@@ -156,7 +156,7 @@ export const createStoredDigests = (store: DigestStore): StoredDigests => {
   }
 }
 
-/** Told of each ordinal as the log had it when it was digested; `event` is null when another one stands there now. */
+/** Called for each ordinal at the time of digesting. `event` is null when another event is there now. */
 export type OnDigestedEvent = (
   ordinal: number,
   digest: Buffer,
@@ -164,40 +164,39 @@ export type OnDigestedEvent = (
 ) => Promise<void> | void
 
 export type StoredDigestCheck = {
-  /** To be called before the next `events` events are taken. */
+  /** Call before the next `events` events are taken. */
   prepare(events: number): Promise<void>
-  /** The next event of the log, with the ordinal that it has now. */
+  /** Takes the next event of the log with its current ordinal. */
   take(event: StoredEvent, ordinal: number): Promise<void> | void
   end(ordinal: number): Promise<void>
-  /** After the last event. */
+  /** The digest after the last event. */
   digest(): Buffer
 }
 
-/** At most this many events in a row that are missing, changed or added are told apart. */
+/** The longest run of missing, changed or added events that is analysed event by event. */
 const maxApart = 1_000
 
 type Waiting = { readonly event: StoredEvent; readonly ordinal: number; readonly gap: number | null }
 
-/** How many events a seal says that it covers; null for any other event. */
+/** The number of events that a seal covers; null for any other event. */
 const coveredBy = ({ stream, data }: StoredEvent): number | null => {
   const [, through] = (stream === sealStream && /"throughOrdinal":(\d{1,16})/.exec(data)) || []
   return through === undefined ? null : Number(through)
 }
 
 /**
- * Holds every event against the digest that is kept of it, in one pass.
+ * Compares every event with its stored digest, in one pass.
  *
- * From an event that does not fit on, events wait until two neighbours fit two neighbouring places: there the log is again
- * as it was digested. The events that waited are strangers to where they stand, and the places passed over miss theirs;
- * `TamperDiff` tells from both what happened. The check then goes on from the kept digest, so that one change is one
- * finding.
+ * After a mismatch, events wait until two consecutive events match two consecutive stored digests: from there on, the
+ * log is as it was digested. The waiting events are extra, and the skipped ordinals are missing; `TamperDiff`
+ * classifies both. The check then continues from the stored digest, so that one change is one finding.
  */
 export const createStoredDigestCheck = async (options: {
   readonly store: DigestStore
   readonly digestOf: EventDigest
   readonly findings: Findings
   readonly passed: OnDigestedEvent
-  /** The next ordinal that somebody waits for: `passed` is called for none before it. */
+  /** The next ordinal of interest. `passed` is not called for ordinals before it. */
   readonly due: () => number
 }): Promise<StoredDigestCheck> => {
   const { store, digestOf, findings, passed, due } = options
@@ -207,7 +206,7 @@ export const createStoredDigestCheck = async (options: {
     digest.equals(digestOf(before, ordinal, event))
   const tamperDiff = createTamperDiff(findings, fits)
   let digest = startDigest()
-  /** The ordinal that the next event had when it was digested. */
+  /** The ordinal of the next event at the time of digesting. */
   let next = 1
   let waiting: Waiting[] = []
 
@@ -218,7 +217,7 @@ export const createStoredDigestCheck = async (options: {
     if (ordinal >= due()) return passed(ordinal, after, event)
   }
 
-  /** How many places further on the event was when it was digested; null when that is not known. */
+  /** The number of ordinals between `next` and the event's digested ordinal; null when no stored digest matches. */
   const gapOf = (event: StoredEvent): number | null => {
     for (let gap = 0; gap <= maxApart; gap += 1) {
       const before = gap === 0 ? digest : rows.at(next + gap - 1)
@@ -229,7 +228,7 @@ export const createStoredDigestCheck = async (options: {
     return null
   }
 
-  /** `strangers` wait in the places of the next `gap` events; those are passed over. */
+  /** Skips the ordinals of the next `gap` digests. `extraRows` are the events found in their place. */
   const passOver = async (extraRows: readonly Waiting[], gap: number): Promise<void> => {
     const missing: MissingRow[] = []
     for (let n = 0; n < gap; n += 1) {
@@ -251,7 +250,10 @@ export const createStoredDigestCheck = async (options: {
     }
   }
 
-  /** Nothing more is to come, or too much waits: the last one may fit alone, else all stand in for as many others. */
+  /**
+   * Ends the wait at the end of the log or after too many events. If the last event matches alone, the others are
+   * extra; otherwise each waiting event counts as a changed one.
+   */
   const giveUp = async (): Promise<void> => {
     const all = waiting
     waiting = []
@@ -261,7 +263,7 @@ export const createStoredDigestCheck = async (options: {
       await passOver(all.slice(0, -1), last.gap)
       return passAll([last])
     }
-    // The seal that covers all that is kept, and what follows it, were never digested.
+    // The seal that covers all stored digests, and the events after it, were never digested.
     const seal = all.findIndex(({ event }) => coveredBy(event) === keptEnd)
     const places = Math.max(0, keptEnd - next + 1)
     const extraRows = seal === -1 ? Math.min(all.length, places) : seal

@@ -6,7 +6,7 @@ import type { EventLog } from '../../platform/eventstore/port.ts'
 import { plansTable } from '../invariants/plan-invariants.ts'
 import { type Findings, firstRows } from './finding.ts'
 
-/** What the log says now was used of a plan, bytes: it reads the whole stream. */
+/** The used bytes of a plan according to the log. Reads the whole stream. */
 export const planUsedBytes = async (log: Pick<EventLog, 'readStream'>, planId: PlanId): Promise<number> => {
   let usedBytes = 0
   for await (const { type, data } of log.readStream(planStream(planId)))
@@ -14,17 +14,18 @@ export const planUsedBytes = async (log: Pick<EventLog, 'readStream'>, planId: P
   return usedBytes
 }
 
-/** The table that is held against the log. */
+/** The table that is compared with the log. */
 export const trafficTable = 'work.traffic'
 
-/** Traffic that was counted and that the log does not have yet; a server writes it within a minute or so. */
+/** Counted traffic that is not in the log yet. A server appends it within about a minute. */
 export type UnloggedTraffic = { readonly plans: number; readonly bytes: number }
 
 type Row = { plan_id: PlanId; used_bytes: number; logged: number }
 
 /**
- * Holds the counters of traffic against what the log says was used. Make it before the log is read: a counter whose plan is
- * not in the log by its end is of no plan, while those that are begun meanwhile may be of a plan that came after the end.
+ * Compares the traffic counters with the used bytes in the log. Create it before the log is read. A counter from before
+ * that whose plan is missing at the end of the log belongs to no plan; a counter that starts meanwhile may belong to a
+ * plan after the end.
  */
 export const createTrafficCheck = async (options: {
   readonly client: pg.ClientBase
@@ -44,7 +45,7 @@ export const createTrafficCheck = async (options: {
     `select t.plan_id, t.used_bytes, p.used_bytes as logged from ${counters} where ${where}`
 
   return {
-    /** After the last event, when the rules have written their tables. */
+    /** Call after the last event, when the rules have written their tables. */
     end: async (): Promise<UnloggedTraffic> => {
       const unknown = await firstRows<{ plan_id: string }>(
         client,
@@ -62,7 +63,7 @@ export const createTrafficCheck = async (options: {
       const undated = await client.query<Row>(
         `${differing('t.used_bytes > p.used_bytes and t.counted_since is null')} order by t.plan_id collate "C"`,
       )
-      // A server may have written them since the log was read: it is asked once more, after the counter was read.
+      // A server may have appended the rest since the log was read: read the stream again, after the counter.
       for (const { plan_id, used_bytes } of undated.rows) {
         const logged = await planUsedBytes(log, plan_id)
         if (used_bytes > logged)

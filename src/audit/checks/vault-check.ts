@@ -15,19 +15,19 @@ import { commitmentSql, createVault } from '../../platform/vault/seal.ts'
 import { allowedEntry, commitmentsTable, removedEntry } from '../invariants/delivery-invariants.ts'
 import { addEventFindings, type EventLocationRow, type Findings } from './finding.ts'
 
-/** A table of the vault whose rows events commit to. */
+/** A table of the vault whose rows have commitments in events. */
 type Source = {
-  /** As the commitments call it. */
+  /** The subject name in the commitments. */
   readonly what: string
   readonly table: `vault.${string}`
   readonly id: string
-  /** Whose a row `v` is, as SQL. */
+  /** The owner of a row `v`, as SQL. */
   readonly owner: string
   /** The salted bytes of a row `v`, as SQL. */
   readonly salted: string
-  /** What else the event says of a row `v`, as SQL; left out: nothing. */
+  /** Further facts of a row `v` that the event contains, as SQL; omitted: none. */
   readonly detail?: string
-  /** What may have been exchanged, in words. */
+  /** The values that may have been exchanged, in words. */
   readonly holds: string
 }
 
@@ -104,7 +104,7 @@ const whitelistTable = 'vault.whitelist'
 const exitLoginsTable = 'vault.exit_credentials'
 const stockLoginsTable = 'vault.stock_credentials'
 
-/** The tables that are held against the log, or whose rows are signed. */
+/** The tables that are compared with the log or whose rows are signed. */
 export const vaultTables: readonly string[] = [
   ...sources.map(({ table }) => table),
   customersTable,
@@ -117,20 +117,26 @@ export const vaultTables: readonly string[] = [
   stockLoginsTable,
 ]
 
-/** The rows of one table of the vault that events of the log name. */
+/** Counts of the rows of one vault table that events name. */
 export type VaultSummary = {
   readonly table: string
-  /** Held against what their events commit to. */
+  /** Rows compared with the commitments of their events. */
   readonly checked: number
-  /** Of those, how many an upgrade adopted: nothing vouches for what they were before it. */
+  /** Those of them that an upgrade adopted. Nothing proves their values from before the upgrade. */
   readonly adopted: number
-  /** Outside: their events, of an older release, commit to nothing. They open nothing. */
+  /**
+   * Rows that are not counted as checked: their events, from an older release, have no commitment. They grant no
+   * access.
+   */
   readonly uncommitted: number
-  /** Committed to, and gone: erased, or never brought here. */
+  /** Rows with a commitment that are missing: erased, or never restored here. */
   readonly erased: number
 }
 
-/** Holds what the vault has against what events commit to. @param client sees the tables of the rules, written whole */
+/**
+ * Compares the rows of the vault with the commitments in events.
+ * @param client sees the complete tables of the rules
+ */
 export const checkVault = async (
   client: pg.ClientBase,
   schema: string,
@@ -177,8 +183,8 @@ export const checkVault = async (
 const pageRows = 5_000
 
 /**
- * Holds the resellers' own ids of customers against the ids that events have: these are made of them by a secret, so that
- * a changed one no longer comes to the id of its row (src/features/accounts/customer-service.ts).
+ * Compares the resellers' own ids of customers with the customer ids in events. A customer id is derived from the
+ * reseller's id with a secret, so a changed id no longer matches its row (src/features/accounts/customer-service.ts).
  */
 export const checkCustomers = async (
   client: pg.ClientBase,
@@ -210,8 +216,8 @@ export const checkCustomers = async (
 }
 
 /**
- * Checks the signature of each row. One without a signature is of an older release, or was made by somebody else: it opens
- * nothing either way.
+ * Checks the signature of each row. A row without a signature is from an older release or was inserted by a third
+ * party; it grants no access in either case.
  * @param from the rows as SQL, with the columns `named` (unique text) and `signature`
  */
 const checkSignedRows = async <Row extends { readonly named: string; readonly signature: Buffer | null }>(
@@ -248,7 +254,7 @@ const checkSignedRows = async <Row extends { readonly named: string; readonly si
 
 type SignedRow = { readonly named: string; readonly signature: Buffer | null }
 
-/** Sessions and sign-in links, which live for hours, and the address that the links lead to. */
+/** Checks sessions and sign-in links, which are valid for hours, and the origin that the links point to. */
 export const checkConsole = async (
   client: pg.ClientBase,
   keys: Pick<Keys, 'master'>,
@@ -280,7 +286,7 @@ export const checkConsole = async (
   return summaries
 }
 
-/** The addresses of deposits. Their signatures also say who pays: that is read from the log. */
+/** Checks the page addresses of deposits. Their signatures also cover the payer, which is read from the log. */
 export const checkDepositPages = (
   client: pg.ClientBase,
   schema: string,
@@ -302,8 +308,9 @@ export const checkDepositPages = (
   )
 
 /**
- * The addresses that use plans without credentials: each row is one that its account's stream allows. A row that was changed or
- * removed after it was read is read again. A row without a salt is of an older release: it lets nobody in.
+ * Checks the addresses that use plans without credentials: the account's stream must allow each row. Rows that fail are
+ * read again, because they may have been changed or removed meanwhile. A row without a salt is from an older release
+ * and grants no access.
  */
 export const checkWhitelist = async (
   client: pg.ClientBase,
@@ -351,7 +358,7 @@ export const checkWhitelist = async (
   return { table: whitelistTable, checked, adopted, uncommitted, erased: Math.max(0, allowed - checked) }
 }
 
-/** The chats that bots write to. */
+/** Checks the chats that bots write to. */
 export const checkChats = (
   client: pg.ClientBase,
   keys: Pick<Keys, 'master'>,
@@ -367,7 +374,7 @@ export const checkChats = (
       `${customersTable} holds another chat or reseller for ${named} than the service has written`,
   })
 
-/** What signs in at suppliers: each row opens under its own id alone, which events name. */
+/** Checks the supplier logins. A row decrypts only under its own id, which events name. */
 export const checkLogins = async (
   pool: pg.Pool,
   client: pg.ClientBase,
@@ -384,7 +391,7 @@ export const checkLogins = async (
     summaries.push(
       await checkSignedRows<SignedRow>(client, findings, {
         table,
-        // The tag of the cipher is the signature.
+        // The tag of the cipher serves as the signature.
         from: `select credential_id as named, sealed as signature from ${table}`,
         isSigned: ({ named, signature }) => signature !== null && isSealed(named, signature),
         problemOf: ({ named }) => `${table} holds another login for ${named} than the service has written`,

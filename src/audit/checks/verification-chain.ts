@@ -1,19 +1,19 @@
 import type pg from 'pg'
 
-/** What a link covers of a run, as one text: the same in every time zone and after every restore. */
+/** The fields of a run that a link covers, as one text. It is the same in every time zone and after every restore. */
 const content = (row: string): string => `jsonb_build_array(${row}.run_id, ${row}.log_id, ${row}.actor,
   extract(epoch from ${row}.started_at), extract(epoch from ${row}.finished_at), ${row}.outcome, ${row}.result)::text`
 
 const sha256 = (text: string): string => `encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`
 
-/** The digest before the first link: that of all verdicts that were given before there were links, the run `but` left out. */
+/** The digest before the first link: of all verdicts from before the chain existed, without the run `but`. */
 const origin = (
   but: string,
 ): string => `(select ${sha256(`coalesce(string_agg(${content('o')}, ' ' order by o.run_id collate "C"), '')`)}
   from work.verifications o where o.link is null and o.outcome in ('clean', 'differs')
     and o.run_id is distinct from ${but})`
 
-/** Puts a run that has ended at the end of the chain. Its transaction must hold the lock of `lockChain`. */
+/** Appends a finished run to the chain. Its transaction must have the lock of `lockChain`. */
 export const linkRun = async (client: pg.ClientBase, runId: string): Promise<void> => {
   await client.query(
     `with last as (select link, link_digest from work.verifications where link is not null order by link desc limit 1),
@@ -26,22 +26,22 @@ export const linkRun = async (client: pg.ClientBase, runId: string): Promise<voi
   )
 }
 
-/** Links are made one after another, also by two processes. */
+/** Serializes the creation of links across processes. */
 export const lockChain = async (client: pg.ClientBase): Promise<void> => {
   await client.query("select pg_advisory_xact_lock(hashtextextended('farebox verification links', 0))")
 }
 
-/** The chain of runs as it stands: how many, the digest after the last of them, null without one, and what is wrong. */
+/** The state of the chain of runs: the number of links, the last digest (null without links), and the problems. */
 export type RunsChain = {
   readonly links: number
   readonly digest: string | null
-  /** The first ones, oldest first; empty when nothing is wrong. */
+  /** The first problems, oldest first; empty when nothing is wrong. */
   readonly findings: readonly string[]
 }
 
 /**
- * Checks every link. Each run that was changed, removed or inserted is named where the chain breaks.
- * @param shown so many of them; null: all
+ * Checks every link. A finding names the run where the chain breaks because a run was changed, removed or inserted.
+ * @param shown the maximum number of findings; null: all
  */
 export const checkRuns = async (pool: pg.Pool, shown: number | null = 20): Promise<RunsChain> => {
   const { rows } = await pool.query<{ links: number; digest: string | null }>(

@@ -4,7 +4,7 @@ import { walkKeys } from '../seals/seals-file.ts'
 import { recordText, type SealRecord } from './seal-record.ts'
 import { firstRecordsDigest, lastRun, nextRecordsDigest, type WitnessFile } from './witness-file.ts'
 
-/** Why a witness does not go on; what it keeps stays as it was. */
+/** The reason why a witness stops. Its file stays unchanged. */
 export type SealMismatch = {
   readonly code:
     | 'seals_forked'
@@ -14,7 +14,7 @@ export type SealMismatch = {
     | 'seals_not_genuine'
     | 'seals_of_another_log'
   readonly message: string
-  /** What was kept and what was seen, where there are such. */
+  /** The stored and the received record; null when there is none. */
   readonly pinned: Pick<SealRecord, 'revision' | 'event'> | null
   readonly seen: Pick<SealRecord, 'revision' | 'event'> | null
 }
@@ -28,7 +28,7 @@ export class SealMismatchError extends Error {
   }
 }
 
-/** How many records stay in the file of a witness; all changes of the key stay beside them. */
+/** The number of records in the file of a witness. All key rotations are stored in addition. */
 const window = 100
 
 const mismatch = (
@@ -37,7 +37,10 @@ const mismatch = (
   rest: Partial<SealMismatch> = {},
 ): SealMismatchError => new SealMismatchError({ code, message, pinned: null, seen: null, ...rest })
 
-/** The order of ordinals: a seal covers more than the one before it, or the same behind a change of the key. */
+/**
+ * The problem of an event's ordinal; null without one. A seal covers more events than the seal before it, or the same
+ * events after a key rotation.
+ */
 const orderProblem = (event: SealEvent, last: LogSealed['data'] | null): string | null => {
   const [ordinal, digest] =
     event.type === 'LogSealed'
@@ -54,14 +57,15 @@ const orderProblem = (event: SealEvent, last: LogSealed['data'] | null): string 
 
 export type CheckedSeals = {
   readonly file: Omit<WitnessFile, 'witness'>
-  /** How many records were new. */
+  /** The number of new records. */
   readonly news: number
 }
 
 /**
- * Holds what a place has now against what was kept at the look before, and takes what is new.
- * @param records in their order, without gaps; they begin at or before the newest record that is kept, or with nothing kept
- * anywhere
+ * Compares the records of a seal target with those of the previous check, and adds the new ones.
+ * @param kept the file of the previous check; null at the first check
+ * @param records in order, without gaps; they start at or before the newest stored record, or anywhere at the
+ * first check
  * @param publicKey the key that must have signed
  * @throws SealMismatchError
  */

@@ -15,7 +15,7 @@ import { worker } from '../../platform/work/worker.ts'
 import { createDeliveryCursor, type Delivered, type DeliveryCursor } from './delivery-cursor.ts'
 import { recordName, recordsOf, recordText } from './seal-record.ts'
 
-/** The place or the log is not what it was: trying again changes nothing. The message says what to do. */
+/** The target or the log has changed. A retry cannot succeed. The message contains the next step. */
 export class DeliveryRefused extends Error {
   override readonly name = 'DeliveryRefused'
 }
@@ -24,7 +24,7 @@ type Parts = {
   readonly log: EventLog
   readonly store: Store
   readonly cursor: DeliveryCursor
-  /** As people know the place. */
+  /** The display name of the target. */
   readonly target: string
 }
 
@@ -38,7 +38,11 @@ const lostSeal = (target: string, revision: number): DeliveryRefused =>
     `seal ${revision} was brought to ${target}, and the log does not have it: it was cut off, rewritten or set back. Run "ledger verify" with seals that were kept elsewhere; if the log was restored on purpose, name a new place`,
   )
 
-/** Asked before the first seal of a process is brought. @throws StoreFailed, DeliveryRefused when seals can be replaced there */
+/**
+ * Call before the first delivery of a process.
+ * @throws StoreFailed
+ * @throws DeliveryRefused when the target allows seals to be replaced
+ */
 export const assertKeepsFiles = async (store: Store, target: string): Promise<void> => {
   if (await store.keepsFiles()) return
   throw new DeliveryRefused(
@@ -48,7 +52,7 @@ export const assertKeepsFiles = async (store: Store, target: string): Promise<vo
 
 const lastRevision = async (log: EventLog): Promise<number> => (await log.lastOf(sealStream))?.revision ?? -1
 
-/** @throws DeliveryRefused when the log has not what was brought last */
+/** @throws DeliveryRefused when the log does not have the last delivered seal */
 const assertHas = async ({ log, target }: Parts, { revision, eventId }: Delivered): Promise<void> => {
   if (eventId === null) return
   for await (const { id } of log.readStream(sealStream, revision)) {
@@ -59,9 +63,11 @@ const assertHas = async ({ log, target }: Parts, { revision, eventId }: Delivere
 }
 
 /**
- * Brings everything that a place has not, in order, each at least once: the cursor moves behind the place.
- * @returns how many were brought
- * @throws StoreFailed (try again), DeliveryRefused
+ * Delivers every seal that a target does not have, in order. Each is delivered at least once, because the cursor moves
+ * after the write to the target.
+ * @returns the number of delivered seals
+ * @throws StoreFailed when a retry may succeed
+ * @throws DeliveryRefused
  */
 export const deliverSeals = async (parts: Parts, signal?: AbortSignal): Promise<number> => {
   const { log, store, cursor, target } = parts
@@ -82,17 +88,17 @@ export const deliverSeals = async (parts: Parts, signal?: AbortSignal): Promise<
   return count
 }
 
-/** How far a place is behind the log. */
+/** How far a target is behind the log. */
 export type DeliveryLag = {
   readonly target: string
-  /** How many seals and changes of the key the log has, and the place has not. */
+  /** The number of seals and key rotations that the target does not have. */
   readonly seals: number
-  /** When the first of those was made; null without one. */
+  /** When the first of those was made; null when there is none. */
   readonly since: string | null
   readonly problem: Delivered['problem']
 }
 
-/** Asked of Postgres and the log, whichever process delivers. */
+/** Reads the lag from Postgres and the log. Any process may deliver. */
 export const readDeliveryLag = async (
   { pool, log, clock }: { readonly pool: pg.Pool; readonly log: EventLog; readonly clock: Clock },
   place: StoreLocation,
@@ -117,14 +123,14 @@ export const lagText = ({ seals, since, problem }: DeliveryLag, nowMs: number): 
 }
 
 export type Delivery = {
-  /** A seal was made in this process. */
+  /** Call when this process has made a seal. */
   wake(): void
   stop(): Promise<void>
 }
 
 const firstBackoffMs = 1_000
 const maxBackoffMs = 300_000
-/** Of a log that does not fit a person must decide; a look now and then finds that it was done. */
+/** The pause after a refusal, which an operator must resolve. Later attempts detect the resolution. Milliseconds. */
 const refusedBackoffMs = 60_000
 
 export const sealDelivery = worker({
@@ -138,8 +144,8 @@ export const sealDelivery = worker({
 })
 
 /**
- * Brings seals to a place as long as the process runs. Of several processes one does it at a time. Whatever happens
- * there, nobody waits for it: it reads the log like anybody else.
+ * Delivers seals to a target while the process runs. One process of a cluster does it at a time. No other work waits
+ * for the delivery: it only reads the log.
  */
 export const startDelivery = (deps: {
   readonly scheduler: Scheduler
@@ -149,7 +155,7 @@ export const startDelivery = (deps: {
   readonly store: Store
   readonly clock: Clock
   readonly logger: Logger
-  /** How often it looks for seals that another process made, milliseconds. */
+  /** The interval of checks for seals from other processes, milliseconds. */
   readonly pollMs?: number
   readonly firstBackoffMs?: number
 }): Delivery => {
@@ -200,7 +206,7 @@ export const startDelivery = (deps: {
     wake: delivery.wake,
     stop: async () => {
       const stopped = delivery.stop()
-      await store.close() // a request that hangs ends with it
+      await store.close() // aborts a hanging request
       await stopped
     },
   }

@@ -1,24 +1,24 @@
 import type pg from 'pg'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 
-/** What was brought to a place. */
+/** The state of the delivery to a target. */
 export type Delivered = {
-  /** Of the last seal; -1 before the first. */
+  /** The revision of the last delivered seal; -1 before the first. */
   readonly revision: number
   readonly eventId: string | null
-  /** Why the next one could not be brought, and since when; null while nothing is wrong. */
+  /** The reason why the next delivery fails, and since when; null when nothing is wrong. */
   readonly problem: { readonly text: string; readonly since: string } | null
 }
 
-/** How far one place of one log is. What is kept never goes back but by `forget`. */
+/** The delivery state of one log to one target. The revision only decreases through `forget`. */
 export type DeliveryCursor = {
   read(): Promise<Delivered>
-  /** The place has the seal of this revision, and all before it. */
+  /** Records that the target has the seal of this revision and all earlier ones. */
   advance(revision: number, eventId: string): Promise<void>
   fail(problem: string): Promise<void>
-  /** Nothing is wrong any more. */
+  /** Removes the problem. */
   recovered(): Promise<void>
-  /** All is to be brought again. */
+  /** Resets the state: all seals are delivered again. */
   forget(): Promise<void>
 }
 

@@ -24,8 +24,9 @@ const named = (name: string, text: string): SealRecord => {
 }
 
 /**
- * The records of a place from a revision on, up to the first name that it does not have.
- * @throws StoreFailed, SealsFileRefused where a file is no record or not the one of its name
+ * The records of a store from a revision on, until the first missing file.
+ * @throws StoreFailed
+ * @throws SealsFileRefused when a file is not a record or its name has another revision
  */
 export async function* readRecords(store: Pick<Store, 'get'>, from: number): AsyncIterable<SealRecord> {
   for (let revision = from; ; revision += 1) {
@@ -40,7 +41,7 @@ export async function* readRecords(store: Pick<Store, 'get'>, from: number): Asy
 }
 
 /**
- * The records of a text, one a line: the files of a place one after another.
+ * Parses records, one per line: the concatenated files of a store.
  * @throws SealsFileRefused
  */
 export const parseRecords = (text: string): readonly SealRecord[] => {
@@ -52,10 +53,10 @@ export const parseRecords = (text: string): readonly SealRecord[] => {
     .map((line, at) => named(`line ${at + 1}`, `${line}\n`))
 }
 
-/** Seals that were kept elsewhere, and whose history they are of. */
+/** Seals from outside the database, with the identity of their log. */
 export type ExternalSeals = {
   readonly from: string
-  /** Null where the id of the log is not kept with them. */
+  /** Null when the source has no log id. */
   readonly logId: string | null
   readonly firstEventId: string
   readonly seals: readonly LogSealed['data'][]
@@ -96,7 +97,10 @@ const sealsOfStore = async (
   }
 }
 
-/** Those of a file that `ledger seals export` wrote, or of a place that seals are brought to. @throws CliMisuse */
+/**
+ * Reads seals from a file of `ledger seals export`, or from a seal target.
+ * @throws CliMisuse
+ */
 export const readExportedSeals = async (
   from: string,
   settings: StoreSettings,
@@ -110,8 +114,8 @@ export const readExportedSeals = async (
 }
 
 /**
- * Those that a witness co-signed.
- * @param keyPath the key that the witness must have signed with; left out: the file says which it was
+ * Reads the seals that a witness co-signed.
+ * @param keyPath the key that the witness must have signed with; omitted: the key in the file is accepted
  * @throws CliMisuse
  */
 export const readWitnessedSeals = async (

@@ -22,7 +22,7 @@ import { parseRecords, readRecords } from './external-seals.ts'
 import { accessProblem } from './settings.ts'
 import { cosigned, lastRun, parseWitnessFile, type WitnessFile, witnessFileText } from './witness-file.ts'
 
-/** @param systemClock what requests to a bucket are signed by: it knows nothing of FAREBOX_CLOCK_OFFSET_MS */
+/** @param systemClock the clock for signing requests to a bucket, without FAREBOX_CLOCK_OFFSET_MS */
 export const deliver =
   (systemClock: Clock) =>
   async (context: CliContext, { again }: { readonly again?: boolean }): Promise<CliOutput> => {
@@ -63,7 +63,7 @@ const fromExpected = `${locationExpected}, or - for standard input`
 
 const isAbsent = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT'
 
-/** Null where there is no such file yet. @throws CliMisuse */
+/** The stored state; null when the file does not exist yet. @throws CliMisuse */
 const readState = async (path: string): Promise<WitnessFile | null> => {
   try {
     return parseWitnessFile(await readFile(path, 'utf8'))
@@ -73,7 +73,7 @@ const readState = async (path: string): Promise<WitnessFile | null> => {
   }
 }
 
-/** The witness's own key, made for its first look. @throws CliMisuse */
+/** The witness's own key. The first run creates it. @throws CliMisuse */
 const witnessKey = async (path: string, kept: WitnessFile | null): Promise<SealKey> => {
   const there = await readFile(path).then(
     () => true,
@@ -96,7 +96,7 @@ const write = async (path: string, text: string): Promise<void> => {
   }
 }
 
-/** The key that must have signed: given at the first look, and pinned from then on. @throws CliMisuse */
+/** The key that must have signed: an argument of the first run, pinned from then on. @throws CliMisuse */
 const sealKeyFor = async ({ publicKey: path }: Given, kept: WitnessFile | null): Promise<string> => {
   if (path === undefined) {
     if (kept !== null) return kept.publicKey

@@ -3,19 +3,19 @@ import { sealStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { SealsFileRefused, sealEventForm } from '../seals/seals-file.ts'
 
-/** One event of the `seal` stream as it leaves the house (docs/seals.md). */
+/** The external form of an event of the `seal` stream (docs/seals.md). */
 export type SealRecord = {
-  /** Of the log: it says whose history it is, wherever that is stored. */
+  /** The id of the log's first event. It identifies the history, wherever that is stored. */
   readonly firstEventId: string
-  /** Its place in the stream, from 0, without gaps. */
+  /** The revision in the stream, from 0, without gaps. */
   readonly revision: number
   readonly event: SealEvent
 }
 
-/** The name of its file at every place: they sort in the order of the stream. */
+/** The file name of a record in every store. Names sort in the order of the stream. */
 export const recordName = (revision: number): string => `${String(revision).padStart(12, '0')}.json`
 
-/** The one text of a record: the same seal gives the same bytes whenever it is written. */
+/** The canonical text of a record: the same seal always gives the same bytes. */
 export const recordText = ({ firstEventId, revision, event }: SealRecord): string => {
   const { type, data } = event
   const fields =
@@ -41,7 +41,7 @@ export const recordText = ({ firstEventId, revision, event }: SealRecord): strin
   return `${JSON.stringify({ ...head, type, data: fields })}\n`
 }
 
-/** @throws SealsFileRefused when it is not, byte for byte, what `recordText` writes */
+/** @throws SealsFileRefused when the text is not byte for byte the result of `recordText` */
 export const parseRecord = (text: string): SealRecord => {
   let json: Record<string, unknown>
   try {

@@ -26,7 +26,7 @@ const secret = text(secretExpected).regex(/^[!-~]{1,500}$/, secretExpected)
 
 const regionExpected = 'lower-case letters, digits and dashes, e.g. eu-central-1'
 
-/** The settings of where seals go: part of the one schema in `src/app/config.ts`. */
+/** The settings of the external seal target. They are part of the schema in `src/app/config.ts`. */
 export const sealTargetSettings = {
   FAREBOX_SEAL_TARGET: target
     .optional()
@@ -54,7 +54,7 @@ export const sealTargetSettings = {
 
 type Values = z.output<z.ZodObject<typeof sealTargetSettings>>
 
-/** Those whose values are never shown; a place that is refused may have been given with a password in it. */
+/** Settings whose values are never shown. A rejected target may contain a password. */
 export const sealTargetSecrets: readonly string[] = [
   'FAREBOX_SEAL_TARGET',
   'FAREBOX_SEAL_TARGET_TOKEN',
@@ -62,7 +62,7 @@ export const sealTargetSecrets: readonly string[] = [
   'FAREBOX_SEAL_S3_SECRET_KEY',
 ]
 
-/** Why a place cannot be used with this access; null when it can. */
+/** The reason why a target cannot be used with this access; null when it can. */
 export const accessProblem = (place: StoreLocation, access: StoreAccess): string | null => {
   if (place.kind === 's3' && access.s3 === null)
     return 's3://… needs FAREBOX_SEAL_S3_ACCESS_KEY and FAREBOX_SEAL_S3_SECRET_KEY'
@@ -101,7 +101,7 @@ export const sealTargetProblems = (env: Readonly<Record<string, string | undefin
   if ((env.FAREBOX_SEAL_S3_ACCESS_KEY === undefined) !== (env.FAREBOX_SEAL_S3_SECRET_KEY === undefined))
     problems.push('FAREBOX_SEAL_S3_ACCESS_KEY and FAREBOX_SEAL_S3_SECRET_KEY are set together, or not at all')
   const parsed = schema.safeParse(env)
-  if (!parsed.success || problems.length > 0) return problems // told beside all others
+  if (!parsed.success || problems.length > 0) return problems // the schema reports its own problems
   const { location, access } = sealTargetConfigOf(parsed.data)
   const problem = location && accessProblem(location, access)
   return problem === null ? [] : [`FAREBOX_SEAL_TARGET: ${problem}`]

@@ -6,7 +6,7 @@ import {
   type StoreLocation,
 } from '../../platform/outgoing/object-store.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Loads the implementation of the commands when one runs. */
 const runs = () => import('./run-witness-commands.ts')
 
 /** `ledger seals deliver [--again]` */
@@ -28,7 +28,7 @@ const place = (text: string): StoreLocation | '-' => {
   return found
 }
 
-/** `ledger witness --state … --key … [--from …]`: on another machine; it needs no database. */
+/** `ledger witness --state … --key … [--from …]`. Runs on another machine, without a database. */
 export const registerWitness = (program: Command, cli: Cli): void => {
   groupCommand(program, 'ledger')
     .command('witness')

@@ -5,24 +5,24 @@ import { isSigned, type SealKey } from '../seals/seal-key.ts'
 import { SealsFileRefused, sealEventForm, walkKeys } from '../seals/seals-file.ts'
 import { recordText, type SealRecord } from './seal-record.ts'
 
-/** What a witness keeps, and what it signs (docs/seals.md). */
+/** The file that a witness stores and signs (docs/seals.md). */
 export type WitnessFile = {
   readonly format: 'farebox-witness'
   readonly version: 1
   readonly firstEventId: string
-  /** The key that must have signed, as it was pinned at the first look. */
+  /** The key that must have signed, pinned at the first run. */
   readonly publicKey: string
-  /** The revision of the first record that the witness took; it has all from there on. */
+  /** The revision of the first record that the witness received. It has received all records from there on. */
   readonly since: number
-  /** That of the newest. */
+  /** The revision of the newest record. */
   readonly revision: number
   /** The running digest over the texts of all records from `since` to `revision`. */
   readonly recordsDigest: string
-  /** The last of them, and all changes of the key. */
+  /** The newest records, and all key rotations. */
   readonly records: readonly Pick<SealRecord, 'revision' | 'event'>[]
   readonly witness: {
     readonly publicKey: string
-    /** When it last saw all of this where seals go. */
+    /** When the witness last read all of this from the seal target. */
     readonly witnessedAt: string
     readonly signature: string
   }
@@ -30,7 +30,7 @@ export type WitnessFile = {
 
 export const firstRecordsDigest = (): Buffer => sha256('farebox witness v1')
 
-/** The digest after one more record. */
+/** The running digest after one more record. */
 export const nextRecordsDigest = (digest: Buffer, text: string): Buffer =>
   sha256(Buffer.concat([digest, Buffer.from(text)]))
 
@@ -42,7 +42,7 @@ const newestSeal = ({ records }: Pick<WitnessFile, 'records'>): LogSealed['data'
   return last.data
 }
 
-/** What a witness signs. Every line ends with a line feed. */
+/** The text that a witness signs. Every line ends with a line feed. */
 export const witnessStatement = (file: Unsigned, publicKey: string, witnessedAt: string): string => {
   const { throughOrdinal, throughEventId, digest, publicKey: sealKey } = newestSeal(file)
   const { firstEventId, since, revision, recordsDigest } = file
@@ -58,7 +58,7 @@ export const cosigned = (file: Unsigned, key: SealKey, witnessedAt: string): Wit
   },
 })
 
-/** The texts of the records that follow one another up to the newest; rotations of before are left out. */
+/** The texts of the consecutive records up to the newest one, by revision. Older rotations are omitted. */
 export const lastRun = ({ firstEventId, records }: WitnessFile): ReadonlyMap<number, string> => {
   const run = new Map<number, string>()
   for (const { revision, event } of records.toReversed()) {
@@ -88,7 +88,7 @@ export const witnessFileText = (file: WitnessFile): string => {
   return `${JSON.stringify({ ...file, records }, null, 2)}\n`
 }
 
-/** @throws SealsFileRefused when it is none, was changed, or its seals are not genuine */
+/** @throws SealsFileRefused when the text is not a witness file, was changed, or its seals are not genuine */
 export const parseWitnessFile = (text: string): WitnessFile => {
   let json: unknown
   try {
@@ -118,7 +118,7 @@ export const parseWitnessFile = (text: string): WitnessFile => {
 }
 
 /**
- * The seals of the file that its pinned key stands behind, in their order.
+ * The seals of the file that the pinned key trusts, in order.
  * @throws SealsFileRefused
  */
 export const witnessedSeals = (file: WitnessFile, publicKey: string): readonly LogSealed['data'][] => {

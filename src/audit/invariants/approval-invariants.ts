@@ -19,14 +19,14 @@ import { inDollars, recordViolation } from './violation.ts'
 
 type Limit = { readonly limitCents: number | null; readonly fromMs: number }
 
-/** The limits that were set, and how late the log is: one row. */
+/** The limits that were set, and the latest known time of the log: one row. */
 type SettingRow = { id: string; limits: readonly Limit[]; late_ms: number }
 type ProposalRow = {
   proposal_id: string
   what: string
   by: string
   expires_ms: number
-  /** `used`: what it approves stands in the log. */
+  /** `used`: the approved action is in the log. */
   state: 'open' | 'approved' | 'used' | 'closed'
 }
 
@@ -50,8 +50,8 @@ const proposalsTable: Table<ProposalRow> = {
 }
 
 /**
- * An event may land this much later than it was recorded, at a log that was away. One that claims to be older would
- * claim the limit of then.
+ * The maximum delay between recording and appending an event, while the log is unavailable. An older time of recording
+ * would claim an earlier limit. Milliseconds.
  */
 const latestLandingMs = 600_000
 
@@ -62,7 +62,7 @@ const settingKey = { table: settingTable.name, key: ['setting'] }
 const settingOf = (rows: Rows): SettingRow =>
   rows.get(settingTable, ['setting']) ?? { id: 'setting', limits: [], late_ms: 0 }
 
-/** A movement that the service makes by itself answers to something else: a dispute, or a period that was not due. */
+/** Whether the service itself made the movement. Other rules apply to it: a dispute, or a period that was not due. */
 const isOwn = (event: RecordedEvent<ManualMovementRecorded | RefundDecided>): boolean => {
   if (event.metadata.actor.kind !== 'system') return false
   if (event.type === 'RefundDecided') {
@@ -75,7 +75,10 @@ const isOwn = (event: RecordedEvent<ManualMovementRecorded | RefundDecided>): bo
 const isRefund = (event: Known): event is RecordedEvent<RefundDecided> =>
   event.type === 'RefundDecided' && event.data.reason === 'operator'
 
-/** The proposal that must stand before a movement or a refund: a refund does not say who bought, so all else is compared. */
+/**
+ * The required proposal of a movement or refund. `isSame` compares all other fields, because a refund does not name the
+ * buyer.
+ */
 const proposalOf = (event: RecordedEvent<ManualMovementRecorded | RefundDecided>, rows: Rows) =>
   rows.get(proposalsTable, [idBefore(event)])
 const idBefore = (event: RecordedEvent<ManualMovementRecorded | RefundDecided>): string =>
@@ -180,8 +183,9 @@ const checkLimit = (event: RecordedEvent<FourEyesSet>, rows: Rows, say: Say): vo
 }
 
 /**
- * Four eyes: a movement by hand or a refund above the limit in force at its place has its proposal and the approval of another
- * operator before it, to the micro, once; and a limit is raised in the same way.
+ * Approvals. A manual movement or refund above the limit in force at its position has an earlier proposal and an
+ * approval by another operator, for the same amount to the micro-dollar, and uses the approval once. A higher limit
+ * needs an approval in the same way.
  */
 export const approvalRules: ReadModel = {
   name: 'audit-approvals',
@@ -233,7 +237,7 @@ export const approvalRules: ReadModel = {
       case 'LogSealed': {
         const row = settingOf(rows)
         const atMs = Date.parse(event.data.sealedAt)
-        // Without a limit nothing is late for it.
+        // Without a limit the time of the log is not needed.
         if (event.stream === sealStream && row.limits.length > 0 && atMs > row.late_ms)
           rows.put(settingTable, { ...row, late_ms: atMs })
         return

@@ -12,16 +12,16 @@ import { recordViolation } from './violation.ts'
 type KeyRow = {
   key_id: string
   account_id: string
-  /** With blanks between. */
+  /** Separated by spaces. */
   scopes: string
   cap_key_id: string
-  /** When it ended or ends, by the times of recording; null for one that works until it is revoked. */
+  /** The end of the key by times of recording; null for a key that is valid until it is revoked. */
   ends_ms: number | null
 }
-/** Since when an account is blocked; there is no row of one that is not. */
+/** The time since which an account is blocked. Accounts that are not blocked have no row. */
 type BlockRow = { account_id: string; blocked_ms: number }
 type SessionRow = { session_id: string; subject_id: string; ends_ms: number }
-/** A role that a member of the staff was granted; `revoked_ms` is null while it stands. */
+/** A role that was granted to a member of the staff; `revoked_ms` is null while the role is valid. */
 type RoleRow = { staff_id: string; role: string; revoked_ms: number | null }
 
 const keysTable: Table<KeyRow> = {
@@ -80,11 +80,11 @@ const isRole = (
 ): event is RecordedEvent<Extract<PersonEvent, { readonly type: 'StaffRoleGranted' | 'StaffRoleRevoked' }>> =>
   event.type === 'StaffRoleGranted' || event.type === 'StaffRoleRevoked'
 
-/** The role that a member of the staff needs to cause an event: the pages of finance write of months alone. */
+/** The role that a member of the staff needs to cause an event. The pages of finance only write events of months. */
 const roleFor = ({ type }: RecordedEvent): StaffRole =>
   type === 'PeriodCutOff' || type === 'PeriodClosed' ? 'finance' : 'operator'
 
-/** The events that begin what a key may do, and what it must be allowed. */
+/** The scope that a key needs for the first event of each action. */
 const needed: Readonly<Record<string, Scope>> = {
   WalletDebited: 'buy',
   CustomerCharged: 'buy',
@@ -97,7 +97,7 @@ const needed: Readonly<Record<string, Scope>> = {
 
 type Named = { readonly keyId: string; readonly capKeyId: string | null; readonly accountId: string }
 
-/** The key that an event says it was asked for with, and the key under which it says that that one spends. */
+/** The key that an event names, and the key whose cap it uses. */
 const namedIn = ({ type, data }: RecordedEvent): Named | null => {
   if (!(type in needed)) return null
   const { order, pending } = data as { order?: OrderDetails; pending?: { order: OrderDetails } | null }
@@ -155,7 +155,7 @@ const applyAccount = (event: RecordedEvent<AccountEvent>, rows: Rows, say: Say):
     rows.put(keysTable, { ...key, ends_ms: Date.parse(event.data.expiresAt) })
 }
 
-/** The session in which a person caused an event; of what staff does on its own stream the event itself says it. */
+/** The session in which a person caused an event. Events on the staff's own streams contain it in their data. */
 const sessionIn = (
   event: RecordedEvent,
 ): { readonly subjectId: string; readonly sessionId: string } | null => {
@@ -217,7 +217,7 @@ const applyRole = (event: RecordedEvent, rows: Rows, say: Say): void => {
   rows.put(rolesTable, { staff_id: staffId, role, revoked_ms })
 }
 
-/** Whether the key that caused an event could. */
+/** Checks that the key that caused an event was valid, and its account not blocked. */
 const checkActor = (event: RecordedEvent, rows: Rows, say: Say): void => {
   const { actor, recordedAt } = event.metadata
   if (actor.kind !== 'key') return
@@ -238,7 +238,7 @@ const checkActor = (event: RecordedEvent, rows: Rows, say: Say): void => {
     say('key-of-another', `a key of ${accountId} caused what is of ${owner}`)
 }
 
-/** Whether the key that an event names is one, and may be named there. */
+/** Checks that the named key exists and that the event may name it. */
 const checkNamed = (event: RecordedEvent, named: Named, rows: Rows, say: Say): void => {
   const { keyId, capKeyId, accountId } = named
   const { actor } = event.metadata
@@ -282,10 +282,10 @@ const readsOf = (event: RecordedEvent): RowKey[] => {
 }
 
 /**
- * What a key caused, its account's key could cause at that place of the log: it was issued, of that account, neither over nor
- * its account blocked. What an order, a subscription, a deposit or a scrape names as its key is one of its account, may do
- * that, and spends under the cap that it says. What a person caused in the console, was caused in a session
- * that this person had begun and that was not over; a member of the staff had the role for it.
+ * Authority of keys and sessions. A key that caused an event was issued before it to that account and had not ended,
+ * and the account was not blocked. The key that an order, a subscription, a deposit or a scrape names belongs to its
+ * account, has the required scope, and uses the cap key that the event names. A person who caused an event in the
+ * console had started the session, and the session had not ended. A member of the staff had the required role.
  */
 export const authorityRules: ReadModel = {
   name: 'audit-authority',
@@ -295,7 +295,7 @@ export const authorityRules: ReadModel = {
   apply: (event, rows) => {
     const say: Say = (rule, problem) => recordViolation(rows, event, rule, problem)
     checkSession(event, rows, say)
-    // Signing in is what begins a session.
+    // Not for `console-` streams: signing in starts a session.
     if (!event.stream.startsWith(consolePrefix)) checkActor(event, rows, say)
     const named = namedIn(event)
     if (named !== null) checkNamed(event, named, rows, say)

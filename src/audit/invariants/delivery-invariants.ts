@@ -11,12 +11,14 @@ import type { ReadModel, Rows, Table } from '../../platform/projections/read-mod
 import type { CommitmentSubject } from '../../platform/vault/seal.ts'
 import { recordViolation } from './violation.ts'
 
-/** A value of the vault that an event names; `digest` is null where the event, of an older release, commits to nothing. */
+/**
+ * A value of the vault that an event names; `digest` is null when the event, from an older release, has no commitment.
+ */
 type Named = CommitmentSubject & {
   readonly digest: string | null
-  /** What else the event says of the row; left out: nothing. */
+  /** Further facts of the row in the event; omitted: none. */
   readonly detail?: string
-  /** Committed to by an upgrade, not when it was made. */
+  /** Committed to by an upgrade, not at creation. */
   readonly adopted?: true
 }
 
@@ -30,7 +32,7 @@ type CommitmentRow = {
   adopted: boolean
 }
 
-/** What `checks/vault-check.ts` holds against the vault. */
+/** The commitments that `checks/vault-check.ts` compares with the vault. */
 export const commitmentsTable: Table<CommitmentRow> = {
   name: 'audit_commitments',
   columns: {
@@ -47,7 +49,10 @@ export const commitmentsTable: Table<CommitmentRow> = {
   appendOnly: true,
 }
 
-/** Whether an upgrade may still adopt: a row from the first event on that ends it, one for whitelists and one for all else. */
+/**
+ * The end of the adoption by an upgrade. The first event that ends it adds a row: one row for whitelists, and one for
+ * everything else.
+ */
 type AdoptionRow = { id: string; position: number }
 
 const adoptionTable: Table<AdoptionRow> = {
@@ -68,7 +73,7 @@ type Known = RecordedEvent<
   | AdoptionEvent
 >
 
-/** Behind the first dash of a stream's name. */
+/** The part of a stream's name after the first dash. */
 const ownerOf = ({ stream }: RecordedEvent): string => stream.slice(stream.indexOf('-') + 1)
 
 type OfEndpoint = { readonly endpointId: string }
@@ -83,7 +88,7 @@ const url = (of: OfEndpoint & { readonly urlId: string; readonly urlCommitment?:
 const secret = (of: OfEndpoint & { readonly secretId: string; readonly secretCommitment?: string }): Named =>
   endpointValue(of, of.secretId, of.secretCommitment)
 
-/** What was allowed by an entry of a whitelist, and what ended, each under its commitment. */
+/** The subjects of an allowed and a removed whitelist entry, each identified by its commitment. */
 export const [allowedEntry, removedEntry] = ['whitelist-entry', 'removed-whitelist-entry'] as const
 const allowed = (event: Known, commitment: string): Named => ({
   what: allowedEntry,
@@ -165,7 +170,7 @@ const namedBy = (event: Known): readonly Named[] => {
         { what: 'reseller-credentials', id: reference, owner: ownerOf(event), digest: commitment, detail },
       ]
     }
-    // Its addresses are signed, not committed to: only whose it is counts (`checkDepositPages`).
+    // The addresses are signed, not committed to. Only the owner is checked (`checkDepositPages`).
     case 'DepositOpened': {
       const { depositId, accountId, customerId } = event.data
       const named = { what: 'deposit-pages', id: depositId, owner: accountId, digest: null }
@@ -177,7 +182,7 @@ const namedBy = (event: Known): readonly Named[] => {
       return event.data.urlId === undefined ? [] : [url({ ...event.data, urlId: event.data.urlId })]
     case 'SecretRotated':
       return [secret(event.data)]
-    // The rows are compared with the accounts' streams (`checkWhitelist`): here they are counted.
+    // `checkWhitelist` compares the rows with the accounts' streams. Here they are only counted.
     case 'NetworkAllowed':
       return [allowed(event, event.data.commitment)]
     case 'NetworksAdopted':
@@ -195,10 +200,10 @@ const adoptions: ReadonlySet<string> = new Set([
   'FinanceTokenCommitmentsAdopted',
   'NetworksAdopted',
 ])
-/** Whitelists are adopted by themselves: versions before 0.2.0 was released adopted all else. */
+/** Whitelists have their own adoption. Everything else was adopted by versions before the release of 0.2.0. */
 const ofWhitelists: ReadonlySet<string> = new Set(['NetworksAdopted', 'NetworkAllowed', 'WhitelistsAdopted'])
 const adoptionOf = ({ type }: RecordedEvent): string => (ofWhitelists.has(type) ? 'whitelists' : 'over')
-/** Of a release that adopts before it does anything else. GatewaySet and the like committed to something long before. */
+/** Events of releases that adopt first. GatewaySet and similar events already had commitments long before. */
 const endsAdoption = (event: Known, named: readonly Named[]): boolean =>
   event.type === 'CommitmentsAdopted' ||
   event.type === 'WhitelistsAdopted' ||
@@ -250,8 +255,8 @@ const commitmentTypes: ReadonlySet<string> = new Set([
 ])
 
 /**
- * What events commit to, of what stands in the vault: every event for itself, so that none takes another's back. What older
- * releases left is adopted once, before an event of a newer one commits to anything.
+ * Collects the commitments of events to rows of the vault, one per event, so that no event removes another's. Data of
+ * older releases is adopted once, before an event of a newer release has a commitment.
  */
 export const commitmentRules: ReadModel = {
   name: 'audit-commitments',
@@ -269,7 +274,7 @@ export const commitmentRules: ReadModel = {
   },
 }
 
-/** A delivery that has not come to its end. */
+/** A delivery that has not ended. */
 type DeliveryRow = { stream: string; delivery_id: string; last_position: number }
 
 export const deliveriesTable: Table<DeliveryRow> = {
@@ -283,7 +288,7 @@ const deliveryPrefix = 'delivery-'
 const isDelivery = (event: RecordedEvent): event is RecordedEvent<DeliveryEvent> =>
   event.stream.startsWith(deliveryPrefix)
 
-/** A delivery that is under way ends once: what comes out of it is of one that was asked for, and is asked for again after that. */
+/** A requested delivery ends once. Its end names the requested delivery, and a further end needs another request. */
 export const deliveryRules: ReadModel = {
   name: 'audit-deliveries',
   version: 1,

@@ -16,12 +16,12 @@ import { staleMs } from './priced-catalog.ts'
 import { rentalsTable } from './stock-invariants.ts'
 import { describeDifferences, isSameJson, recordViolation } from './violation.ts'
 
-/** So many keys are remembered: each holds a text and what it says, about 2 KiB. */
+/** The maximum number of cached keys. Each entry has a text and its value, about 2 KiB. */
 const most = 2_000
 
 /**
- * Reads the text of a row, and remembers by the row's key what it said: the next event about it mostly finds the same text.
- * Nobody may change what it gives.
+ * Parses the text of a row and caches the value by the row's key, because the next event about a row mostly finds the
+ * same text. Callers must not change the value.
  */
 export const createParsedTextCache = <Value>(
   read: (text: string) => Value,
@@ -37,12 +37,12 @@ export const createParsedTextCache = <Value>(
   }
 }
 
-/** An order that was paid, until it is over. */
+/** A paid order that is not finished. */
 type DueRow = {
   order_id: string
   /** JSON: the order as it was paid. */
   paid: string
-  /** JSON: the rentals that it got; null before its arbiter answered. */
+  /** JSON: the rentals that the order received; null before the answer of its allocation owner. */
   proxy_ids: string | null
 }
 
@@ -58,7 +58,7 @@ const dueTable: Table<DueRow> = {
 }
 
 const paidOf = createParsedTextCache((text) => JSON.parse(text) as OrderDetails)
-/** A plan as the event that opened it left it. */
+/** The state of a plan after its first event. */
 const openedOf = createParsedTextCache((text) => planFold.evolve(planFold.initial, JSON.parse(text)))
 
 type Given = Extract<
@@ -91,7 +91,7 @@ const orderIdIn = (recorded: RecordedEvent): string | null => {
 
 const planPrefix = 'plan-'
 
-/** The goods that an event gives, by itself: what a stock must have had for it. */
+/** A stock with exactly the addresses that an event allocates. */
 const stockOf = (event: RecordedEvent<AddressesAllocated>) => {
   const { productId, country, allocations } = event.data
   const addresses = allocations.map(({ proxyId: _, rotationMinutes: _rotation, ...address }) => address)
@@ -99,7 +99,7 @@ const stockOf = (event: RecordedEvent<AddressesAllocated>) => {
   return stockFold.evolve(stockFold.initial, { ...stocked, revision: 0, recordedAtMs: 0 })
 }
 
-/** What the order was due at that time, as its arbiter decides it; null where that refuses. */
+/** The event that the allocation owner would decide for the order at that time; null when it refuses. */
 const dueOf = (event: Given, order: OrderDetails, rows: Rows): DomainEvent | null => {
   switch (event.type) {
     case 'AddressesAllocated':
@@ -127,7 +127,7 @@ const dueOf = (event: Given, order: OrderDetails, rows: Rows): DomainEvent | nul
   }
 }
 
-/** When the goods were given, as the event says. */
+/** The time of the fulfilment according to the event. */
 const givenAt = ({ type, data, metadata }: Given): string => {
   switch (type) {
     case 'AddressesAllocated':
@@ -163,7 +163,7 @@ const give = (event: Given, row: DueRow, rows: Rows, say: Say): void => {
   rows.put(dueTable, { ...row, proxy_ids: JSON.stringify(rentalsIn(event)) })
 }
 
-/** The order of an order's own stream is the one that was paid. */
+/** Checks that the order on the order's own stream is the paid order. */
 const checkPaid = (row: DueRow, order: OrderDetails, say: Say): void => {
   const paid = paidOf(row.order_id, row.paid)
   if (!isSameJson(paid, order))
@@ -190,9 +190,9 @@ const isGiven = (event: Known): event is Given =>
   event.type === 'PlanToppedUp'
 
 /**
- * What an order got is what the order that was paid asks for, as its arbiter decides it: so many addresses of that
- * product, country, carrier and rotation, for so many days; the rentals that it prolongs, from their own end; so many bytes;
- * so much speed. And the order's own stream names that order and those goods.
+ * The fulfilment of an order equals the decision of its allocation owner for the paid order: the number of addresses of
+ * the product, country, carrier and rotation, and their days; the extended rentals, from their own end; the bytes; the
+ * speed. The order's own stream has the same order and fulfilment.
  */
 export const fulfilmentRules: ReadModel = {
   name: 'audit-goods',

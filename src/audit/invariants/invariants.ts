@@ -24,7 +24,7 @@ import { subscriptionRules } from './subscription-invariants.ts'
 import { recordViolation, violationsTable } from './violation.ts'
 import { walletRules } from './wallet-invariants.ts'
 
-/** Only the table that all rules write what they find to. */
+/** The table of violations, which all rules write to. */
 const found: ReadModel = {
   name: 'audit-found',
   version: 3,
@@ -34,7 +34,7 @@ const found: ReadModel = {
   apply: () => undefined,
 }
 
-/** Every law that the events of a log must keep among each other. A new one is one more model here. */
+/** All invariants between the events of a log. A new invariant is one more model here. */
 export const rules: readonly ReadModel[] = [
   found,
   walletRules,
@@ -43,7 +43,7 @@ export const rules: readonly ReadModel[] = [
   statementRules,
   approvalRules,
   orderRules,
-  // Before the laws of stock and plans: it looks at rentals and plans as they were.
+  // Before the invariants of stock and plans: it reads rentals and plans in their previous state.
   fulfilmentRules,
   marginRules,
   stockRules,
@@ -62,28 +62,32 @@ export const rules: readonly ReadModel[] = [
   authorityRules,
 ]
 
-/** Another text for any other list of rules: in a sum of versions, one that rises and one that falls cancel out. */
+/** Differs for every other list of rules. In a sum of versions, one increase and one decrease would cancel out. */
 export const rulesDigest = (rules: readonly Pick<ReadModel, 'name' | 'version'>[]): string =>
   sha256(JSON.stringify(rules.map(({ name, version }) => [name, version]))).toString('hex')
 
 const rulesFor = createDispatch(rules)
 
-/** What a rule names of an event that it can read; another one is looked up row by row when it is applied. */
+/**
+ * Adds the rows that a rule needs for an event. If the rule cannot read the event, its rows are fetched one by one when
+ * it is applied.
+ */
 const nameRows = (rule: ReadModel, event: RecordedEvent, named: RowKey[]): void => {
   try {
     for (const row of rule.reads(event)) named.push(row)
   } catch {
-    // It breaks the law when it is applied, where that is told.
+    // The rule fails again when it is applied. That is reported as a violation.
   }
 }
 
 /**
- * All laws as one read model, which the running server folds. An event that a law cannot read breaks it, and passes it by: a
- * foreign event stops nothing. A change of any of them makes all their tables anew, for what they found stands in one.
+ * All invariants as one read model, which the running server folds. An event that a rule cannot read is a violation,
+ * and the rule skips it: a foreign event stops nothing. A change of one rule rebuilds all tables, because all rules
+ * share the table of violations.
  */
 export const invariants: ReadModel = {
   name: 'laws',
-  // Ordered, so that a process of an older release knows that a newer one made the tables.
+  // Rises, so that a process of an older release detects that a newer release made the tables.
   version: rules.reduce((sum, { version }) => sum + version, 0),
   content: rulesDigest(rules),
   tables: rules.flatMap(({ tables }) => tables),
@@ -101,7 +105,7 @@ export const invariants: ReadModel = {
   },
 }
 
-/** Nobody reads it on a request: large batches cost least, and a seal waits for it. */
+/** No request reads it. Large batches cost least, and a seal waits for it. */
 export const invariantGroup: ReadModelGroup = {
   name: 'laws',
   models: [invariants],

@@ -17,15 +17,15 @@ import { inDollars, recordViolation } from './violation.ts'
 /** Both sides of an order for a customer. Micro-dollars. */
 type Sides = { readonly revenue: number; readonly cost: number }
 
-/** What the log has said of an order for a customer; null before it was said. */
+/** The amounts of an order for a customer so far; null before the log has them. */
 type OrderRow = {
   order_id: string
-  /** By the ledger, then by the order's own stream. */
+  /** From the ledger, then from the order's own stream. */
   charged_revenue: number | null
   charged_cost: number | null
   placed_revenue: number | null
   placed_cost: number | null
-  /** Sums of refunds: decided, returned by the ledger, landed on the order's stream. */
+  /** Sums of refunds: decided, returned by the ledger, recorded on the order's stream. */
   decided_revenue: number
   decided_cost: number
   returned_revenue: number
@@ -60,7 +60,7 @@ const ledgerPrefix = 'ledger-'
 
 const resellerOf = (event: Ledger): AccountId => event.stream.slice(ledgerPrefix.length) as AccountId
 
-/** The order for a customer that an event is about, or null. */
+/** The order for a customer that an event is about; null without one. */
 const orderIdOf = (event: Known): string | null => {
   switch (event.type) {
     case 'CustomerCharged':
@@ -93,7 +93,7 @@ const emptyOrder = (order_id: string): OrderRow => ({
   landed_cost: 0,
 })
 
-/** What the event books as revenue and cost in the reseller's book, and as the service's revenue in the service's. */
+/** The revenue and cost that the event books in the reseller's book, and the revenue in the service's book. */
 const bookedBy = (event: Ledger): Sides & { readonly service: number } => {
   const accountId = resellerOf(event)
   const sum = (book: string, belongs: (account: string) => boolean): number =>
@@ -119,7 +119,7 @@ const text = ({ revenue, cost }: Sides): string => `revenue ${inDollars(revenue)
 
 type Say = (rule: string, problem: string) => void
 
-/** Whether the event books what it moves; the service earns the reseller's cost. */
+/** Checks that the event books the amounts that it moves. The reseller's cost is the service's revenue. */
 const checkBooks = (event: Ledger, say: Say): void => {
   const { revenue, cost, service } = bookedBy(event)
   const sign = event.type === 'CustomerCharged' ? 1 : -1
@@ -130,7 +130,7 @@ const checkBooks = (event: Ledger, say: Say): void => {
     say('margin-books', `it costs ${inDollars(moved.cost)}, the service's book earns ${inDollars(service)}`)
 }
 
-/** What the ledger and the order's own stream say, once both have said it. */
+/** Compares the ledger with the order's own stream, once both have the amounts. */
 const checkPaid = (row: OrderRow, say: Say): OrderRow => {
   const { charged_revenue, charged_cost, placed_revenue, placed_cost } = row
   if (charged_revenue === null || charged_cost === null || placed_revenue === null || placed_cost === null)
@@ -216,9 +216,9 @@ const after = (before: OrderRow, event: Known, say: Say): OrderRow => {
 }
 
 /**
- * Revenue, cost and margin of resellers, re-derived from the order streams and held against both books, order by order:
- * what an order for a customer was priced at is what was paid and what was booked, on either side; refunds never come
- * to more than was paid on either side, and to all of it when they say so.
+ * Revenue, cost and margin of resellers, derived again from the order streams and compared with both books, order by
+ * order. The price of an order for a customer equals the paid and the booked amount, on both sides. Refunds never
+ * exceed the paid amount on either side, and equal it when they are marked as complete.
  */
 export const marginRules: ReadModel = {
   name: 'audit-margins',

@@ -5,7 +5,7 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 import type { ReadModel, Table } from '../../platform/projections/read-model.ts'
 import { inDollars, recordViolation } from './violation.ts'
 
-/** What an operator decided about an event that breaks a law. */
+/** An operator's acknowledgement of an event that violates an invariant. */
 export type DecidedRow = {
   event_id: string
   rule: string
@@ -27,7 +27,7 @@ export const decidedTable: Table<DecidedRow> = {
   indexes: [],
 }
 
-/** Not a law: who decided what about events that break one. */
+/** Not an invariant: collects the acknowledgements of violations. */
 export const decidedRules: ReadModel = {
   name: 'audit-decided',
   version: 1,
@@ -49,7 +49,7 @@ export const decidedRules: ReadModel = {
   },
 }
 
-/** What moved money once and may not do so again, and holds with what they reserved. */
+/** A movement that must not be repeated, or a hold with the reserved amount. */
 type MovementRow = { account_id: string; movement_id: string; amount_micros: number; open: boolean }
 
 const movementsTable: Table<MovementRow> = {
@@ -66,7 +66,7 @@ const movementsTable: Table<MovementRow> = {
 
 const ledgerPrefix = 'ledger-'
 
-/** What a movement is unique by within its ledger; null where orders and refunds tell (orders.ts). */
+/** The unique id of a movement within its ledger; null for orders and refunds, which order-invariants.ts checks. */
 const movementIdOf = (event: RecordedEvent<LedgerEvent>): string | null => {
   switch (event.type) {
     case 'WalletCredited':
@@ -88,7 +88,7 @@ const movementIdOf = (event: RecordedEvent<LedgerEvent>): string | null => {
   }
 }
 
-/** A payment, a correction or a hold happens once; a hold ends once, whole. */
+/** A payment, a correction or a hold happens once. A hold ends once, with its full amount. */
 export const movementRules: ReadModel = {
   name: 'audit-movements',
   version: 1,
@@ -128,9 +128,9 @@ export const movementRules: ReadModel = {
   },
 }
 
-/** A gateway of the service that wallets' money came or went by. */
+/** A gateway of the service with at least one movement of a wallet. */
 type GatewayRow = { gateway: string }
-/** A line of a statement that was booked. */
+/** A booked line of a statement. */
 type LineRow = { gateway: string; reference: string }
 
 const gatewaysTable: Table<GatewayRow> = {
@@ -149,15 +149,15 @@ const linesTable: Table<LineRow> = {
 const isLine = (event: RecordedEvent): event is RecordedEvent<StatementLineBooked> =>
   event.type === 'StatementLineBooked'
 
-/** The gateway that a wallet's money came from or went back to; null for any other event. */
+/** The gateway of a wallet's credit or adjustment; null for any other event. */
 const movedBy = (recorded: RecordedEvent): string | null => {
   const event = recorded as RecordedEvent<WalletCredited | WalletAdjusted>
   return event.type === 'WalletCredited' || event.type === 'WalletAdjusted' ? event.data.gateway : null
 }
 
 /**
- * A line of a statement is booked once, in the stream that its gateway and id name; it moves something; and it is
- * of a gateway that the service's wallets had to do with before.
+ * A line of a statement is booked once, in the stream of its gateway and id. Its amount is not zero, and an earlier
+ * movement of a wallet used its gateway.
  */
 export const statementRules: ReadModel = {
   name: 'audit-statements',

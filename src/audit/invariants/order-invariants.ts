@@ -7,13 +7,13 @@ import { centsToMicros } from '../../kernel/money.ts'
 import type { ReadModel, Rows, Table } from '../../platform/projections/read-model.ts'
 import { inDollars, recordViolation } from './violation.ts'
 
-/** What the log has said of an order so far. */
+/** The state of an order in the log so far. */
 type OrderRow = {
   order_id: string
   account_id: string | null
-  /** Whole cents: what the payer is charged. */
+  /** Whole cents charged to the payer. */
   price_cents: number | null
-  /** What left the wallet, and the customer's credit; null before it was paid, and where there is no customer. */
+  /** Amounts taken from the wallet and from the customer's credit; null before the payment, and without a customer. */
   debited_micros: number | null
   charged_micros: number | null
   placed: boolean
@@ -21,13 +21,13 @@ type OrderRow = {
   outcome: string | null
   decided_cents: number
   refunded_cents: number
-  /** What came back to the wallet. */
+  /** The amount returned to the wallet. */
   returned_micros: number
-  /** JSON: by refund id, its cents and how far it is. */
+  /** JSON: the cents and the progress of each refund, by refund id. */
   refunds: string
-  /** The invoice that it awaits, or awaited. */
+  /** The deposit whose invoice the order awaits or awaited. */
   awaits: string | null
-  /** The last event about it. */
+  /** The position of the last event about the order. */
   last_position: number
 }
 
@@ -57,7 +57,7 @@ export const ordersTable: Table<OrderRow> = {
 
 type Known = RecordedEvent<LedgerEvent | OrderEvent | StockEvent | PlanEvent>
 
-/** The order that an event is about, or null. */
+/** The order that an event is about; null without one. */
 const orderIdOf = (event: Known): string | null => {
   switch (event.type) {
     case 'WalletDebited':
@@ -144,8 +144,8 @@ const end = (row: OrderRow, outcome: 'fulfilled' | 'failed' | 'canceled', say: S
   if (row.outcome !== null) say('order-ends-twice', `order ${row.order_id} was ${row.outcome} before`)
   if (outcome === 'fulfilled' && row.answer !== 'fulfilled')
     say('not-allocated', `order ${row.order_id} was fulfilled without an allocation or a plan`)
-  // What ended before its debit was known gives back goods and money (docs/architecture.md, "Every state and its next
-  // step").
+  // An order that ended before its debit was known gives back its fulfilment and its money (docs/architecture.md,
+  // "Every state and its next step").
   if (outcome === 'failed' && row.answer === 'fulfilled' && row.placed)
     say('failed-though-allocated', `order ${row.order_id} failed, though it was allocated`)
   if (outcome === 'fulfilled' && row.debited_micros === null)
@@ -188,7 +188,7 @@ const credit = (
   return { ...row, returned_micros: returned, refunds: JSON.stringify(refunds) }
 }
 
-/** A refund goes back to the wallet that paid. */
+/** A refund is credited to the paying account. */
 const checkOwner = (row: OrderRow, { stream }: RecordedEvent, say: Say): void => {
   if (row.account_id !== null && stream !== `ledger-${row.account_id}`)
     say('refund-of-another', `order ${row.order_id} is of ${row.account_id}`)
@@ -227,7 +227,7 @@ const place = (
   return { ...row, placed: true, account_id: order.accountId, price_cents: order.amountCents }
 }
 
-/** What ends an order, or gives its money back, names whose it is. */
+/** The event that ends or refunds an order names the account of the order. */
 const checkNamed = (row: OrderRow, event: Known, say: Say): void => {
   switch (event.type) {
     case 'OrderPaid':
@@ -299,8 +299,9 @@ const after = (row: OrderRow, event: Known, say: Say): OrderRow => {
 }
 
 /**
- * An order is paid once, what it names; its arbiter's first answer stands; it ends once, fulfilled only when it was
- * paid and allocated; and no more comes back than was paid (docs/architecture.md, invariants 2, 4 and 5).
+ * An order is paid once, with the amount that it names. The first answer of its allocation owner is final. It ends
+ * once, as fulfilled only when it was paid and allocated. Refunds never exceed the payment (docs/architecture.md,
+ * invariants 2, 4 and 5).
  */
 export const orderRules: ReadModel = {
   name: 'audit-orders',

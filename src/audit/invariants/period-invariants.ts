@@ -16,8 +16,8 @@ const isPeriod = (event: RecordedEvent): event is RecordedEvent<PeriodEvent> =>
   event.type === 'PeriodCutOff' || event.type === 'PeriodClosed'
 
 /**
- * A month is cut off once, after its end, and closed once, after its cut-off (docs/periods.md). That nothing is booked in
- * it any more follows: accounting time never runs back.
+ * A month is cut off once, after its end, and closed once, after its cut-off (docs/periods.md). It follows that nothing
+ * is booked in the month afterwards: accounting time never runs back.
  */
 export const periodRules: ReadModel = {
   name: 'audit-periods',

@@ -7,11 +7,11 @@ type PlanRow = {
   plan_id: string
   total_bytes: number | null
   used_bytes: number
-  /** JSON: the event that opened it, as a fold takes it. */
+  /** JSON: the event that opened the plan, in the form for the fold. */
   activated: string
 }
 
-/** What the log says of each plan; the counters of traffic are held against it, too. */
+/** The state of each plan in the log. Verifications also compare the traffic counters with it. */
 export const plansTable: Table<PlanRow> = {
   name: 'audit_plans',
   columns: {
@@ -26,7 +26,7 @@ export const plansTable: Table<PlanRow> = {
 
 const planPrefix = 'plan-'
 
-/** A plan is opened once, its traffic adds up, and no more of it is taken back than it holds. */
+/** A plan is opened once, its traffic adds up, and no more bytes are withdrawn than it has. */
 export const planRules: ReadModel = {
   name: 'audit-plans',
   version: 2,

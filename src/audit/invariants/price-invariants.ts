@@ -28,7 +28,9 @@ import {
 } from './priced-terms.ts'
 import { recordViolation } from './violation.ts'
 
-/** An order that awaits its payment: it may be paid long after it was priced. `sales`: JSON, their digests. */
+/**
+ * An order that awaits its payment, which may come long after it was priced. `sales`: JSON, the digests of its sales.
+ */
 type AwaitedRow = { order_id: string; sales: string }
 
 const awaitedTable: Table<AwaitedRow> = {
@@ -38,10 +40,10 @@ const awaitedTable: Table<AwaitedRow> = {
   indexes: [],
 }
 
-/** Prices that an order was invoiced at and that are remembered: it waits for one invoice at a time. */
+/** The number of stored sales of an awaited order. It waits for one invoice at a time. */
 const maxSales = 20
 
-/** The order that an event prices, or charges; null for any other event. */
+/** The order that an event prices or charges; null for any other event. */
 const orderIn = (recorded: RecordedEvent): OrderDetails | null => {
   const event = recorded as RecordedEvent<LedgerEvent | OrderEvent | DepositEvent>
   switch (event.type) {
@@ -56,11 +58,11 @@ const orderIn = (recorded: RecordedEvent): OrderDetails | null => {
   }
 }
 
-/** The prices of these were told to somebody who pays later. */
+/** Whether the event gives a price to a payer who pays later. */
 const isAwaited = ({ type }: RecordedEvent): boolean =>
   type === 'OrderAwaitingPayment' || type === 'DepositOpened'
 
-/** All of an order but when it was made: a retry makes it anew. */
+/** The digest of an order without its time of creation, because a retry creates the order again. */
 const digestOf = ({ createdAt: _, ...order }: OrderDetails): string =>
   sha256(
     JSON.stringify(
@@ -71,7 +73,7 @@ const digestOf = ({ createdAt: _, ...order }: OrderDetails): string =>
     ),
   ).toString('base64')
 
-/** What the catalogue and the terms give for what an order asks for; or why they give nothing. */
+/** The sale of an order by the catalogue and the terms, or the reason why there is none. */
 const priceOf = (rows: Rows, order: OrderDetails, atMs: number): Sale | string => {
   const found = findProduct(rows, order, atMs)
   if (typeof found === 'string') return found
@@ -91,7 +93,7 @@ const priceOf = (rows: Rows, order: OrderDetails, atMs: number): Sale | string =
   return quoted.ok ? saleOf(product, quoted.value, { terms, isForCustomer }) : quoted.refusal.message
 }
 
-/** What an order says otherwise than its sale, in words; null where nothing differs. */
+/** The fields in which an order differs from its sale, in words; null without a difference. */
 const differences = (order: OrderDetails, sale: Sale): string | null => {
   const names = new Set([...Object.keys(sale), 'costCents', 'termsRevision']) as Set<keyof Sale>
   const said = [...names].flatMap((name) => {
@@ -107,9 +109,9 @@ const differences = (order: OrderDetails, sale: Sale): string | null => {
 }
 
 /**
- * What an order was charged, and what it says was bought, is what the catalogue that it names and the terms that it names
- * come to by the one function that prices: for its product, quantity and target. Both were in force when the order was
- * recorded, or when its invoice was opened. A catalogue is what its digest says.
+ * The charge and the contents of an order equal the result of the pricing function for its product, quantity and
+ * target, with the catalogue and the terms that the order names. Both were in force when the order was recorded, or
+ * when its invoice was opened. The digest of a catalogue matches its products.
  */
 export const priceRules: ReadModel = {
   name: 'audit-prices',

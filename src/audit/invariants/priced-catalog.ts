@@ -7,14 +7,14 @@ import { catalogStream } from '../../kernel/streams.ts'
 import type { RowKey, Rows, Table } from '../../platform/projections/read-model.ts'
 
 /**
- * How long a price, a key or terms may have been others when an event that goes by them is recorded: a process reads
- * them, and writes a moment later. Milliseconds.
+ * How old a price, a key or terms may be when an event that uses them is recorded: a process reads them and writes a
+ * moment later. Milliseconds.
  */
 export const staleMs = 10 * 60 * 1000
 
-/** A catalogue that stands, or was replaced less than `staleMs` ago; `replaced_ms` is null while it stands. */
+/** A catalogue in force, or replaced less than `staleMs` ago; `replaced_ms` is null while it is in force. */
 type CatalogRow = { digest: string; replaced_ms: number | null; product_ids: string }
-/** The digests of those, JSON: one row. */
+/** The digests of these catalogues as JSON: one row. */
 type StandingRow = { name: 'catalog'; digests: string }
 type ProductRow = {
   digest: string
@@ -22,7 +22,7 @@ type ProductRow = {
   /** JSON: the product as it was imported. */
   product: string
   state: string
-  /** Since when, by the times of recording. */
+  /** The time of the last state change, by times of recording. */
   state_ms: number
 }
 
@@ -56,7 +56,7 @@ const productsTable: Table<ProductRow> = {
 }
 export const catalogTables = [catalogsTable, standingTable, productsTable]
 
-/** Products by their text: a text is read once, however many orders are of it. */
+/** Caches products by their text, so that a text is parsed once for all orders. */
 const products = new LRUCache<string, Product>({
   maxSize: 32_000_000,
   sizeCalculation: (_product, text) => text.length,
@@ -73,7 +73,7 @@ const productOf = (text: string): Product => {
 export const isCatalogEvent = (event: RecordedEvent): event is RecordedEvent<CatalogEvent> =>
   event.stream === catalogStream && (event.type === 'CatalogImported' || event.type === 'ProductStateChanged')
 
-/** What `applyCatalog` looks at, as far as the event alone tells. */
+/** The rows that `applyCatalog` reads, as far as they are known from the event alone. */
 export const catalogReads: readonly RowKey[] = [{ table: standingTable.name, key: ['catalog'] }]
 
 const currentDigests = (rows: Rows): readonly string[] =>
@@ -99,7 +99,7 @@ const importCatalog = (data: CatalogImported['data'], atMs: number, rows: Rows):
       rows.put(catalogsTable, { ...row, replaced_ms: replaced })
     }
   }
-  // The one that stood comes first.
+  // The first digest is the catalogue that was in force.
   const [last] = before
   for (const product of data.products) {
     const former = last === undefined ? undefined : rows.get(productsTable, [last, product.id])
@@ -116,7 +116,7 @@ const importCatalog = (data: CatalogImported['data'], atMs: number, rows: Rows):
   rows.put(standingTable, { name: 'catalog', digests: JSON.stringify(kept) })
 }
 
-/** Follows the catalogue; what is wrong with an import, or null. */
+/** Applies an event of the catalogue. Returns the problem of the event, or null. */
 export const applyCatalog = (event: RecordedEvent<CatalogEvent>, rows: Rows): string | null => {
   const atMs = Date.parse(event.metadata.recordedAt)
   if (event.type === 'CatalogImported') {
@@ -134,7 +134,7 @@ export const applyCatalog = (event: RecordedEvent<CatalogEvent>, rows: Rows): st
   return null
 }
 
-/** What `findProduct` looks at. */
+/** The rows that `findProduct` reads. */
 export const productReads = (order: {
   readonly catalogDigest: string
   readonly productId: string
@@ -143,7 +143,7 @@ export const productReads = (order: {
   { table: productsTable.name, key: [order.catalogDigest, order.productId] },
 ]
 
-/** The product that an order of this moment names, by the catalogue that it names; or why there is none. */
+/** The product of an order in the catalogue that it names, or the reason why there is none. */
 export const findProduct = (
   rows: Rows,
   order: { readonly catalogDigest: string; readonly productId: string },

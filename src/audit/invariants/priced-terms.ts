@@ -7,8 +7,8 @@ import type { RowKey, Rows, Table } from '../../platform/projections/read-model.
 import { staleMs } from './priced-catalog.ts'
 
 /**
- * One value of a reseller's terms, with the values that it had until less than `staleMs` ago: JSON, `[revision, when it
- * was recorded in milliseconds, value]`, oldest first. The slot `revision` has every revision of the stream.
+ * One value of a reseller's terms, with the earlier values that ended less than `staleMs` ago: JSON, `[revision, time
+ * of recording in milliseconds, value]`, oldest first. The slot `revision` has every revision of the stream.
  */
 type TermsRow = { account_id: string; slot: string; versions: string }
 type Version = readonly [revision: number, atMs: number, value: unknown]
@@ -37,7 +37,7 @@ const revisions = 'revision'
 const retailSlot = (productId: string, target: Parameters<typeof retailKey>[0]): string =>
   `retail ${productId} ${retailKey(target)}`
 
-/** The value that an event changes; null for one that prices nothing. */
+/** The value that an event changes; null for an event without an effect on prices. */
 const changeIn = (event: RecordedEvent<TermsEvent>): readonly [slot: string, value: unknown] | null => {
   switch (event.type) {
     case 'DiscountChanged':
@@ -69,12 +69,12 @@ export const termsReads = (event: RecordedEvent<TermsEvent>): readonly RowKey[] 
 const versionsOf = (rows: Rows, account: string, slot: string): readonly Version[] =>
   JSON.parse(rows.get(termsTable, [account, slot])?.versions ?? '[]')
 
-/** Follows the terms of a reseller. */
+/** Applies an event of a reseller's terms. */
 export const applyTerms = (event: RecordedEvent<TermsEvent>, rows: Rows): void => {
   const account_id = event.stream.slice(termsPrefix.length)
   const atMs = Date.parse(event.metadata.recordedAt)
   const add = (slot: string, value: unknown): void => {
-    // A version counts until the next one has stood for a while.
+    // A version stays until the next one is older than `staleMs`.
     const former = versionsOf(rows, account_id, slot)
     const kept = former.filter((_version, at) => {
       const next = former[at + 1]
@@ -93,7 +93,10 @@ export const sellerReads = (accountId: string): RowKey => ({ table: sellersTable
 export const applySeller = ({ accountId, reseller }: AccountCreated['data'], rows: Rows): void =>
   rows.put(sellersTable, { account_id: accountId, reseller })
 
-/** What `findTerms` looks at, as far as the order alone tells: a reseller's own terms are rare beside orders. */
+/**
+ * The rows that `findTerms` reads, as far as they are known from the order alone: a reseller's own terms are rare among
+ * orders.
+ */
 export const pricedTermsReads = (order: OrderDetails): readonly RowKey[] => {
   const { accountId, productId, target, termsRevision, customerId } = order
   const seller = sellerReads(accountId)
@@ -102,7 +105,10 @@ export const pricedTermsReads = (order: OrderDetails): readonly RowKey[] => {
   return [seller, ...slots.map((slot) => ({ table: termsTable.name, key: [accountId, slot] }))]
 }
 
-/** The terms that an order of this moment names, null for who is no reseller; or why they are none. */
+/**
+ * The terms that an order names; null when the account is not a reseller; a text with the reason when the terms were
+ * not in force.
+ */
 export const findTerms = (rows: Rows, order: OrderDetails, atMs: number): ResellerTerms | null | string => {
   const { accountId, productId, target, termsRevision } = order
   const seller = rows.get(sellersTable, [accountId])

@@ -12,38 +12,38 @@ import { centsToMicros } from '../../kernel/money.ts'
 import type { ReadModel, Rows, Table } from '../../platform/projections/read-model.ts'
 import { inDollars, recordViolation } from './violation.ts'
 
-/** What a deposit is, and what of it the ledger has. */
+/** A deposit, and its credits in the ledger. */
 type DepositRow = {
   deposit_id: string
   account_id: string
   customer_id: string | null
-  /** As the ledger's credit of it must name it. */
+  /** The gateway that the ledger's credit must name. */
   gateway: string
   invoiced_micros: number
   credited_micros: number
-  /** What it said at last that its payments come to; null before that. */
+  /** The last reported sum of its payments; null before the first report. */
   settled_micros: number | null
-  /** When its invoice closes; null before there is one. */
+  /** The closing time of its invoice; null without an invoice. */
   closes_ms: number | null
   state: 'open' | 'processing' | 'closed'
   last_position: number
 }
 
-/** A payment that a deposit recorded, and how far it is. */
+/** A recorded payment of a deposit, and its progress. */
 type PaymentRow = {
   deposit_id: string
   payment_id: string
   amount_micros: number
-  /** The ledger has it; then the deposit says so. */
+  /** `credited`: the ledger has the payment. `marked`: the deposit has recorded that. */
   credited: boolean
   marked: boolean
   last_position: number
 }
 
-/** A payment at its gateway: credited in one ledger, once. */
+/** A payment at its gateway. It is credited once, in one ledger. */
 type CreditRow = { gateway: string; payment_id: string; deposit_id: string }
 
-/** A movement by hand as it was recorded. */
+/** A manual movement as recorded. */
 type ManualRow = {
   stream: string
   recorded: string
@@ -107,7 +107,7 @@ type Say = (rule: string, problem: string) => void
 const ledgerPrefix = 'ledger-'
 const ownerOf = ({ stream }: RecordedEvent): string => stream.slice(ledgerPrefix.length)
 
-/** A credit of a payment as the ledger says it; null for any other event. */
+/** A credit of a payment in the ledger. */
 type Credit = {
   readonly depositId: string
   readonly gateway: string
@@ -132,7 +132,7 @@ const creditIn = (event: Known): Credit | null => {
   }
 }
 
-/** What an event of the ledger moves by hand; null for any other event. */
+/** The manual movement of a ledger event; null for any other event. */
 const movementIn = (event: Known): ManualMovement | null => {
   const accountId = ownerOf(event)
   switch (event.type) {
@@ -164,11 +164,11 @@ const movementIn = (event: Known): ManualMovement | null => {
   }
 }
 
-/** The whole of a movement, in an order of its own. */
+/** The text of a movement with sorted fields. */
 const movementText = (movement: ManualMovement): string =>
   JSON.stringify(Object.fromEntries(Object.entries(movement).sort(([a], [b]) => (a < b ? -1 : 1))))
 
-/** A payment of a wallet is credited under its provider's name, one of a customer under the credentials' reference. */
+/** The gateway of a credit: the provider's name for a wallet, the reference of the credentials for a customer. */
 const gatewayOf = ({ customerId, provider, gatewayId }: DepositOpened['data']): string =>
   customerId === null ? provider : gatewayId
 
@@ -216,7 +216,7 @@ const checkMoved = (movement: ManualMovement, position: number, rows: Rows, say:
   rows.put(manualTable, { ...row, state: 'moved', last_position: position })
 }
 
-/** What became of a movement is told of the one that was recorded. */
+/** Checks that the outcome of a movement names the recorded movement. */
 const checkNamed = (
   row: ManualRow | undefined,
   { accountId, reference }: { readonly accountId: string; readonly reference: string },
@@ -257,7 +257,7 @@ const checkManual = (event: RecordedEvent<ManualMovementEvent>, rows: Rows, say:
   }
 }
 
-/** What an event of a deposit says of where it stands. */
+/** The changes of a deposit's state by an event. */
 const depositStateAfter = (event: DepositEvent): Partial<DepositRow> => {
   switch (event.type) {
     case 'DepositInvoiceCreated':
@@ -345,9 +345,9 @@ const paymentIdOf = (event: RecordedEvent<DepositEvent>): string | null =>
   'paymentId' in event.data ? event.data.paymentId : null
 
 /**
- * What moves a wallet or a customer's credit has its reason in another stream, before it: a credit of a deposit the payment
- * that the deposit received, once, to the micro, on the account and the gateway of the deposit; a movement by hand its
- * record. And what a deposit or a record says of the ledger is so.
+ * Every movement of a wallet or of a customer's credit has an earlier reason in another stream. A credit of a deposit
+ * has the payment that the deposit received: once, for the exact amount, with the account and the gateway of the
+ * deposit. A manual movement has its record. The statements of deposits and records about the ledger are true.
  */
 export const reasonRules: ReadModel = {
   name: 'audit-reasons',

@@ -17,7 +17,7 @@ import { scrapeBatchStream, scraperPricesStream } from '../../kernel/streams.ts'
 import type { ReadModel, RowKey, Rows, Table } from '../../platform/projections/read-model.ts'
 import { inDollars, recordViolation } from './violation.ts'
 
-/** A batch as it was taken on. `facts`: JSON, what both of its events say. */
+/** An accepted batch. `facts`: JSON, the fields that both of its events share. */
 type BatchRow = { batch_id: string; facts: string; finished: boolean; last_position: number }
 
 export const batchesTable: Table<BatchRow> = {
@@ -38,7 +38,10 @@ const isBatch = (event: RecordedEvent): event is RecordedEvent<ScrapeBatchEvent>
 const factsOf = ({ accountId, platform, operation, inputs }: ScrapeBatchEvent['data']): string =>
   JSON.stringify({ accountId, platform, operation, inputs })
 
-/** A batch is taken on once, under the id that its request has, and is over once, with as many calls as it was. */
+/**
+ * A batch is accepted once, under the id of its request. It finishes once, with the number of calls that it was
+ * accepted with.
+ */
 export const batchRules: ReadModel = {
   name: 'audit-batches',
   version: 1,
@@ -73,12 +76,13 @@ export const batchRules: ReadModel = {
 }
 
 /**
- * How long after the first table a process of an older version, which names none, may still sell calls. Milliseconds.
+ * How long after the first price table a process of an older version, which names no table, may still sell calls.
+ * Milliseconds.
  */
 const olderVersionsMs = 24 * 60 * 60 * 1000
 
 type PriceRow = { digest: string; scraper: string; price_micros: number }
-/** When the first table was set, by the times of recording: one row. */
+/** The time of recording of the first price table: one row. */
 type SinceRow = { name: 'first'; set_ms: number }
 
 const pricesTable: Table<PriceRow> = {
@@ -106,7 +110,7 @@ const setPrices = (event: RecordedEvent<ScraperPricesSet>, rows: Rows): string |
   if (rows.get(sinceTable, ['first']) === undefined)
     rows.put(sinceTable, { name: 'first', set_ms: Date.parse(event.metadata.recordedAt) })
   const due = pricesDigest(prices)
-  // Under its own digest, so that it cannot take the place of a table that calls name.
+  // Stored under its real digest, so that it cannot replace a table that calls name.
   for (const { scraper, priceMicros } of prices)
     rows.put(pricesTable, { digest: due, scraper, price_micros: priceMicros })
   if (event.stream !== scraperPricesStream) return `prices are set in ${scraperPricesStream} alone`
@@ -130,8 +134,8 @@ const startProblem = (event: RecordedEvent<ScrapeStarted>, rows: Rows): string |
 }
 
 /**
- * A call costs what the table of prices that it names says; a table is what its digest says, and stands in the log before
- * the calls that name it. What is held and charged for it then follows (`scrapes.ts`).
+ * The price of a call equals the price table that the call names. The digest of a table matches its prices, and the
+ * table is in the log before the calls that name it. `scrapeRules` checks the hold and the charge.
  */
 export const scrapePriceRules: ReadModel = {
   name: 'audit-scrape-prices',
@@ -156,7 +160,7 @@ export const scrapePriceRules: ReadModel = {
   },
 }
 
-/** What the log has said of a try of a scrape so far, by its hold. */
+/** The state of an attempt of a scrape in the log so far, by its hold. */
 type TryRow = {
   hold_id: string
   account_id: string
@@ -164,11 +168,11 @@ type TryRow = {
   price_micros: number
   fingerprint: string
   held: boolean
-  /** Null while it runs. */
+  /** Null while the attempt runs. */
   outcome: string | null
-  /** What it is charged. */
+  /** The charged amount. */
   amount_micros: number
-  /** Its hold was captured or released. */
+  /** The hold was captured or released. */
   is_hold_over: boolean
   last_position: number
 }
@@ -209,7 +213,7 @@ const holdIn = (recorded: RecordedEvent): string | null => {
   }
 }
 
-/** The try before the one that an event starts. */
+/** The attempt before the one that an event starts. */
 const formerOf = (recorded: RecordedEvent): string | null => {
   const { type, data } = recorded as Known
   return type === 'ScrapeStarted' && data.attempt > 1 ? holdIdOf(data.scrapeId, data.attempt - 1) : null
@@ -297,8 +301,8 @@ const after = (row: TryRow, event: Exclude<Known, { readonly type: 'ScrapeStarte
     : moveHold(row, event as RecordedEvent<FundsHeld | HoldCaptured | HoldReleased>, say)
 
 /**
- * Money is held for scrapes that were started, at their price; each ends once, and is charged exactly when its outcome is;
- * its hold ends as that says (docs/decisions/0054-scrapes.md).
+ * Money is held for started scrapes, at their price. Each attempt ends once and is charged exactly when its outcome is
+ * billed. Its hold ends accordingly (docs/decisions/0054-scrapes.md).
  */
 export const scrapeRules: ReadModel = {
   name: 'audit-scrapes',

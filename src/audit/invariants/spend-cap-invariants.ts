@@ -6,11 +6,11 @@ import { centsToMicros } from '../../kernel/money.ts'
 import type { ReadModel, Table } from '../../platform/projections/read-model.ts'
 import { inDollars, recordViolation } from './violation.ts'
 
-/** A key that has a cap, with what was spent under it since it has one. */
+/** A key with a cap, and the amounts spent under it since the cap exists. */
 type CapRow = {
   key_id: string
   cap_cents: number | null
-  /** The cap before the last change: an order may have been on its way then. */
+  /** The cap before the last change: an order may have been in progress at the change. */
   former_cents: number | null
   changed_at: string
   /** JSON: `[minute, micros]` of the last 24 hours, oldest first. */
@@ -37,10 +37,10 @@ type Bucket = readonly [minute: number, micros: number]
 
 const minuteMs = 60_000
 const windowMs = 24 * 60 * minuteMs
-/** Longer than any order waits between reading its key and being written. */
+/** Longer than the time between an order's read of its key and its append. */
 const changeGraceMs = 60_000
 
-/** The key that an event is about, and the key under which it spends: its own, or the first of those it was rolled from. */
+/** The key of an event, and the key whose cap it uses: the key itself, or the first key that it was rolled from. */
 const keysOf = (event: Known): { readonly keyId: string; readonly capKeyId: string } | null => {
   switch (event.type) {
     case 'WalletDebited':
@@ -58,14 +58,14 @@ const keysOf = (event: Known): { readonly keyId: string; readonly capKeyId: stri
   }
 }
 
-/** The cap that an order of this time had to keep; null for none. */
+/** The cap for an order at this time; null without a cap. */
 const capAt = (row: CapRow, atMs: number): number | null => {
   const { cap_cents: cap, former_cents: former } = row
   if (atMs - Date.parse(row.changed_at) > changeGraceMs) return cap
   return cap === null || former === null ? null : Math.max(cap, former)
 }
 
-/** No key spends more than its cap in any 24 hours, counted in whole minutes; keys that were rolled spend together. */
+/** No key spends more than its cap in any 24 hours, in whole minutes. Rolled keys share one cap. */
 export const capRules: ReadModel = {
   name: 'audit-caps',
   version: 1,
@@ -123,7 +123,7 @@ export const capRules: ReadModel = {
 
 const ledgerPrefix = 'ledger-'
 
-/** What is wrong with who paid an order, or null. */
+/** The problem of the payer of an order; null without one. */
 const problemOf = (event: RecordedEvent<LedgerEvent>): string | null => {
   if (event.type !== 'WalletDebited' && event.type !== 'CustomerCharged') return null
   const { orderId, keyId } = event.data.order
@@ -144,8 +144,8 @@ const problemOf = (event: RecordedEvent<LedgerEvent>): string | null => {
 }
 
 /**
- * An order is paid by its own account: with a key, which it names, or in a session, which names none. So no order escapes
- * the cap of the key that asked for it, and none uses up that of another.
+ * An order is paid by its own account: with a key, which the order names, or in a session, which names no key. So no
+ * order avoids the cap of its key or uses the cap of another key.
  */
 export const payerRules: ReadModel = {
   name: 'audit-payers',

@@ -5,11 +5,11 @@ import { recordViolation } from './violation.ts'
 
 type AddressRow = {
   ip: string
-  /** `product country` of its `address-{ip}` stream; null when it is in no stock. */
+  /** `product country` of its `address-{ip}` stream; null when the address is in no stock. */
   claimed_for: string | null
-  /** `product country` whose stock stream lists it. */
+  /** `product country` of the stock stream that lists the address. */
   stocked_in: string | null
-  /** The rental that runs. */
+  /** The active rental. */
   proxy_id: string | null
   available_from: string | null
 }
@@ -19,7 +19,7 @@ type RentalRow = {
   ip: string
   order_id: string
   account_id: string
-  /** When it ends, as long as nothing extends it. */
+  /** The end of the rental unless it is extended. */
   expires_ms: number
   open: boolean
 }

@@ -26,11 +26,11 @@ type PeriodRow = {
   order_id: string
   paid: string
   fulfilled: boolean
-  /** All of it came back. */
+  /** The full amount was refunded. */
   refunded: boolean
   last_position: number
 }
-/** A subscription that is not over. `state`: JSON of its fold. */
+/** A subscription that has not ended. `state`: JSON of its fold. */
 type SubscriptionRow = {
   subscription_id: string
   state: string
@@ -79,7 +79,7 @@ const isPaying = (event: RecordedEvent): event is Paying =>
 const orderIdOf = (event: Paying): string =>
   'order' in event.data ? event.data.order.orderId : event.data.orderId
 
-/** An order of a subscription, or one of which only its id is said; null for any other. */
+/** The order of a subscription, or of an event that only has an order id; null for any other order. */
 const periodIn = (event: Paying): string | null =>
   'order' in event.data && event.data.order.subscription === undefined ? null : orderIdOf(event)
 
@@ -102,7 +102,7 @@ const follow = (event: Paying, rows: Rows): void => {
   if (row === undefined) return
   if (event.type === 'OrderRefunded') {
     if (!event.data.complete) return
-    // One that was fulfilled may still be named.
+    // A subscription may still name a fulfilled order.
     if (row.fulfilled) rows.put(paidPeriodsTable, { ...row, refunded: true })
     else rows.remove(paidPeriodsTable, [orderId])
     return
@@ -117,7 +117,7 @@ const follow = (event: Paying, rows: Rows): void => {
   })
 }
 
-/** What a subscription could say at that time, as it decides it. */
+/** The events that the subscription would decide at that time, or the reason why there are none. */
 const dueOf = (
   event: RecordedEvent<SubscriptionEvent>,
   state: SubscriptionState,
@@ -132,7 +132,7 @@ const dueOf = (
   if (state === null) return `there is no subscription ${event.data.subscriptionId} that goes on`
   switch (event.type) {
     case 'SubscriptionCancelScheduled':
-      // Decided a moment before it was recorded.
+      // The decision is slightly older than its recording.
       return decideCancellation(state, Date.parse(event.metadata.recordedAt) - staleMs)
     case 'SubscriptionCanceled': {
       const atMs = Date.parse(event.data.canceledAt)
@@ -149,13 +149,13 @@ const dueOf = (
   }
 }
 
-/** When it happened, as the event says; null where it says no such time. */
+/** The time of the event according to its data; null when the data has none. */
 const saidAt = ({ type, data }: SubscriptionEvent): string | null => {
   if (type === 'SubscriptionCanceled') return data.canceledAt
   return type === 'SubscriptionExpired' ? data.expiredAt : null
 }
 
-/** What is wrong with the order of a period beside its goods and its price, which other laws look at; null if nothing is. */
+/** The problem of the order of a period; null without one. Other invariants check its fulfilment and its price. */
 const orderProblem = (state: Subscription | null, { details }: PaidOrder): string | null => {
   const { orderId, accountId, keyId, quantity, subscription } = details
   if (subscription === undefined) return `${orderId} pays no subscription`
@@ -220,8 +220,8 @@ const check = (event: RecordedEvent<SubscriptionEvent>, rows: Rows): void => {
 }
 
 /**
- * A period of a subscription names the order that paid it, once: with its amount, its plan and rentals, and the end that
- * the period has. It ends when that was asked for, or after its grace, and says nothing after that.
+ * A period of a subscription names the order that paid it, once: with its amount, its plan and rentals, and the end of
+ * the period. A subscription ends on request or after its grace, and has no events after that.
  */
 export const subscriptionRules: ReadModel = {
   name: 'audit-subscriptions',

@@ -5,7 +5,7 @@ import type { Rows, Table } from '../../platform/projections/read-model.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Whether two values are equal field by field: they then mean the same. */
+/** Whether two values are equal field by field, and therefore have the same meaning. */
 const isEqual = (one: unknown, other: unknown): boolean => {
   if (one === other) return true
   if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false
@@ -23,7 +23,10 @@ const isEqual = (one: unknown, other: unknown): boolean => {
   )
 }
 
-/** Whether two JSON values mean the same, whatever the order of their fields; one that is undefined is none. */
+/**
+ * Whether two JSON values have the same meaning, regardless of the order of their fields. A field that is undefined
+ * counts as absent.
+ */
 export const isSameJson = (one: unknown, other: unknown): boolean =>
   isEqual(one, other) || JSON.stringify(canonical(one)) === JSON.stringify(canonical(other))
 
@@ -32,7 +35,7 @@ const shown = (value: unknown): string => {
   return text.length > 200 ? `${text.slice(0, 200)}…` : text
 }
 
-/** The fields in which two facts differ, in words: `bytes 6, not 5; unit "GB", not none`. */
+/** The fields in which two objects differ, in words: `bytes 6, not 5; unit "GB", not none`. */
 export const describeDifferences = (said: object, due: object): string =>
   [...new Set([...Object.keys(said), ...Object.keys(due)])]
     .map((name) => [name, Reflect.get(said, name), Reflect.get(due, name)] as const)
@@ -41,9 +44,9 @@ export const describeDifferences = (said: object, due: object): string =>
     .join('; ')
 
 /**
- * What an event breaks. The checks are folds like the read models, over tables of their own that are gone with the
- * verification, so that a log of any length is checked in bounded memory. They look at what events claim, not at the
- * states that decisions were made on.
+ * A violation of an event. The checks are folds like the read models, with their own tables that are dropped after the
+ * verification, so that a log of any length is checked in bounded memory. They check the data of events, not the states
+ * that decisions were based on.
  */
 export type ViolationRow = {
   position: number
@@ -52,7 +55,7 @@ export type ViolationRow = {
   event_id: string
   event_type: string
   stream: string
-  /** Whose event it is, where it says so. */
+  /** The account that the event belongs to; null when the event does not name one. */
   account_id: string | null
 }
 
@@ -73,7 +76,7 @@ export const violationsTable: Table<ViolationRow> = {
 
 const accountId = /^acc_[0-9a-f]{32}$/
 
-/** The account that a stream is named after, or that the event names. */
+/** The account in the name of a stream or in the event's data; null without one. */
 export const accountOf = ({
   stream,
   data,
@@ -86,7 +89,9 @@ export const accountOf = ({
   return (found as string | undefined) ?? null
 }
 
-/** `rule` names one law, e.g. `wallet-below-zero`; an event breaks each at most once. */
+/**
+ * Records a violation. `rule` names one invariant, e.g. `wallet-below-zero`. An event violates each rule at most once.
+ */
 export const recordViolation = (rows: Rows, event: RecordedEvent, rule: string, problem: string): void =>
   rows.put(violationsTable, {
     position: event.position,

@@ -18,10 +18,10 @@ import { centsToMicros } from '../../kernel/money.ts'
 import type { ReadModel, Rows, Table } from '../../platform/projections/read-model.ts'
 import { inDollars, recordViolation } from './violation.ts'
 
-/** What the books say of an account's wallet. Micro-dollars. */
+/** The balances of an account's wallet in the books. Micro-dollars. */
 type WalletRow = {
   account_id: string
-  /** The log has made it. */
+  /** The log has created the account. */
   created: boolean
   reseller: boolean
   available: number
@@ -29,11 +29,11 @@ type WalletRow = {
   receivable: number
   /** `assets:service-wallet` in the reseller's own book. */
   mirror: number
-  /** `liabilities:service-debt` in the reseller's own book, above zero where it owes. */
+  /** `liabilities:service-debt` in the reseller's own book; above zero when the reseller owes money. */
   mirror_debt: number
 }
 
-/** What the reseller's book says of a customer's credit. */
+/** The balances of a customer's credit in the reseller's book. */
 type CreditRow = { account_id: string; customer_id: string; credit: number; receivable: number }
 
 const walletsTable: Table<WalletRow> = {
@@ -89,7 +89,7 @@ const signed = ({ debitMicros, creditMicros }: Posting): number => debitMicros -
 const sumOf = (postings: readonly Posting[], book: string, account: string): number =>
   postings.reduce((sum, leg) => (leg.book === book && leg.account === account ? sum + signed(leg) : sum), 0)
 
-/** The first book of an entry that does not sum to zero. */
+/** The first book of an entry with a sum other than zero; null without one. */
 const unbalanced = (postings: readonly Posting[]): string | null => {
   const sums = new Map<string, bigint>()
   for (const leg of postings) sums.set(leg.book, (sums.get(leg.book) ?? 0n) + BigInt(signed(leg)))
@@ -154,7 +154,7 @@ const checkCredit = (
   })
 }
 
-/** Margin is price less cost, in the reseller's book as in the order. */
+/** The booked margin equals price minus cost of the order. */
 const checkMargin = (event: RecordedEvent<LedgerEvent>, rows: Rows, postings: readonly Posting[]): void => {
   if (event.type !== 'CustomerCharged') return
   const { order } = event.data
@@ -201,14 +201,14 @@ const applyMoney = (event: RecordedEvent<LedgerEvent>, accountId: AccountId, row
   checkWallet(event, rows, wallet)
   checkCredit(event, rows, postings, accountId)
   checkMargin(event, rows, postings)
-  // One wrong figure is one finding: what follows is held against what this event claims.
+  // One wrong figure is one finding: later events are compared with the balance that this event claims.
   rows.put(walletsTable, { ...wallet, available: event.data.availableAfterMicros })
 }
 
 /**
- * Money moves only of an account that there is. Every entry sums to zero in each of its books, each balance that an event
- * claims is what the postings come to and never below zero, and the service's book and a reseller's own agree on its wallet and on
- * its debt.
+ * Money only moves on existing accounts. Every entry sums to zero in each of its books. Each balance that an event
+ * claims equals the postings and is never below zero. The service's book and the reseller's own book agree on the
+ * reseller's wallet and debt.
  */
 export const walletRules: ReadModel = {
   name: 'audit-wallets',

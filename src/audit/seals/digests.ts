@@ -6,26 +6,29 @@ import { inTransaction } from '../../platform/postgres/transaction.ts'
 /** SHA-256: 32 bytes. */
 export const digestBytes = 32
 
-/** What of an event the digest covers: every stored field except its position, which differs between adapters. */
+/**
+ * The fields of an event that the digest covers: every stored field except its position, which differs between
+ * adapters.
+ */
 export type DigestedEvent = Pick<StoredEvent, 'stream' | 'revision' | 'id' | 'type' | 'data' | 'metadata'>
 
-/** The digest of a log without events: what the first event is chained to. */
+/** The digest of an empty log. The first event is chained to it. */
 export const startDigest = (): Buffer => sha256('farebox log v1')
 
 /**
- * The running digest of a log after one more event (docs/seals.md has the bytes):
- * SHA-256 over the digest before it, its ordinal, its revision, its id, and its texts, each behind its length.
+ * The running digest of a log after one more event (docs/seals.md has the bytes): SHA-256 over the previous digest, the
+ * ordinal, the revision, the id, and the texts, each with its length as a prefix.
  */
 export type EventDigest = (previous: Uint8Array, ordinal: number, event: DigestedEvent) => Buffer
 
 const textsAt = digestBytes + 8 + 8 + 16
 const firstCapacity = 16_384
-/** UTF-8 takes at most three bytes for each of JavaScript's code units. */
+/** The maximum number of UTF-8 bytes for a UTF-16 code unit of JavaScript. */
 const maxBytesPerUnit = 3
 
 /**
- * Makes the digest function; it keeps one buffer. 1.8 µs an event of 750 bytes, of which SHA-256 takes 0.9
- * (`npm run bench -- verify`).
+ * Creates the digest function, which reuses one buffer. It takes 1.8 µs for an event of 750 bytes, of which SHA-256
+ * takes 0.9 (`npm run bench -- verify`).
  */
 export const createEventDigest = (): EventDigest => {
   let frame = Buffer.allocUnsafe(firstCapacity)
@@ -52,36 +55,36 @@ export const createEventDigest = (): EventDigest => {
   }
 }
 
-/** Where kept digests end. */
+/** The end of the stored digests. */
 export type DigestPlace = {
   readonly ordinal: number
-  /** The position of the event of that ordinal. */
+  /** The position of the event with that ordinal. */
   readonly position: number
   readonly eventId: string
   readonly digest: Buffer
 }
 
-/** Digests of events that follow one another, with the place of the last. */
+/** Digests of consecutive events, with the location of the last event. */
 export type DigestRun = {
   readonly firstOrdinal: number
   readonly digests: Buffer
   readonly end: DigestPlace
 }
 
-/** The digests of one log, one an event, in `work.event_digests`. */
+/** The digests of one log, one per event, in `work.event_digests`. */
 export type DigestStore = {
-  /** Null while none are kept. */
+  /** Null when no digest is stored. */
   end(): Promise<DigestPlace | null>
-  /** The digest after an ordinal; null when it is not kept. */
+  /** The digest after an ordinal; null when it is not stored. */
   at(ordinal: number): Promise<Buffer | null>
   /**
-   * Keeps what follows the kept ones; what is there already, from whatever process, stays as it is.
-   * @throws Error when the run does not reach the kept ones: some were removed
+   * Stores the digests after the stored ones. Digests that any process has stored before stay unchanged.
+   * @throws Error when there is a gap to the stored digests, because some were removed
    */
   save(run: DigestRun): Promise<void>
-  /** Kept digests in order, one row at a time, from the row that holds this ordinal on. */
+  /** The stored digests in order, one row at a time, starting with the row that has this ordinal. */
   rows(from?: number): AsyncIterable<DigestRow>
-  /** Removes them all, to be made anew. */
+  /** Removes all digests, so that they are rebuilt. */
   clear(): Promise<void>
 }
 
@@ -91,7 +94,7 @@ export type DigestRow = {
   readonly digests: Buffer
 }
 
-/** 128 KiB a row. */
+/** 128 KiB per row. */
 const maxEventsARow = 4096
 
 type Row = { last_ordinal: number; last_position: number; last_event_id: string; digest: Buffer }

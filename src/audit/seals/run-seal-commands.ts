@@ -6,11 +6,11 @@ import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
 import { publicKeyPem, sealKeyOf } from './seal-key.ts'
 import type { SealsFile } from './seals-file.ts'
 
-/** What the commands work with is loaded when one runs: their help needs none of it. */
+/** Loads the dependencies when a command runs. The help texts do not need them. */
 const sealing = () => import('./sealing.ts')
 
 /**
- * Seals everything that is new, by the same rule as a server. Null: nothing was.
+ * Seals all new events by the same rules as a server; null when there are none.
  * @throws CliRefusal `law_broken`, `not_checked`, `guards_differ`, `seal_refused`
  */
 const sealNow = async (

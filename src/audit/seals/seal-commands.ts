@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { type Cli, groupCommand, wholeNumber } from '../../platform/cli/cli-context.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Loads the implementation of the commands when one runs. */
 const runs = () => import('./run-seal-commands.ts')
 
 const registerSeal = (ledger: Command, cli: Cli): void => {

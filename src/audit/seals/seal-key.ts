@@ -14,7 +14,7 @@ export type SealKey = {
   signBytes(statement: Uint8Array): Buffer
 }
 
-/** The key that a seed of 32 bytes stands for (RFC 8032). */
+/** The key of a seed of 32 bytes (RFC 8032). */
 export const sealKeyOf = (seed: Uint8Array): SealKey => {
   const key = createPrivateKey({
     key: Buffer.concat([privatePrefix, seed]),
@@ -30,7 +30,7 @@ export const sealKeyOf = (seed: Uint8Array): SealKey => {
   }
 }
 
-/** An Ed25519 public key of 32 bytes in hex, as node:crypto takes it. */
+/** An Ed25519 public key of 32 bytes in hex, as a key object of node:crypto. */
 export const publicKeyObject = (publicKey: string): KeyObject =>
   createPublicKey({
     key: Buffer.concat([publicPrefix, Buffer.from(publicKey, 'hex')]),
@@ -38,11 +38,11 @@ export const publicKeyObject = (publicKey: string): KeyObject =>
     type: 'spki',
   })
 
-/** PEM, as `openssl pkey -pubin` reads it. */
+/** PEM in the format of `openssl pkey -pubin`. */
 export const publicKeyPem = (publicKey: string): string =>
   publicKeyObject(publicKey).export({ format: 'pem', type: 'spki' }).toString()
 
-/** An Ed25519 public key from PEM, or from its 32 bytes in hex; null when it is none. */
+/** An Ed25519 public key in hex, from PEM or from its 32 bytes in hex; null when the text is not such a key. */
 export const parsePublicKey = (text: string): string | null => {
   const trimmed = text.trim()
   if (/^[0-9a-f]{64}$/i.test(trimmed)) return trimmed.toLowerCase()
@@ -56,7 +56,10 @@ export const parsePublicKey = (text: string): string | null => {
   }
 }
 
-/** What a seal signs: version 2 when it says how many events were checked. Every line ends with a line feed. */
+/**
+ * The text that a seal signs. It has version 2 when the seal has the number of checked events. Every line ends with a
+ * line feed.
+ */
 export const sealStatement = (seal: Omit<LogSealed['data'], 'signature'>): string => {
   const { throughOrdinal, throughEventId, digest, sealedAt, publicKey, checkedEvents } = seal
   const covered = `${throughOrdinal}\n${throughEventId}\n${digest}\n${sealedAt}\n${publicKey}\n`
@@ -65,7 +68,7 @@ export const sealStatement = (seal: Omit<LogSealed['data'], 'signature'>): strin
     : `farebox log seal v2\n${covered}${checkedEvents}\n`
 }
 
-/** What a rotation signs. */
+/** The text that a key rotation signs. */
 export const rotationStatement = (rotation: Omit<SealKeyRotated['data'], 'signature'>): string =>
   `farebox seal key rotation v1\n${rotation.sealedOrdinal}\n${rotation.sealedDigest}\n${rotation.previousPublicKey}\n${rotation.publicKey}\n${rotation.rotatedAt}\n`
 
@@ -73,7 +76,7 @@ const hexOf = (bytes: number) => new RegExp(`^[0-9a-f]{${2 * bytes}}$`)
 const keyForm = hexOf(32)
 const signatureForm = hexOf(64)
 
-/** False too for a key or a signature that is none. */
+/** Also false for a malformed key or signature. */
 export const isSigned = (publicKey: string, statement: string, signature: string): boolean =>
   keyForm.test(publicKey) &&
   signatureForm.test(signature) &&

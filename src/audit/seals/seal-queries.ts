@@ -4,7 +4,7 @@ import { sealStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { SealsFile } from './seals-file.ts'
 
-/** A seal of the log, with its event. */
+/** A seal with the id of its event. */
 export type Seal = LogSealed['data'] & { readonly eventId: string }
 
 const recent = async (log: EventLog, from: number): Promise<(SealEvent & { readonly eventId: string })[]> => {
@@ -15,8 +15,8 @@ const recent = async (log: EventLog, from: number): Promise<(SealEvent & { reado
 }
 
 /**
- * Up to `limit` seals, newest first, that stand before a revision of their stream; null: from the newest on. `next` is where
- * the next page begins, null at the end. Changes of the key take a place of the page and are left out of it.
+ * Up to `limit` seals before a revision of their stream, newest first; null: from the newest on. `next` is the start of
+ * the next page, null at the end. Key rotations count towards the limit and are omitted.
  */
 export const sealsBefore = async (
   log: EventLog,
@@ -34,8 +34,8 @@ export const sealsBefore = async (
 }
 
 /**
- * Seals, newest first; `total` counts changes of the key too, which take a place of the page and are left out of it.
- * Nothing is verified here.
+ * Seals, newest first. `total` includes key rotations; they count towards the limit and are omitted. Nothing is
+ * verified here.
  */
 export const listSeals = async (
   log: EventLog,
@@ -47,7 +47,7 @@ export const listSeals = async (
   return { seals, total }
 }
 
-/** All changes of the key and the last seals, in their order: what is exported. */
+/** The events of an export: all key rotations and the last seals, in order. */
 export const sealsToExport = async (log: EventLog, lastSeals: number): Promise<readonly SealEvent[]> => {
   const rotations: SealKeyRotated[] = []
   let kept: SealEvent[] = []
@@ -63,7 +63,7 @@ export const sealsToExport = async (log: EventLog, lastSeals: number): Promise<r
   return [...rotations, ...kept]
 }
 
-/** The file of the last seals and all changes of the key, to keep elsewhere; null while nothing is sealed. */
+/** The export file with the last seals and all key rotations; null when nothing is sealed. */
 export const sealsFileOf = async (
   { log, clock }: { readonly log: EventLog; readonly clock: Clock },
   last: number,

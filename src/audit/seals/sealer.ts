@@ -35,39 +35,45 @@ export type SealerDeps = {
   readonly logger: Logger
   /** A seal is due after this many new events, or this many seconds after the first of them. */
   readonly every: { readonly events: number; readonly seconds: number }
-  /** Told of each seal that this process made. */
+  /** Called after each seal of this process. */
   readonly onSeal?: () => void
-  /** Left out: seals need no signatures of processes. */
+  /** Omitted: seals do not require signatures of processes. */
   readonly openSignatures?: SealingDeps['openSignatures']
-  /** How many events after one ordinal and up to another this process checked itself; left out: no seal says so. */
+  /** The number of events in a range that this process checked itself; omitted: seals do not contain it. */
   readonly checkedEvents?: SealingDeps['checkedEvents']
   /**
-   * Resolves when the events after the ordinal `sealed` and up to a position may be sealed; throws why not. Left out: all may
-   * be.
+   * Resolves when the events after the ordinal `sealed`, up to a position, may be sealed; rejects with the reason
+   * otherwise. Omitted: all may be sealed.
    */
   readonly cleared?: (
     range: { readonly sealed: number; readonly position: number },
     signal: AbortSignal,
   ) => Promise<void>
-  /** How long its session may be without a word from Postgres, or from this process, milliseconds; default 30,000. */
+  /**
+   * The maximum time without an answer from Postgres or activity of this process before its session ends, milliseconds;
+   * default 30,000.
+   */
   readonly answerTimeoutMs?: number
-  /** How long a stop may wait for its last seal, milliseconds; default 5,000. */
+  /** How long a stop may wait for the last seal, milliseconds; default 5,000. */
   readonly lastSealMs?: number
 }
 
 export type Sealer = {
-  /** Why nothing is sealed, for an alarm; null while all is well. */
+  /** An alarm text while nothing is sealed; null when nothing is wrong. */
   problem(): string | null
-  /** Seals what the log has by now, if this process is the one that seals, and ends; a seal that takes long is left out. */
+  /** Seals the rest of the log if this process is the sealer, and stops. A seal that takes too long is omitted. */
   stop(): Promise<void>
 }
 
-/** How long events gather, milliseconds: a digest need not be fresh, and a wake-up for each event costs more than it. */
+/**
+ * The batch window of events, milliseconds. A digest need not be fresh, and a wake-up for each event costs more than
+ * the digest.
+ */
 const batchWindowMs = 60
 const helping = 4_000
 const firstBackoffMs = 500
 const maxBackoffMs = 60_000
-/** A database that does not answer must not hold up the stop. */
+/** Limits the delay of a stop when the database does not answer. */
 const defaultLastSealMs = 5_000
 
 const cause = (): Cause => ({ actor: { kind: 'system', name: 'sealer' }, correlationId: newId('run') })
@@ -83,8 +89,8 @@ export const sealer = worker({
 })
 
 /**
- * Follows the log and seals it, by count and by time, never for seals alone. Of several processes one does it at a
- * time. It stops sealing, and says so, when the log is no longer what was sealed.
+ * Follows the log and seals it by count and by time, but never for seals alone. One process of a cluster does it at a
+ * time. It stops sealing, and reports that, when the log differs from the sealed log.
  */
 export const startSealer = (deps: SealerDeps): Sealer => {
   const {
@@ -104,7 +110,9 @@ export const startSealer = (deps: SealerDeps): Sealer => {
   } = deps
   let problem: string | null = null
   let backoffMs = firstBackoffMs
-  /** When the oldest event that is not sealed is to be, of the monotonic clock: a session that ends does not put it off. */
+  /**
+   * When the oldest unsealed event must be sealed, on the monotonic clock. The end of a session does not postpone it.
+   */
   let dueAtMs: number | null = null
 
   const onError = (error: unknown): number => {
@@ -115,14 +123,14 @@ export const startSealer = (deps: SealerDeps): Sealer => {
     return backoffMs
   }
 
-  /** Ends when it is time to seal. Without a deadline it waits for the first event for as long as it takes. */
+  /** Resolves when a seal is due. Without a deadline it waits for the first event without a limit. */
   const gather = async (sealing: Sealing, reader: LogReader, signal: AbortSignal): Promise<void> => {
     const { chain } = sealing
     let due: AbortSignal | null = null
     while (chain.unsealed() < every.events) {
       if (due === null && chain.unsealed() > 0) {
         dueAtMs ??= performance.now() + every.seconds * 1000
-        // A timeout takes whole milliseconds only.
+        // A timeout accepts whole milliseconds only.
         due = AbortSignal.timeout(Math.max(0, Math.ceil(dueAtMs - performance.now())))
       }
       const until = due === null ? signal : AbortSignal.any([signal, due])
@@ -152,7 +160,7 @@ export const startSealer = (deps: SealerDeps): Sealer => {
     onSeal()
   }
 
-  /** So that the log of a server that was stopped is sealed to its end. */
+  /** Seals the log to its end when the server stops. */
   const sealLast = async (sealing: Sealing, ended: AbortSignal): Promise<void> => {
     const signal = AbortSignal.any([ended, AbortSignal.timeout(lastSealMs)])
     const overdue = once(signal, 'abort').then(() => signal.throwIfAborted())
@@ -164,7 +172,7 @@ export const startSealer = (deps: SealerDeps): Sealer => {
     }
   }
 
-  /** What was taken waits for a decision of an operator: it need not be read and checked again. */
+  /** Retries until an operator has acknowledged the violations. The events are not read and checked again. */
   const sealOnceCleared = async (sealing: Sealing, { signal, round }: Leadership): Promise<void> => {
     for (;;) {
       try {

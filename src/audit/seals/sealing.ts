@@ -26,34 +26,34 @@ import {
 } from './digests.ts'
 import { rotationStatement, type SealKey, sealIsSigned, sealStatement } from './seal-key.ts'
 
-/** The running digest at the end of a log, with the digests that are not kept yet. */
+/** The running digest at the end of a log, with the digests that are not stored yet. */
 export type LogChain = {
-  /** After the last event taken. */
+  /** The location and digest of the last event that was taken. */
   end(): DigestPlace
-  /** Events that were taken and that no seal covers, apart from those that the key which seals signed alone. */
+  /** The number of events that were taken and are not sealed, without those that the sealing key alone signed. */
   unsealed(): number
   /** The ordinal that the last seal covers, 0 without one. */
   sealedThrough(): number
-  /** Takes the next events of the log; in turns, so that others of this process get theirs. */
+  /** Takes the next events of the log. Yields regularly to other work of the process. */
   take(events: readonly StoredEvent[]): Promise<void>
-  /** Keeps the digests of what was taken. */
+  /** Stores the digests of the events that were taken. */
   save(): Promise<void>
-  /** A seal covers everything up to this ordinal. */
+  /** Records that a seal covers everything up to this ordinal. */
   sealed(throughOrdinal: number): void
 }
 
 const startPlace = (): DigestPlace => ({ ordinal: 0, position: 0, eventId: '', digest: startDigest() })
 
-/** Events taken in one step: a fifth of a millisecond of work. */
+/** The number of events in one step: a fifth of a millisecond of work. */
 const stepEvents = 100
-/** Steps after which the rest of the process gets a turn in any case. */
+/** The number of steps after which the chain always yields. */
 const turnSteps = 5
 
-/** Keeps no digests. */
+/** A store that does not store digests. */
 const noStore: Pick<DigestStore, 'end' | 'save'> = { end: async () => null, save: async () => undefined }
 
 /**
- * Goes on from where the kept digests end, else from the start of the log.
+ * Continues from the end of the stored digests; without any, from the start of the log.
  * @param sealedThrough the ordinal that the last seal covers, 0 without one
  * @param yieldToCommands called before each step of taking events
  */
@@ -64,12 +64,12 @@ export const openChain = async (
 ): Promise<LogChain> => {
   const digestOf = createEventDigest()
   let end = (await store.end()) ?? startPlace()
-  /** Whole runs, then one that fills. */
+  /** Complete runs, not stored yet. */
   const runs: DigestRun[] = []
   const filling = Buffer.allocUnsafe(maxRunEvents * digestBytes)
   let filled = 0
   let covered = sealedThrough
-  /** Ordinals past `covered` of events that prove themselves: a handful. */
+  /** Ordinals after `covered` of self-signed events: a handful. */
   let provenAlone: number[] = []
 
   const closeRun = (): void => {
@@ -98,8 +98,8 @@ export const openChain = async (
 
   return {
     end: () => end,
-    // Digests are kept right before a seal, and a seal is made only when there is something to seal. So digests past the
-    // last seal, which a crash between the two leaves, are never those of events alone that need no seal.
+    // Digests are stored immediately before a seal, and a seal is only made when there is something to seal. So digests
+    // after the last seal, which a crash between both leaves, are never those of self-signed events alone.
     unsealed: () => Math.max(0, end.ordinal - covered - provenAlone.length),
     sealedThrough: () => covered,
     async take(events) {
@@ -112,7 +112,7 @@ export const openChain = async (
         if (at % stepEvents === 0) await rest()
         takeOne(event)
       }
-      // Made anew for events that are sealed: no seal will ask for them, so they need not wait for one.
+      // Rebuilt digests of sealed events: no further seal stores them, so they are stored now.
       if (end.ordinal <= covered) await keepRuns()
     },
     async save() {
@@ -128,10 +128,10 @@ export const openChain = async (
 
 const pageSize = 5_000
 
-/** The advisory lock of the process that seals: held while a server is running. */
+/** The name of the sealer's advisory lock. A running server has this lock. */
 export const sealerLock = 'sealer'
 
-/** The log is not what was sealed, or is signed by another key: nothing more is sealed. The message says what to do. */
+/** The log differs from the sealed log, or another key signs it. Sealing stops. The message contains the next step. */
 export class SealRefused extends Error {
   override readonly name = 'SealRefused'
 }
@@ -142,9 +142,9 @@ export type SealingDeps = {
   readonly store: DigestStore
   readonly key: SealKey
   readonly clock: Clock
-  /** Opens the check of signatures behind the ordinal that the last seal covers; left out: none is checked. */
+  /** Opens the signature check after the ordinal of the last seal; omitted: signatures are not checked. */
   readonly openSignatures?: ((sealed: number) => Promise<UnsealedCheck>) | undefined
-  /** How many events after one ordinal and up to another this process checked itself; left out: no seal says so. */
+  /** The number of events in a range that this process checked itself; omitted: seals do not contain it. */
   readonly checkedEvents?: (range: { readonly after: number; readonly through: number }) => number
   /** Called before each step of taking events. */
   readonly yieldToCommands?: YieldToCommands
@@ -152,17 +152,18 @@ export type SealingDeps = {
 
 export type Sealing = {
   readonly chain: LogChain
-  /** Takes the rest of the last batch, which is signed as a whole. */
+  /** Takes the rest of the last batch. A batch is signed as a whole. */
   takeWholeBatch(): Promise<void>
   /**
-   * Seals what the chain has taken; null when that is nothing but seals, or is sealed already.
-   * @throws UnresolvedViolation when no process signed one of the events; SealRefused; CommandOverload (the log cannot be
-   * reached; try again)
+   * Seals the events that the chain has taken; null when they are seals only or already sealed.
+   * @throws UnresolvedViolation when no process signed one of the events
+   * @throws SealRefused
+   * @throws CommandOverload when the log is unreachable; a retry may succeed
    */
   seal(cause: Cause): Promise<LogSealed['data'] | null>
 }
 
-/** The seals as the log has them now. */
+/** The current seals of the log. */
 export const readSeals = (runner: CommandRunner, cause: Cause): Promise<SealState> =>
   readState(runner, { ...cause, name: 'read-seals' }, { stream: sealStream, fold: sealFold })
 
@@ -171,7 +172,7 @@ const differs = (ordinal: number): SealRefused =>
     `the events up to ordinal ${ordinal} are not those that were sealed: nothing more is sealed. Run "ledger verify" to see which event was changed`,
   )
 
-/** Whether the events that a seal covers are still those that were sealed: reads all of them. */
+/** Whether the events of a seal are unchanged. Reads all of them. */
 const isAsSealed = async (
   { log, yieldToCommands }: Pick<SealingDeps, 'log' | 'yieldToCommands'>,
   { throughOrdinal, digest }: LogSealed['data'],
@@ -186,8 +187,8 @@ const isAsSealed = async (
 }
 
 /**
- * Seals the log on from its last seal. A seal is made only on a log that still has the digest of the seal before it.
- * @throws SealRefused when the kept digests are not those of the log's seals
+ * Continues sealing from the last seal. A seal is only made when the log still has the digest of the previous seal.
+ * @throws SealRefused when the stored digests differ from the seals of the log
  */
 export const openSealing = async (deps: SealingDeps, cause: Cause): Promise<Sealing> => {
   const { log, runner, store, key, clock, openSignatures, checkedEvents, yieldToCommands } = deps
@@ -198,14 +199,15 @@ export const openSealing = async (deps: SealingDeps, cause: Cause): Promise<Seal
       'the key of the last seal did not sign it: nothing more is sealed. Run "ledger verify" to see what was changed',
     )
   const signatures = (await openSignatures?.(last?.throughOrdinal ?? 0)) ?? null
-  // Sealed events say whether the next ones must be signed. Only a log that was never signed, or no longer, says no.
+  // Sealed events determine whether the next ones must be signed. They do not have to be when the log was never signed,
+  // or when signing was stopped.
   if (last !== null && signatures?.beginsSigned === false && !(await isAsSealed(deps, last)))
     throw differs(last.throughOrdinal)
-  /** What is sealed is what was checked: the events are read once. */
+  /** Checks and digests the same events: they are read once. */
   const chain: LogChain = {
     ...digests,
     async take(events) {
-      // With `--remake-digests` sealed events come, too: their signatures were checked before they were sealed.
+      // `--remake-digests` also takes sealed events. Their signatures were checked before they were sealed.
       const next = signatures?.next() ?? 0
       await signatures?.take(events.filter(({ position }) => position > next))
       await digests.take(events)
@@ -217,7 +219,10 @@ export const openSealing = async (deps: SealingDeps, cause: Cause): Promise<Seal
       `digests of ${ordinal} events are kept, but the log has not the last of them: it was cut off or changed, or restored to an earlier point. Run "ledger verify" against an exported seal; if it was restored on purpose, "ledger seal --remake-digests" goes on from what is there`,
     )
 
-  /** The digest that the chain itself came to after this ordinal, or that an earlier process kept. */
+  /**
+   * Compares a seal with the digest of the chain at its ordinal, or with the digest that an earlier process stored.
+   * @throws SealRefused
+   */
   const assertHolds = async (seal: LogSealed['data']): Promise<void> => {
     const { ordinal, digest } = chain.end()
     if (ordinal < seal.throughOrdinal) return
@@ -237,7 +242,7 @@ export const openSealing = async (deps: SealingDeps, cause: Cause): Promise<Seal
     return answer
   }
 
-  // Digests may be kept of events that are not sealed.
+  // Digests may be stored for events that are not sealed yet.
   while (signatures !== null && signatures.next() < position) {
     const page = await log.readAll(signatures.next(), pageSize)
     await signatures.take(page.filter((event) => event.position <= position))
@@ -259,7 +264,8 @@ export const openSealing = async (deps: SealingDeps, cause: Cause): Promise<Seal
       if (chain.unsealed() === 0) return null
       const unsigned = await signatures?.problem()
       if (unsigned) throw new UnresolvedViolation(unsigned)
-      // Kept first: a seal in the log always finds its digests, and a log that cannot be written to is not sealed.
+      // Digests are stored first, so that every seal in the log has its digests, and a log without write access is not
+      // sealed.
       await chain.save()
       if (last !== null) await assertHolds(last)
       const { ordinal, eventId, digest } = chain.end()
@@ -296,7 +302,7 @@ export const openSealing = async (deps: SealingDeps, cause: Cause): Promise<Seal
   }
 }
 
-/** Takes the log up to where it ends now. */
+/** Takes the events up to the current end of the log. */
 export const chainToHead = async (
   log: Pick<EventLog, 'readAll'>,
   chain: LogChain,
@@ -313,8 +319,9 @@ export const chainToHead = async (
 const maxRounds = 10
 
 /**
- * Hands the signing of the log over to another key: an event that the old key signs, and a seal by the new one of what
- * was sealed last. True when it was done now, false when the new key signs already.
+ * Changes the sealing key. Appends a rotation that the old key signs, and a seal of the last sealed state by the new
+ * key.
+ * @returns true after the change, false when the new key already signs
  * @throws SealRefused when the old key does not sign this log
  */
 export const rotateSealKey = async (
@@ -359,7 +366,7 @@ export const rotateSealKey = async (
           `the log is sealed by the key ${answer.publicKey}; FAREBOX_SEAL_KEY is ${key.publicKey} and cannot hand over`,
         )
       case 'moved':
-        break // sealed meanwhile: hand over after that seal
+        break // sealed meanwhile: rotate after that seal
       default:
         answer satisfies never
     }

@@ -26,7 +26,7 @@ const Rotated = z.strictObject({
   signature: hex(64),
 })
 
-/** An event of the `seal` stream, in every field. */
+/** An event of the `seal` stream with all its fields. */
 export const sealEventForm = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('LogSealed'), data: Sealed }),
   z.strictObject({ type: z.literal('SealKeyRotated'), data: Rotated }),
@@ -36,13 +36,13 @@ const File = z.strictObject({
   format: z.literal('farebox-seals'),
   version: z.literal(1),
   logId: z.string(),
-  /** Of the first event of the log: with it a file of another log is told from one of a log that was changed. */
+  /** The id of the first event of the log. It distinguishes a file of another log from a changed log. */
   firstEventId: z.uuid(),
   exportedAt: z.string(),
   seals: z.array(sealEventForm).min(1),
 })
 
-/** What is kept elsewhere: seals of a log in their order, and every change of the key (docs/seals.md). */
+/** An export of seals, in order, with every key rotation (docs/seals.md). */
 export type SealsFile = {
   readonly format: 'farebox-seals'
   readonly version: 1
@@ -52,7 +52,7 @@ export type SealsFile = {
   readonly seals: readonly SealEvent[]
 }
 
-/** The file's text is none of ours, or its signatures are not. The message says which. */
+/** The text is not a seals file, or its signatures are wrong. The message contains the reason. */
 export class SealsFileRefused extends Error {
   override readonly name = 'SealsFileRefused'
 }
@@ -74,9 +74,12 @@ export const parseSealsFile = (text: string): SealsFile => {
 }
 
 export type KeyWalk = {
-  /** Why this is no seal or rotation of the key that signs, else null. It goes on with the key that the event names. */
+  /**
+   * Why the event is not a seal or rotation of the current key, else null. The key of a valid event becomes the
+   * current one.
+   */
   step(event: SealEvent): string | null
-  /** Whether the pinned key signs now, or one that it handed over to. */
+  /** Whether the current key is the pinned key or one that it handed over to. */
   trusted(): boolean
   readonly publicKey: string | null
 }
@@ -93,7 +96,7 @@ const rotationProblem = (rotation: SealKeyRotated['data'], key: string | null): 
   return rotationIsSigned(rotation) ? null : 'the key before it did not sign it'
 }
 
-/** Follows the keys from seal to seal. */
+/** Follows the sealing keys from event to event. */
 export const walkKeys = (pinned: string): KeyWalk => {
   let key: string | null = null
   let trusted = false
@@ -102,7 +105,7 @@ export const walkKeys = (pinned: string): KeyWalk => {
       const isSeal = event.type === 'LogSealed'
       const problem = isSeal ? sealProblem(event.data, key) : rotationProblem(event.data, key)
       if (problem !== null) {
-        // A false hand-over hands nothing over; a seal by a wrong key vouches for nothing.
+        // An invalid rotation does not change the key, and a seal by a wrong key is not trusted.
         key ??= isSeal ? null : event.data.previousPublicKey
         return problem
       }
@@ -119,8 +122,8 @@ export const walkKeys = (pinned: string): KeyWalk => {
 }
 
 /**
- * The seals of a file that the pinned key stands behind.
- * @throws SealsFileRefused when a signature is wrong or none is by the pinned key or one that it handed over to
+ * The seals of a file that the pinned key, or a key that it handed over to, signed.
+ * @throws SealsFileRefused when a signature is wrong, or when none is by one of these keys
  */
 export const trustedSeals = (
   file: Pick<SealsFile, 'seals'>,
@@ -140,7 +143,7 @@ export const trustedSeals = (
   return trusted
 }
 
-/** Far above any file of keys or seals. */
+/** Larger than any file of keys or seals. */
 const maxBytes = 256 * 1024 * 1024
 
 const readText = async (path: string): Promise<string> => {
@@ -163,7 +166,7 @@ export const readPublicKey = async (path: string): Promise<string> => {
   return key
 }
 
-/** 32 bytes in base64. @throws CliMisuse */
+/** A key of 32 bytes, from base64. @throws CliMisuse */
 export const readSealKey = async (path: string): Promise<Buffer> => {
   const text = (await readText(path)).trim()
   if (!/^[A-Za-z0-9+/]{43}=$/.test(text))
@@ -173,7 +176,7 @@ export const readSealKey = async (path: string): Promise<Buffer> => {
   return Buffer.from(text, 'base64')
 }
 
-/** The seals of a file that the key stands behind. @throws CliMisuse */
+/** The seals of a file that the pinned key trusts. @throws CliMisuse */
 export const readSeals = async (
   path: string,
   publicKey: string,

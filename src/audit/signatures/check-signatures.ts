@@ -13,7 +13,7 @@ import {
   stopProblem,
 } from './signing-keys.ts'
 
-/** A row of `log.signatures`: what one process says of a batch that it wrote. */
+/** A row of `log.signatures`: the signature of a process for a batch that it wrote. */
 export type SignedBatch = {
   readonly firstPosition: number
   readonly events: number
@@ -33,7 +33,7 @@ type Row = {
   signature: Buffer
 }
 
-/** The batches that begin after one position and up to another, in order. */
+/** The batches that begin after one position, up to and including another, in order. */
 export const readSignedBatches = async (
   pool: Pick<pg.Pool, 'query'>,
   after: number,
@@ -55,7 +55,7 @@ export const readSignedBatches = async (
   }))
 }
 
-/** Batches that begin behind the end of the log: their events were cut off. */
+/** The number of batches that begin after the end of the log: their events were cut off. */
 export const countBatchesPastHead = async (pool: Pick<pg.Pool, 'query'>): Promise<number> => {
   const { rows } = await pool.query<{ count: number }>(
     `select count(*)::int as count from log.signatures
@@ -67,28 +67,28 @@ export const countBatchesPastHead = async (pool: Pick<pg.Pool, 'query'>): Promis
 /** An event with its ordinal. */
 export type OrdinalEvent = { readonly event: StoredEvent; readonly ordinal: number }
 
-/** Told of each event that is not what a process wrote, in order. */
+/** Called, in order, for each event that differs from what a process wrote. */
 export type OnUnsigned = (placed: OrdinalEvent, problem: string) => void
 
 export type SignatureSummary = {
-  /** Batches whose signatures fit. */
+  /** Batches with valid signatures. */
   readonly batches: number
-  /** Events in them. */
+  /** Events in these batches. */
   readonly signed: number
-  /** Events that nobody signed before signing began or while it was stopped. */
+  /** Events without a signature from before signing began or while it was stopped. */
   readonly unsigned: number
-  /** Keys that signed. */
+  /** Keys with signatures. */
   readonly keys: number
 }
 
 export type SignatureCheck = {
-  /** The next events of the log; every one must be shown to it. What is left of a batch waits for the next ones. */
+  /** Takes the next events of the log. Every event must be passed. An incomplete batch waits for the next events. */
   take(events: readonly StoredEvent[], firstOrdinal: number): Promise<void>
-  /** The last event that was looked at; null before the first. What waits for the rest of its batch comes after it. */
+  /** The last checked event; null before the first. Events of an incomplete batch come after it. */
   last(): StoredEvent | null
-  /** Whether an event must be signed by now. */
+  /** Whether events must be signed from here on. */
   signing(): boolean
-  /** @returns what is wrong with the end of the log; null when nothing is */
+  /** @returns the problem of the end of the log; null without one */
   end(): Promise<string | null>
   summary(): SignatureSummary
 }
@@ -98,18 +98,18 @@ export type SignatureCheckOptions = {
   readonly logId: string
   readonly sealingKey: SealingKey
   readonly onUnsigned: OnUnsigned
-  /** Events up to this position were looked at before. */
+  /** Events up to this position were checked before. */
   readonly after?: number
-  /** Whether processes signed there. */
+  /** Whether events must be signed at that position. */
   readonly signing?: boolean
-  /** A key that was introduced before that; null for none. Left out: all events pass by here. */
+  /** A key that was introduced before that position; null without one. Omitted: the check receives all events. */
   readonly findKey?: (publicKey: string) => Promise<IntroducedKey | null>
   readonly verifySignature?: VerifySignature | undefined
 }
 
-/** What a key did so far. */
+/** The state of a key during the check. */
 type KeyState = IntroducedKey & {
-  /** Null: not known, for it signed before the check began. */
+  /** Null: unknown, because the key signed before the check began. */
   batches: number | null
   lastPosition: number | null
 }
@@ -122,7 +122,10 @@ const inThreadPool = promisify(verify)
 const verifySignature: VerifySignature = (statement, key, signature) =>
   inThreadPool(null, statement, key, signature)
 
-/** For two checks of one process that follow the log: each signature is verified once. A statement names its key. */
+/**
+ * Caches signature checks, so that two checks of one process that follow the log verify each signature once. A
+ * statement contains its key.
+ */
 export const rememberSignatures = (maxSignatures = 10_000): VerifySignature => {
   const verified = new Map<string, Promise<boolean>>()
   return (statement, key, signature) => {
@@ -136,7 +139,7 @@ export const rememberSignatures = (maxSignatures = 10_000): VerifySignature => {
   }
 }
 
-/** A batch whose signature is being looked at. */
+/** A batch whose signature is being verified. */
 type Signed = {
   readonly batch: SignedBatch
   readonly events: readonly OrdinalEvent[]
@@ -144,7 +147,7 @@ type Signed = {
   readonly signed: Promise<boolean>
 }
 
-/** Keys of the past are forgotten beyond this many. */
+/** Above this number of keys, ended keys are removed. */
 const manyKeys = 1_000
 
 const recordedAt = ({ metadata }: StoredEvent): string | null => {
@@ -157,15 +160,16 @@ const digested = function* (placed: readonly OrdinalEvent[]): Generator<StoredEv
 }
 
 /**
- * Holds events against what the processes that wrote them signed, in one pass. Once a key was introduced, every event must
- * stand in a batch that an introduced key signed, as it was signed, until the key that seals says that signing stops.
+ * Checks events against the signatures of the processes that wrote them, in one pass. After the introduction of the
+ * first key, every event must be in a batch that an introduced key signed, unchanged, until the sealing key stops
+ * signing.
  */
 export const createSignatureCheck = (options: SignatureCheckOptions): SignatureCheck => {
   const { pool, logId, sealingKey, onUnsigned, findKey = async () => null } = options
   const isGenuine = options.verifySignature ?? verifySignature
   const statementOf = createBatchStatement(logId)
   const keys = new Map<string, KeyState>()
-  /** Why the introduction of a key was none. */
+  /** Reasons why introductions of keys were invalid. */
   const refused = new Map<string, string>()
   let loadedThrough = options.after ?? 0
   let signing = options.signing ?? false
@@ -178,7 +182,10 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
     for (const placed of events) onUnsigned(placed, problem)
   }
 
-  /** Before its batch is looked at: a key stands in the first one that it signs. */
+  /**
+   * Reads keys from an event. Call it before its batch is checked: a key's introduction is in the first batch that the
+   * key signs.
+   */
   const look = ({ event }: OrdinalEvent): void => {
     if (event.stream === sealStream) sealingKey.pass(event)
     if (event.type !== 'ProcessKeyIntroduced') return
@@ -204,7 +211,10 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
     return state
   }
 
-  /** Whether a key goes on where it stopped; what is missing between is said of its next batch. */
+  /**
+   * The problem of a batch's number and predecessor; null when it follows the key's last batch. Missing batches are
+   * reported at the next batch.
+   */
   const followProblem = (key: KeyState, { number, previousPosition }: SignedBatch): string | null => {
     const { batches: before, lastPosition } = key
     if (before !== null && number > before + 1)
@@ -230,7 +240,7 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
     return isGenuine(statement, key.verifier, batch.signature)
   }
 
-  /** Of a batch that its key signed as it stands. */
+  /** The problem of a batch with a valid signature. */
   const placeProblem = (key: KeyState, batch: SignedBatch, at: string | null): string | null => {
     const problem = followProblem(key, batch) ?? (batch.number === 1 ? beginProblem(key) : null)
     if (problem !== null) return problem
@@ -246,7 +256,7 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
     const genuine = missing === 0 && (await signed)
     const at = recordedAt(events.at(-1)!.event)
     const problem = genuine ? placeProblem(key, batch, at) : null
-    // Also one that was tampered with, where it is the next: one change is one finding.
+    // A changed batch with the expected number also counts, so that one change is one finding.
     if (genuine || (key.batches !== null && batch.number === key.batches + 1)) {
       if (key.batches === null || key.batches === 0) count.keys += 1
       key.batches = batch.number
@@ -258,7 +268,7 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
     return genuine ? problem : `these are not the events that the process key ${batch.publicKey} signed`
   }
 
-  /** Its signature is looked at beside all others of a page. */
+  /** Starts to verify the signature, in parallel with the other batches of a page. */
   const openBatch = async (batch: SignedBatch): Promise<Signed> => {
     const end = batch.firstPosition + batch.events
     const at = waiting.findIndex(({ event }) => event.position >= end)
@@ -267,7 +277,7 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
     last = events.at(-1)?.event ?? last
     const key = await keyOf(batch.publicKey)
     const signed = key === null ? Promise.resolve(false) : isSigned(key, batch, events)
-    signed.catch(() => undefined) // it is awaited later; a failure before that is not unhandled
+    signed.catch(() => undefined) // awaited later; avoids an unhandled rejection before that
     return { batch, events, key, signed }
   }
 
@@ -281,7 +291,7 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
     count.signed += signed.events.length
   }
 
-  /** Whether a key is introduced to this log: not in one that was copied, as an import does. */
+  /** Whether an event introduces a key to this log. False for introductions of another log that an import copied. */
   const isIntroduced = (event: StoredEvent, sealing: string): boolean => {
     if (event.type !== 'ProcessKeyIntroduced') return false
     const key = readIntroduction(event, sealing)
@@ -290,7 +300,7 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
 
   const takeUnsigned = (placed: OrdinalEvent, sealing: string): void => {
     const { event } = placed
-    // Its batch was signed once: who takes the signatures away does not take signing back.
+    // The batch of an introduction was signed once: deleting the signatures does not stop signing.
     signing ||= isIntroduced(event, sealing)
     if (signing && event.stream === signingStream) {
       const problem = stopProblem(event, logId, sealing)
@@ -300,7 +310,7 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
     else count.unsigned += 1
   }
 
-  /** What waits, as far as it is whole, in steps that are to be taken one after another. */
+  /** Steps for the waiting events up to the last complete batch. Run the steps in order. */
   const gather = async (complete: boolean): Promise<(() => Promise<void> | void)[]> => {
     const steps: (() => Promise<void> | void)[] = []
     for (let [first] = waiting; first !== undefined; [first] = waiting) {

@@ -15,12 +15,12 @@ import { signatureRule } from '../violations.ts'
 import type { VerifySignature } from './check-signatures.ts'
 import { type CheckedLog, readSignaturesBefore, type SignaturePlace, startCheck } from './unsealed-check.ts'
 
-/** With the event that stood there: a log that was set back has another one. */
+/** A position with the id of its event. A log that was restored to an earlier point has another event there. */
 type Mark = SignaturePlace & { readonly eventId: string }
 
-/** A check that goes on from where the last one of this log stopped, in whatever process, and keeps what it finds. */
+/** A check that continues where the last check of this log stopped, in any process, and stores its findings. */
 export type ResumableSignatureCheck = {
-  /** Where the events begin that `take` wants next. */
+  /** The position after which `take` expects events. */
   next(): number
   take(events: readonly StoredEvent[]): Promise<void>
 }
@@ -40,8 +40,8 @@ const rowOf = (event: StoredEvent, problem: string): UnsignedRow => {
 }
 
 /**
- * Up to which position a log was checked, as the table says. Nothing before the first signature is checked, so a log that was
- * long before there were any begins there.
+ * The position up to which the log was checked, from the table. Nothing before the first signature is checked, so the
+ * check of an older log starts there.
  */
 const readCheckedThrough = async (pool: Pick<pg.Pool, 'query'>, logId: string): Promise<number> => {
   const { rows } = await pool.query<{ position: number }>(
@@ -79,14 +79,15 @@ const keep = (
     )
   })
 
-/** What was found of events that the log has no more: it was set back. */
+/** Removes findings about events that the log no longer has, because it was restored to an earlier point. */
 const forgetGone = `
   delete from work.unsigned_events u
    where not exists (select from log.events e where e.position = u.position and e.id = u.event_id)`
 
 /**
- * @param from it begins here when the stored checkpoint is further on: what nobody sealed is checked again, whatever a table says
- * @param onFound told of the events that are not signed
+ * @param from the start when the stored checkpoint is later: unsealed events are always checked again, whatever the
+ * table contains
+ * @param onFound called for each event without a valid signature
  */
 export const openSignatureCheck = async (
   options: CheckedLog & {
@@ -127,7 +128,7 @@ export const openSignatureCheck = async (
 
 const pageSize = 2_000
 
-/** Holds the log against its signatures up to where it ends now. */
+/** Checks the signatures up to the current end of the log. */
 export const checkSignatures = async (
   options: Parameters<typeof openSignatureCheck>[0] & { readonly log: Pick<EventLog, 'readAll'> },
 ): Promise<void> => {
@@ -145,14 +146,14 @@ export type SignatureWatchDeps = {
   readonly log: EventLog
   readonly feed: LogFeed
   readonly runner: CommandRunner
-  /** Of the key that seals. */
+  /** The public key of the sealing key. */
   readonly publicKey: string
   readonly logger: Logger
   readonly verifySignature: VerifySignature
   readonly checked: Pick<CheckedEvents, 'foundUnsigned'>
 }
 
-/** As for the laws: a check need not be fresher, and large batches cost least. */
+/** As for the invariants: the check need not be fresh, and large batches cost least. */
 const batchWindowMs = 500
 const maxEvents = 4_000
 const retryMs = 1_000
@@ -168,8 +169,8 @@ export const signatureWatch = worker({
 })
 
 /**
- * Follows the log and holds it against what the processes signed. What nobody signed becomes a breach (violations.ts), so
- * that its account is stopped and no seal covers it. Of several processes one does it at a time.
+ * Follows the log and checks the signatures of processes. An unsigned event becomes a violation (violations.ts), so
+ * that its account is blocked and no seal covers it. One process of a cluster does it at a time.
  */
 export const startSignatureWatch = (deps: SignatureWatchDeps): Pick<RunningWorker, 'stop'> => {
   const { scheduler, feed, runner, logger, checked } = deps
@@ -179,7 +180,7 @@ export const startSignatureWatch = (deps: SignatureWatchDeps): Pick<RunningWorke
       actor: { kind: 'system', name: signatureWatch.name },
       correlationId: newId('run'),
     })
-    // The position of the event: a log in Postgres has no gaps.
+    // The ordinal equals the position: a log in Postgres has no gaps.
     return last?.throughOrdinal ?? 0
   }
 

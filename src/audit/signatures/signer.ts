@@ -15,7 +15,7 @@ import { createBatchStatement, introductionStatement, stopStatement } from './si
 
 export type SignerOptions = {
   readonly pool: pg.Pool
-  /** Introduces the keys of this process. */
+  /** The key that introduces the keys of this process. */
   readonly sealKey: SealKey
   /** The service's clock. */
   readonly clock: Clock
@@ -24,7 +24,7 @@ export type SignerOptions = {
 }
 
 const hourMs = 3_600_000
-/** How long a key may sign, and after how long the process takes another one. */
+/** How long a key may sign, and when the process replaces it. */
 const lifeMs = 24 * hourMs
 const renewMs = 23 * hourMs
 
@@ -32,7 +32,7 @@ const digested = function* (rows: readonly EventRow[]): Generator<DigestedEvent>
   for (const { stream, revision, event } of rows) yield { ...event, stream, revision }
 }
 
-/** One event that the signer itself writes, as an item of a batch. */
+/** An event of the signer, as an item of a batch. */
 const itemOf = (stream: StreamName, expected: Expected, event: DomainEvent, at: string): AppendItem => ({
   appends: [
     {
@@ -61,22 +61,22 @@ const readLogId = async (pool: pg.Pool): Promise<string> => {
 
 const processName = (role: string): string => `${role} ${process.pid} on ${hostname()}`
 
-/** A key of this process that the log may not know yet. */
+/** A key of this process that may not be in the log yet. */
 type OwnKey = {
   readonly key: SealKey
   readonly publicKey: Buffer
   readonly introduction: AppendItem
   readonly sinceMs: number
-  /** Batches that landed. */
+  /** The number of appended batches. */
   batches: number
-  /** Where the last of them begins. */
+  /** The first position of the last batch. */
   lastPosition: number
 }
 
 /**
- * Signs each batch with a key that only this process has, and that the key which seals the log introduces with the first
- * batch that it signs. Another key follows when a day is almost over, and when the answer to a batch was lost: whether the
- * old key signed one more is then nobody's guess.
+ * Signs each batch with a key that only this process has. The sealing key introduces it in the first batch that it
+ * signs. The key is replaced after 23 hours, and when the answer to a batch was lost: it is then unknown whether the
+ * old key signed one more batch.
  */
 export const createBatchSigner = ({ pool, sealKey, clock, role }: SignerOptions): BatchSigner => {
   let own: OwnKey | null = null
@@ -117,7 +117,7 @@ export const createBatchSigner = ({ pool, sealKey, clock, role }: SignerOptions)
     async preamble() {
       logId ??= await readLogId(pool)
       statementOf ??= createBatchStatement(logId)
-      // Also where the clock was ahead when it was taken: its introduction would be of the future.
+      // Also when the clock was ahead when the key was created: its introduction would be in the future.
       if (own === null || hasElapsed(own.sinceMs, clock(), renewMs))
         own = takeKey(logId, own?.batches === 0 ? null : own)
       return own.batches === 0 ? own.introduction : null
@@ -141,11 +141,11 @@ export const createBatchSigner = ({ pool, sealKey, clock, role }: SignerOptions)
 }
 
 /**
- * Of a process that is told to sign nothing. Where others signed, it says under the key that seals that signing stops, with
- * the first batch that it writes.
+ * The signer of a process with signing turned off. When other processes have signed, its first batch contains an event,
+ * signed by the sealing key, that stops signing.
  */
 export const createSigningStop = ({ pool, sealKey, clock, role }: SignerOptions): BatchSigner => {
-  /** Undefined: not looked at yet. */
+  /** Undefined: not read yet. */
   let stop: AppendItem | null | undefined
   let readAtMs = 0
 

@@ -6,15 +6,15 @@ import type { StoredEvent } from '../../platform/eventstore/port.ts'
 import { createEventDigest, type DigestedEvent } from '../seals/digests.ts'
 import { isSigned, publicKeyObject, rotationIsSigned } from '../seals/seal-key.ts'
 
-/** What the introduction of a process's key signs. Every line ends with a line feed. */
+/** The text that the introduction of a process key signs. Every line ends with a line feed. */
 export const introductionStatement = (key: Omit<ProcessKeyIntroduced['data'], 'signature'>): string =>
   `farebox process key v1\n${key.publicKey}\n${key.logId}\n${key.process}\n${key.introducedAt}\n${key.endsAt}\n${key.previousPublicKey ?? ''}\n${key.previousBatches}\n${key.sealPublicKey}\n`
 
-/** What stopping to sign signs. */
+/** The text that the stop of signing signs. */
 export const stopStatement = (logId: string, stop: Omit<BatchSigningStopped['data'], 'signature'>): string =>
   `farebox signing stopped v1\n${logId}\n${stop.number}\n${stop.process}\n${stop.stoppedAt}\n${stop.sealPublicKey}\n`
 
-/** What stands in a batch beside its events. */
+/** The fields that a batch statement contains besides the events. */
 export type BatchPlace = {
   readonly number: number
   readonly previousPosition: number
@@ -28,12 +28,12 @@ const numbersAt = publicKeyAt + 32
 const digestAt = numbersAt + 24
 const statementBytes = digestAt + 32
 
-/** Before the first event of each batch. */
+/** The start of the digest chain of each batch. */
 const start = sha256('farebox batch v1')
 
 /**
- * Makes what the signature of a batch is over (docs/seals.md has the bytes): the log, the key, the batch's place, and a
- * digest of its events as they are stored, chained as that of the log is.
+ * Creates the function for the statement that a batch signature covers (docs/seals.md has the bytes): the log, the key,
+ * the number and predecessor of the batch, and a digest of its events as stored, chained like the digest of the log.
  * @param logId a UUID
  */
 export const createBatchStatement = (logId: string) => {
@@ -58,10 +58,10 @@ export const createBatchStatement = (logId: string) => {
   }
 }
 
-/** A key that the key which seals introduced. */
+/** A process key that the sealing key introduced. */
 export type IntroducedKey = {
   readonly publicKey: string
-  /** The log that it signs for. */
+  /** The log that the key signs. */
   readonly logId: string
   readonly verifier: KeyObject
   readonly endsAt: string
@@ -69,14 +69,17 @@ export type IntroducedKey = {
   readonly previousBatches: number
 }
 
-/** What an event that may be anybody's says, unchecked: its signature is looked at before anything else is believed. */
+/**
+ * The data of an event from an untrusted source, unchecked. Callers verify the signature before they use the other
+ * fields.
+ */
 const dataOf = <Data extends object>({ data }: Pick<StoredEvent, 'data'>): Data | null =>
   parseUntrustedObject<Data>(data) as Data | null
 
-/** Which key seals the log, as its events pass by: the one that it began with, and those that it handed over to. */
+/** The current sealing key while events are read: the first key, then the keys that it handed over to. */
 export type SealingKey = {
   publicKey(): string
-  /** An event of the `seal` stream. */
+  /** Takes an event of the `seal` stream. */
   pass(event: Pick<StoredEvent, 'type' | 'data'>): void
 }
 
@@ -92,17 +95,17 @@ export const followSealingKey = (first: string): SealingKey => {
   }
 }
 
-/** The key that an event of the `seal` stream leaves in force; null when it is no such event. */
+/** The sealing key after an event of the `seal` stream; null when the event names none. */
 export const keyAfter = (event: Pick<StoredEvent, 'data'>): string | null =>
   dataOf<SealKeyRotated['data']>(event)?.publicKey ?? null
 
-/** The key that was in force before the first event of the `seal` stream. */
+/** The sealing key before the first event of the `seal` stream. */
 export const keyBefore = (event: Pick<StoredEvent, 'type' | 'data'>): string | null => {
   const data = dataOf<SealKeyRotated['data']>(event)
   return (event.type === 'SealKeyRotated' ? data?.previousPublicKey : data?.publicKey) ?? null
 }
 
-/** The key that an event introduces, or why it introduces none. */
+/** The key that an event introduces, or the reason why it is invalid. */
 export const readIntroduction = (
   event: Pick<StoredEvent, 'data'>,
   sealingKey: string,
@@ -124,7 +127,7 @@ export const readIntroduction = (
   }
 }
 
-/** Null when the key that seals the log says here that signing stops, else why it does not. */
+/** The reason why an event does not validly stop signing; null when the sealing key signed the stop. */
 export const stopProblem = (
   event: Pick<StoredEvent, 'data' | 'revision'>,
   logId: string,

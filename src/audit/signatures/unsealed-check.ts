@@ -5,10 +5,10 @@ import { isAcknowledged, signatureRule, type Violation, violationText } from '..
 import { createSignatureCheck, type SignatureCheck, type VerifySignature } from './check-signatures.ts'
 import { followSealingKey, type IntroducedKey, keyAfter, readIntroduction } from './signing-keys.ts'
 
-/** A place in a log, and whether its processes signed there. */
+/** A position in a log, and whether events must be signed there. */
 export type SignaturePlace = { readonly position: number; readonly signing: boolean }
 
-/** The key that the last event of the `seal` stream before a position leaves in force; null without one. */
+/** The sealing key after the last event of the `seal` stream up to a position; null without such an event. */
 const sealingKeyAt = async (pool: Pick<pg.Pool, 'query'>, position: number): Promise<string | null> => {
   const { rows } = await pool.query<{ data: string }>(
     `select data from log.events where stream = $1::text and position <= $2::bigint order by revision desc limit 1`,
@@ -18,8 +18,8 @@ const sealingKeyAt = async (pool: Pick<pg.Pool, 'query'>, position: number): Pro
 }
 
 /**
- * The last end of a batch at or before a position, and whether processes signed there. The introductions of their keys decide
- * that: they are sealed, so deleting signatures does not turn signing off.
+ * The last end of a batch at or before a position, and whether events must be signed there. The introductions of
+ * process keys decide that: they are sealed, so deleting signatures does not turn signing off.
  */
 export const readSignaturesBefore = async (
   pool: Pick<pg.Pool, 'query'>,
@@ -48,12 +48,12 @@ export const readSignaturesBefore = async (
 export type CheckedLog = {
   readonly pool: pg.Pool
   readonly log: Pick<EventLog, 'logId' | 'readStream'>
-  /** Of the key that seals, by the settings: it counts in a log that has no seal yet. */
+  /** The public key of the sealing key from the settings. It is used for a log without seals. */
   readonly publicKey: string
   readonly verifySignature?: VerifySignature
 }
 
-/** The check of events behind a place. */
+/** Starts the check of the events after a position. */
 export const startCheck = async (
   { pool, log, publicKey, verifySignature }: CheckedLog,
   { position, signing }: SignaturePlace,
@@ -79,20 +79,20 @@ export const startCheck = async (
   })
 }
 
-/** Checks the signatures of events that are about to be sealed, in the memory of the process that seals them. */
+/** Checks the signatures of events before they are sealed, in the memory of the sealing process. */
 export type UnsealedCheck = {
-  /** Whether processes signed events where the check begins, as the sealed events say. */
+  /** Whether events must be signed at the start of the check, according to the sealed events. */
   readonly beginsSigned: boolean
-  /** Where the events begin that `take` wants next. */
+  /** The position after which `take` expects events. */
   next(): number
-  /** Whether the events that were taken end where a batch ends. */
+  /** Whether the last event that was taken is the end of a batch. */
   isWhole(): boolean
   take(events: readonly StoredEvent[]): Promise<void>
-  /** What to do about the first event that no process signed and no operator acknowledged; null when there is none. */
+  /** The next step for the first event without a valid signature and without an acknowledgement; null without one. */
   problem(): Promise<string | null>
 }
 
-/** @param sealed the ordinal that the last seal covers: in Postgres the position of that event */
+/** @param sealed the ordinal that the last seal covers; in Postgres it is the position of that event */
 export const openUnsealedCheck = async (options: CheckedLog, sealed: number): Promise<UnsealedCheck> => {
   const from = await readSignaturesBefore(options.pool, await options.log.logId(), sealed)
   const unsigned: Pick<Violation, 'eventId' | 'eventType' | 'rule' | 'problem'>[] = []

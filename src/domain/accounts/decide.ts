@@ -16,7 +16,7 @@ export type AccountRefusal =
   | { readonly code: 'expiry_passed' }
   | { readonly code: 'too_many_keys'; readonly limit: number }
 
-/** Keys that work at once; revoked and expired ones do not count. */
+/** The most active keys of an account. Revoked and expired keys do not count. */
 export const maxActiveKeys = 100
 
 const unknownAccount = refused({ code: 'unknown_account' as const })
@@ -33,7 +33,7 @@ export const decideCreation = (
 ): AccountDecision =>
   state ? refused({ code: 'account_exists' }) : decided({ type: 'AccountCreated', data: { ...account } })
 
-/** Blocks once; a blocked account stays blocked for the reason of its first block. Refusal: `unknown_account`. */
+/** Blocks an account. A blocked account keeps the reason of its first block. Refusal: `unknown_account`. */
 export const decideBlock = (
   state: AccountState,
   { reason }: { readonly reason: string },
@@ -59,7 +59,7 @@ export type KeyIssue = {
   readonly name: string | null
   /** Milliseconds since the epoch; null for a key that works until it is revoked. */
   readonly expiresAtMs: number | null
-  /** Where it works from; null for anywhere. */
+  /** The networks that it works from; null for any. */
   readonly networks: readonly string[] | null
   /** Commits to its hash in the vault. */
   readonly commitment: string
@@ -72,7 +72,7 @@ const issued = ({ name, expiresAtMs, networks, ...issue }: KeyIssue): KeyIssued[
   ...(networks !== null && { networks }),
 })
 
-/** What stands against one more key; null when nothing does. */
+/** Why no further key can be issued; null if one can. */
 const refusalToIssue = (
   state: NonNullable<AccountState>,
   expiresAtMs: number | null,
@@ -83,7 +83,10 @@ const refusalToIssue = (
   return working >= maxActiveKeys ? { code: 'too_many_keys', limit: maxActiveKeys } : null
 }
 
-/** A key id that was issued is not issued again. Refusals: `unknown_account`, `expiry_passed`, `too_many_keys`. */
+/**
+ * A key id is issued only once. Refusals: `unknown_account`, `expiry_passed`, `too_many_keys`.
+ * @throws RangeError for an invalid cap
+ */
 export const decideIssue = (state: AccountState, issue: KeyIssue, nowMs: number): AccountDecision => {
   if (!isCap(issue.dailyCapCents)) throw new RangeError(`${issue.dailyCapCents} is no cap in cents`)
   if (!state) return unknownAccount
@@ -93,23 +96,24 @@ export const decideIssue = (state: AccountState, issue: KeyIssue, nowMs: number)
 }
 
 export type KeyRoll = {
-  /** The key that is followed by another one. */
+  /** The key that is replaced. */
   readonly keyId: KeyId
-  /** How long it still works. */
+  /** How long the replaced key still works, milliseconds. */
   readonly overlapMs: number
   readonly next: {
     readonly keyId: KeyId
     readonly displayPrefix: string
     readonly commitment: string
-    /** Left out: it lives as long as the former one was to live when it was issued. */
+    /** If absent, the new key gets the lifetime that the replaced key had when it was issued. */
     readonly expiresAtMs?: number
   }
 }
 
 /**
- * Issues a key with the name, scopes, cap and networks of another one, which ends by itself after the overlap. What both
- * spend counts together, so that a cap is not doubled.
- * Refusals: `unknown_account`, `unknown_key`, `key_revoked`, `key_expired`, `expiry_passed`, `too_many_keys`.
+ * Issues a key with the name, scopes, cap and networks of another key, which expires after the overlap. The spending of
+ * both counts together, so that a cap is not doubled. Refusals: `unknown_account`, `unknown_key`, `key_revoked`,
+ * `key_expired`, `expiry_passed`, `too_many_keys`.
+ * @throws RangeError for a negative overlap
  */
 export const decideRoll = (state: AccountState, roll: KeyRoll, nowMs: number): AccountDecision => {
   if (!(roll.overlapMs >= 0)) throw new RangeError(`${roll.overlapMs} is no overlap in milliseconds`)
@@ -128,7 +132,7 @@ export const decideRoll = (state: AccountState, roll: KeyRoll, nowMs: number): A
   const issue = issued({ keyId, displayPrefix, commitment, ...kept, expiresAtMs })
   const next: AccountEvent = { type: 'KeyIssued', data: { ...issue, rolledFrom: roll.keyId, capKeyId } }
   const endsAtMs = nowMs + roll.overlapMs
-  // One that ends sooner by itself gets no longer life.
+  // A key that expires before the end of the overlap is not extended.
   if (former.expiresAtMs !== null && former.expiresAtMs <= endsAtMs) return decided(next)
   return decided<AccountEvent>(next, {
     type: 'KeyExpirySet',
@@ -136,7 +140,10 @@ export const decideRoll = (state: AccountState, roll: KeyRoll, nowMs: number): A
   })
 }
 
-/** Sets or lifts (null) the cap. Refusals: `unknown_account`, `unknown_key`, `key_revoked`. */
+/**
+ * Sets or removes (null) the cap. Refusals: `unknown_account`, `unknown_key`, `key_revoked`.
+ * @throws RangeError for an invalid cap
+ */
 export const decideCap = (
   state: AccountState,
   cap: { readonly keyId: KeyId; readonly dailyCapCents: number | null },
@@ -165,14 +172,14 @@ export const decideRevocation = (
   return key.revoked ? decided() : decided({ type: 'KeyRevoked', data: { keyId } })
 }
 
-/** What an upgrade found in the vault of one account. */
+/** The commitments of one account that an upgrade found in the vault. */
 export type FoundInVault = {
   readonly accountId: AccountId
   readonly emailCommitment: string | null
   readonly keys: readonly { readonly keyId: KeyId; readonly commitment: string }[]
 }
 
-/** Adopts what no event commits to yet. What is committed to already stays as it is. */
+/** Adopts commitments that no event has yet. Existing commitments do not change. */
 export const decideAdoption = (state: AccountState, found: FoundInVault): Decided<AccountEvent> => {
   if (!state) return decided()
   const keys = found.keys.filter(({ keyId }) => state.keys.get(keyId)?.commitment === null)

@@ -15,7 +15,7 @@ import {
 } from '../../kernel/event-fields.ts'
 import { scopes } from '../../kernel/scopes.ts'
 
-/** An `account-{id}` stream. The e-mail and the key's hash stand in the vault, never here. */
+/** An `account-{id}` stream. The e-mail and the hashes of keys are in the vault only. */
 const stream = 'account-{account}'
 
 const keyId = id('key', 'the key')

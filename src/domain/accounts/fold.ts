@@ -12,25 +12,25 @@ export type KeyState = {
   readonly displayPrefix: string
   readonly revoked: boolean
   readonly name: string | null
-  /** Milliseconds since the epoch; null for one that works until it is revoked. */
+  /** Milliseconds since the epoch; null for a key that works until it is revoked. */
   readonly expiresAtMs: number | null
-  /** How long it was to work when it was issued; null where it was not to end. */
+  /** Its lifetime at its issue, milliseconds; null if it had no end. */
   readonly lifetimeMs: number | null
-  /** Where it works from; null for anywhere. */
+  /** The networks that it works from; null for any. */
   readonly networks: readonly string[] | null
-  /** The key under which its spending counts: the first one of those that it was rolled from, else itself. */
+  /** The key under which its spending counts: the first key of its rolls, or itself. */
   readonly capKeyId: KeyId
-  /** Commits to its hash in the vault; null for a key of an older release, which opens nothing. */
+  /** Commits to its hash in the vault; null for a key of an older release, which gives no access. */
   readonly commitment: string | null
 }
 
-/** Whether the key opens anything at this time. It ends with its last millisecond. */
+/** Whether the key works at this time. Access ends at `expiresAtMs`. */
 export const isKeyActive = (
   { revoked, expiresAtMs }: Pick<KeyState, 'revoked' | 'expiresAtMs'>,
   nowMs: number,
 ): boolean => !revoked && (expiresAtMs === null || nowMs < expiresAtMs)
 
-/** An `account-{id}` stream; null before the account is created. */
+/** The state of an `account-{id}` stream; null before the account is created. */
 export type AccountState = {
   readonly reseller: boolean
   readonly blocked: boolean
@@ -100,7 +100,7 @@ const evolve: Fold<AccountState, AccountEvent>['evolve'] = (state, event) => {
   }
 }
 
-/** Never snapshotted: an account has few events. */
+/** Never snapshotted, because an account has few events. */
 export const accountFold: Fold<AccountState, AccountEvent> = {
   name: 'account',
   version: 1,
@@ -108,5 +108,5 @@ export const accountFold: Fold<AccountState, AccountEvent> = {
   evolve,
 }
 
-/** The stream of an account, as a command names it. */
+/** The stream reference of an account for a command. */
 export const accountRef = (account: AccountId) => ({ stream: accountStream(account), fold: accountFold })

@@ -1,7 +1,9 @@
 import { deliveryOf, type Product } from './product.ts'
 import type { LineInStock } from './targeting.ts'
 
-/** How many addresses that are alike to a buyer can be sold now; carrier and service are null but for mobile. */
+/**
+ * How many addresses that are equal for a buyer can be sold now. `carrierId` and `service` are null except for mobile.
+ */
 export type StockCount = {
   readonly country: string
   readonly carrierId: string | null
@@ -9,19 +11,19 @@ export type StockCount = {
   readonly available: number
 }
 
-/** That of a product of which nothing is stocked; one array, so that what was made from it is known again. */
+/** The stock of a product without stock. It is always the same array, so that caches can compare it by identity. */
 export const noStock: readonly StockCount[] = []
 
-/** Live stock, from the read tables. */
+/** The current stock, from the read tables. */
 export type LiveStock = {
   of(productId: string): Promise<readonly StockCount[]>
-  /** By product id; a product without stock has no entry. */
+  /** By product id. A product without stock has no entry. */
   all(): Promise<ReadonlyMap<string, readonly StockCount[]>>
 }
 
 type Pool = { readonly country: string; readonly carrierId: string | null; readonly service: string | null }
 
-/** How many addresses one pool of a country, the order's own where it is named, has free. */
+/** How many free addresses the pool of this target has. */
 export const freeCount = (stock: readonly StockCount[], target: Pool): number =>
   stock.find(
     (count) =>
@@ -30,11 +32,11 @@ export const freeCount = (stock: readonly StockCount[], target: Pool): number =>
       count.service === target.service,
   )?.available ?? 0
 
-/** Whether one pool of a country, the order's own where it is named, holds this many addresses. */
+/** Whether the pool of this target has this many free addresses. */
 export const hasFreeStock = (stock: readonly StockCount[], target: Pool, quantity: number): boolean =>
   freeCount(stock, target) >= quantity
 
-/** Countries, alpha-3, where the smallest order can be filled now; none while the product cannot be ordered. */
+/** Countries, alpha-3, where the smallest order can be filled now. Empty if the product cannot be ordered. */
 export const orderableCountries = (product: Product, stock: readonly StockCount[]): ReadonlySet<string> =>
   new Set(
     product.state === 'active'
@@ -42,12 +44,12 @@ export const orderableCountries = (product: Product, stock: readonly StockCount[
       : [],
   )
 
-/** Whether an order of the smallest quantity would go through somewhere: docs/http-api.md, "Catalogue and prices". */
+/** Whether an order of the smallest quantity is possible in any country (docs/http-api.md, "Catalogue and prices"). */
 export const isAvailable = (product: Product, stock: readonly StockCount[]): boolean =>
   product.state === 'active' &&
   (deliveryOf(product.shape) === 'lines' || orderableCountries(product, stock).size > 0)
 
-/** The lines that may be chosen when an order of this quantity leaves the choice open. */
+/** Filters the lines that can be chosen for an order of this quantity without a chosen line. */
 export const lineInStock =
   (stock: readonly StockCount[], quantity: number): LineInStock =>
   (target) =>

@@ -8,14 +8,14 @@ import { catalogProblems, type Problem } from './catalog-rules.ts'
 import type { ProductTerms } from './product.ts'
 
 /**
- * One catalogue file: everything that is sold, at which prices. docs/catalog.md explains it with an example. Prices are
- * whole micro-dollars a unit (1 cent = 10,000), because an IPv6 address may cost less than a cent; no float is taken.
+ * The catalogue file: all products and their prices. docs/catalog.md explains it with an example. Prices are whole
+ * micro-dollars a unit (1 cent = 10,000), because an IPv6 address may cost less than a cent. Floats are not accepted.
  */
 
-/** $10,000 a unit: what is above it is a mistake of zeros. */
+/** $10,000 a unit. A higher price has too many zeros by mistake. */
 const maxUnitPriceMicros = 10_000_000_000
 const maxGatewayQuantity = 100_000
-/** One order's addresses stand in one event, far below the 1 MiB that an append may have. */
+/** The addresses of one order are in one event, far below the 1 MiB that an append may have. */
 const maxAddressQuantity = 1_000
 
 const text = (maxLength: number) =>
@@ -119,12 +119,15 @@ const product = z.discriminatedUnion('shape', [
   }),
 ]) satisfies z.ZodType<ProductTerms>
 
-/** The file: `{"products": [...]}`. Left out, lists are empty, `state` is `active` and billing is pay as you go. */
+/**
+ * The file: `{"products": [...]}`. Missing lists are empty, a missing `state` is `active`, and missing billing is pay
+ * as you go.
+ */
 export const catalogFile = z.strictObject({
   products: listOf(product, 1_000),
 })
 
-/** A catalogue file that was checked as a whole. */
+/** A checked catalogue file. */
 export type CatalogFile = { readonly digest: string; readonly products: readonly ProductTerms[] }
 
 export type ParsedCatalog =
@@ -168,13 +171,13 @@ const expectedOf = (issue: z.core.$ZodIssue): string => {
   }
 }
 
-/** SHA-256, lower-case hex, of the catalogue's canonical JSON: layout and order of fields do not change it. */
+/** SHA-256, lower-case hex, of the catalogue's canonical JSON. Layout and field order do not change it. */
 export const catalogDigest = (products: readonly ProductTerms[]): string =>
   sha256(canonicalJson({ products })).toString('hex')
 
 /**
- * Checks the text of a catalogue file as a whole. Answers its products with every default filled in and its digest, or
- * every problem that was found, each with path, value and what is expected.
+ * Checks the text of a catalogue file. Returns its products with all defaults and its digest, or every problem, each
+ * with path, value and the expected value.
  */
 export const parseCatalog = (text: string): ParsedCatalog => {
   let json: unknown

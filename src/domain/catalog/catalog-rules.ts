@@ -1,6 +1,6 @@
 import { isDedicated, type ProductTerms, type Tier } from './product.ts'
 
-/** What is wrong in an operator's input: where, what stands there, and what is expected instead. */
+/** A problem in an operator's input: the path, the value there and what is expected instead. */
 export type Problem = { readonly path: string; readonly value: unknown; readonly expected: string }
 
 const shown = (value: unknown): string => {
@@ -8,11 +8,11 @@ const shown = (value: unknown): string => {
   return text.length > 80 ? `${text.slice(0, 77)}...` : text
 }
 
-/** One line a problem, e.g. `products[0].unit: found 5; expected of type string`. */
+/** One line per problem, e.g. `products[0].unit: found 5; expected of type string`. */
 export const problemText = ({ path, value, expected }: Problem): string =>
   `${path === '' ? 'the input' : path}: found ${shown(value)}; expected ${expected}`
 
-/** The error codes that catalogue and prices answer (docs/http-api.md, "Errors" and "Catalogue and prices"). */
+/** The error codes of catalogue and prices (docs/http-api.md, "Errors" and "Catalogue and prices"). */
 export type CatalogRefusalCode =
   | 'unknown_product'
   | 'product_unavailable'
@@ -23,11 +23,11 @@ export type CatalogRefusalCode =
   | 'no_price_list'
   | 'no_options'
 
-/** An expected refusal: its code, and a message that names the field and the accepted set. */
+/** An expected refusal: its code, and a message that names the field and the accepted values. */
 export type CatalogRefusal = {
   readonly code: CatalogRefusalCode
   readonly message: string
-  /** Of `product_unavailable` only; null for a parked product. */
+  /** With `product_unavailable` only; null for a parked product. */
   readonly successorId?: string | null
 }
 
@@ -46,7 +46,7 @@ export const reject = (
 })
 
 const centMicros = 10_000
-/** $10 million an order keeps every figure far inside the safe integers. */
+/** $10 million per order. With this limit every figure is far below the largest safe integer. */
 const maxAmountMicros = 10_000_000_000_000
 const minIpv6Quantity = 10
 
@@ -90,7 +90,7 @@ const tierProblems = (path: string, tiers: readonly Tier[], product: ProductTerm
   return problems
 }
 
-/** Names each combination that two rates price, or that one rate names twice. */
+/** The combinations that have two prices. */
 const repeated = (keys: readonly { readonly path: string; readonly key: string }[]): Problem[] => {
   const first = new Map<string, string>()
   return keys.flatMap(({ path, key }) => {
@@ -202,7 +202,10 @@ const namesProblems = (products: readonly ProductTerms[]): Problem[] => {
   return problems
 }
 
-/** Follows successors from a retired product; null when the way ends at a product that is not retired. */
+/**
+ * Follows the successors of a retired product. Returns null if they end at a product that is not retired, else what is
+ * expected.
+ */
 export const successorProblem = (
   product: Pick<ProductTerms, 'id' | 'successorId'>,
   find: (id: string) => Pick<ProductTerms, 'id' | 'state' | 'successorId'> | undefined,
@@ -236,7 +239,10 @@ const stateProblems = (products: readonly ProductTerms[]): Problem[] => {
   })
 }
 
-/** What no single field shows: names that clash, tiers out of order, prices twice, successors that lead nowhere. */
+/**
+ * The problems that no single field shows: duplicate names, tiers out of order, duplicate prices, successors that do
+ * not end at a product for sale.
+ */
 export const catalogProblems = (products: readonly ProductTerms[]): readonly Problem[] => [
   ...namesProblems(products),
   ...stateProblems(products),

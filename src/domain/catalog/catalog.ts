@@ -3,15 +3,15 @@ import { accept, type Result, reject } from './catalog-rules.ts'
 import type { CatalogState } from './fold.ts'
 import type { DedicatedProduct, Product, Tier } from './product.ts'
 
-/** The catalogue as it stands, in memory: what every quote and order reads. */
+/** The current catalogue in memory. Every quote and order reads it. */
 export type Catalog = {
-  /** SHA-256 of the file that it was imported from; null before the first import. */
+  /** SHA-256 of the imported file; null before the first import. */
   readonly digest: string | null
   /** ISO 8601 UTC; null before the first import. */
   readonly importedAt: string | null
-  /** All products, by family then id. */
+  /** All products, ordered by family and id. */
   readonly products: readonly Product[]
-  /** The product with this id, or that used to carry it. */
+  /** The product with this id or old id. */
   resolve(idOrAlias: string): Product | undefined
 }
 
@@ -44,11 +44,13 @@ const retired = (product: Product): Result<never> => ({
   },
 })
 
-/** A product that prices can be asked for: parked ones too. Refusal: product_unavailable with its successor. */
+/**
+ * Accepts a product that can be priced, which includes parked ones. Refusal: product_unavailable with its successor.
+ */
 export const quotable = (product: Product): Result<Product> =>
   product.state === 'retired' ? retired(product) : accept(product)
 
-/** A product that can be ordered. Refusal: product_unavailable for a parked or retired one. */
+/** Accepts a product that can be ordered. Refusal: product_unavailable for a parked or retired one. */
 export const orderable = (product: Product): Result<Product> =>
   product.state === 'parked'
     ? {
@@ -61,7 +63,7 @@ export const orderable = (product: Product): Result<Product> =>
       }
     : quotable(product)
 
-/** The product that an order names. Refusals: unknown_product, product_unavailable. */
+/** The product of an order. Refusals: unknown_product, product_unavailable. */
 export const productOfOrder = (catalog: Catalog, productId: string): Result<Product> => {
   const product = catalog.resolve(productId)
   return product === undefined
@@ -69,7 +71,7 @@ export const productOfOrder = (catalog: Catalog, productId: string): Result<Prod
     : orderable(product)
 }
 
-/** What is asked for; null where the choice is left open, which only mobile lines know. */
+/** The wanted target. Null means that the choice is open, which is possible only for mobile lines. */
 export type RateRequest = {
   readonly country: string
   readonly periodDays: number
@@ -78,12 +80,12 @@ export type RateRequest = {
   readonly rotationMinutes: number | null
 }
 
-/** One thing that can be bought: where, how long, on which mobile line, and its prices by quantity. */
+/** A target that can be bought, with its prices by quantity. */
 export type Rate = { readonly target: Target; readonly tiers: readonly Tier[] }
 
 const sorted = (values: Iterable<number>): number[] => [...new Set(values)].sort((a, b) => a - b)
 
-/** What is worked out of a product once, for as long as the product is used: every order asks for it. */
+/** Caches a value that is derived from a product, because every order needs it. */
 const oncePerProduct = <Made>(make: (product: DedicatedProduct) => Made) => {
   const made = new WeakMap<DedicatedProduct, Made>()
   return (product: DedicatedProduct): Made => {
@@ -95,7 +97,7 @@ const oncePerProduct = <Made>(make: (product: DedicatedProduct) => Made) => {
   }
 }
 
-/** The countries that the product has prices for, alpha-3, in order of their codes. */
+/** The countries that the product has prices for, alpha-3, sorted. */
 export const countriesOf = oncePerProduct((product): readonly string[] =>
   [
     ...new Set(
@@ -111,7 +113,7 @@ const ratesByCountry = oncePerProduct(
     new Map(countriesOf(product).map((country) => [country, listRates(product, country)])),
 )
 
-/** All rates of a product in one country, in the file's order; none where it is not sold. */
+/** All rates of a product in one country, in the order of the file. Empty if it is not sold there. */
 export const ratesIn = (product: DedicatedProduct, country: string): readonly Rate[] =>
   ratesByCountry(product).get(country) ?? []
 
@@ -141,7 +143,7 @@ const listRates = (product: DedicatedProduct, country: string): readonly Rate[] 
   )
 }
 
-/** The periods, in days, that the product is rented for in a country, or anywhere. */
+/** The rental periods of the product in a country, or in any country, days, sorted. */
 export const periodsOf = (product: DedicatedProduct, country?: string): readonly number[] =>
   sorted(
     country === undefined
@@ -149,7 +151,10 @@ export const periodsOf = (product: DedicatedProduct, country?: string): readonly
       : ratesIn(product, country).map((rate) => rate.target.periodDays),
   )
 
-/** The price of one unit at a quantity: micro-dollars. Tiers start at 1, so there always is one. */
+/**
+ * The price of one unit at a quantity, micro-dollars. Tiers start at 1, so there is always one.
+ * @throws if no tier has this quantity
+ */
 export const unitPriceMicros = (tiers: readonly Tier[], quantity: number): number => {
   const tier = tiers.findLast(({ from }) => from <= quantity)
   if (tier === undefined) throw new Error(`no tier prices a quantity of ${quantity}`)

@@ -6,18 +6,18 @@ import type { CatalogEvent, CatalogImported, ProductStateChanged } from './event
 import { type CatalogState, inState } from './fold.ts'
 import type { Product, ProductState, ProductTerms } from './product.ts'
 
-/** One append holds 1 MiB; the rest is for metadata and growth. */
+/** An append may have 1 MiB. The rest is for metadata and growth. */
 export const maxCatalogBytes = 900 * 1024
 
-/** A catalogue, and how many products it has. */
+/** The digest of a catalogue, and its number of products. */
 export type Imported = { readonly digest: string; readonly products: number }
 
-/** Refused with every problem that was found. */
+/** Refused with all problems found. */
 export type CatalogDecision<Made> = Decision<CatalogEvent, readonly Problem[], Made>
 
 const fixedFields = ['family', 'shape', 'renewal'] as const
 
-/** Orders that stand were placed under an old id, and a retry of theirs must still mean the same product. */
+/** Existing orders may have an old id, and their retries must still mean the same product. */
 const aliasProblem = (
   alias: string,
   owner: { readonly product: ProductTerms; readonly path: string },
@@ -75,9 +75,12 @@ const continuityProblems = (
 }
 
 /**
- * Replaces the whole catalogue by a checked file. The same digest again gives no event: states changed since then stay. A product may go only when it is
- * known that nobody ever ordered it. Refused as a whole when another product, or an old id of one that stays, vanishes,
- * when an old id names another product, when a product changes its kind, or above 900 KiB.
+ * Replaces the whole catalogue with a checked file. The same digest gives no event, so states that changed since then
+ * stay.
+ *
+ * The whole file is refused if another product or an old id of a product is missing, if an old id names another
+ * product, if a product's family, shape or renewal changes, or above 900 KiB. A product in `neverOrdered` may be
+ * missing.
  */
 export const decideImport = (
   state: CatalogState,
@@ -106,8 +109,8 @@ export const decideImport = (
 }
 
 /**
- * Changes one product's state between imports; the state it has already gives no event. Refused for an unknown product,
- * and for a retired one without a successor that can be bought.
+ * Changes one product's state between imports. An unchanged state gives no event. It is refused for an unknown product,
+ * and for a retirement without a successor that can be bought.
  */
 export const decideState = (
   state: CatalogState,

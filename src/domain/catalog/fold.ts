@@ -3,7 +3,7 @@ import { catalogStream } from '../../kernel/streams.ts'
 import type { CatalogEvent } from './events.ts'
 import type { Product } from './product.ts'
 
-/** The catalogue as of an event; `digest` and `importedAt` are null before the first import. */
+/** The catalogue after an event. `digest` and `importedAt` are null before the first import. */
 export type CatalogState = {
   readonly digest: string | null
   readonly importedAt: string | null
@@ -12,7 +12,7 @@ export type CatalogState = {
 
 export const emptyCatalog: CatalogState = { digest: null, importedAt: null, products: [] }
 
-/** The product in another state; only a parked one is expected back. */
+/** The product in another state. Only a parked product has `parkedUntil`. */
 export const inState = (
   product: Product,
   standing: Pick<Product, 'state' | 'successorId' | 'since'>,
@@ -22,7 +22,7 @@ export const inState = (
   parkedUntil: standing.state === 'parked' ? product.parkedUntil : null,
 })
 
-/** The catalogue after one more event of the `catalog` stream; other types leave it as it is. */
+/** The catalogue after one more event of the `catalog` stream. */
 export const evolveCatalog = (state: CatalogState, event: CatalogEvent): CatalogState => {
   switch (event.type) {
     case 'CatalogImported':
@@ -45,7 +45,7 @@ export const evolveCatalog = (state: CatalogState, event: CatalogEvent): Catalog
   }
 }
 
-/** Whether a catalogue can be what the event left, by what the event says of it. */
+/** Whether a cached catalogue agrees with the data of its last event. */
 const agrees = ({ digest, importedAt, products }: CatalogState, event: CatalogEvent): boolean => {
   if (event.type === 'CatalogImported')
     return (
@@ -60,8 +60,9 @@ const agrees = ({ digest, importedAt, products }: CatalogState, event: CatalogEv
 }
 
 /**
- * The fold of the `catalog` stream. An import holds the whole catalogue, up to 900 KiB, and a job may import new prices
- * every day or hour: a process that began with the first one would after some hundreds of them take longer than a read may.
+ * The fold of the `catalog` stream. An import contains the whole catalogue, up to 900 KiB, and a job may import new
+ * prices every day or hour. Without snapshots, reading the stream from its start would take longer than a read may
+ * after some hundreds of imports.
  */
 export const catalogFold: Fold<CatalogState, CatalogEvent> = {
   name: 'catalog',
@@ -78,5 +79,5 @@ export const catalogFold: Fold<CatalogState, CatalogEvent> = {
   },
 }
 
-/** The stream of the catalogue, as a command names it. */
+/** The stream reference of the catalogue for a command. */
 export const catalogRef = { stream: catalogStream, fold: catalogFold }

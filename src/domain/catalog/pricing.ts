@@ -6,37 +6,37 @@ import { accept, type Result, reject } from './catalog-rules.ts'
 import { deliveryOf, type Product, type Tier } from './product.ts'
 import { chooseRate, type LineInStock } from './targeting.ts'
 
-/** What a reseller pays and takes for one product. */
+/** A reseller's terms for one product. */
 export type ResellerTerms = {
-  /** Off the list price, basis points: 1,250 is 12.5 %. */
+  /** The discount from the list price, basis points: 1,250 is 12.5 %. */
   readonly discountBp: number
   /** The customer's price as a multiple of the list price, millionths: 1,300,000 is 1.30; null without one. */
   readonly markupMillionths: number | null
-  /** The reseller's own prices of one unit by `retailKey`, micro-dollars; they come before the markup. */
+  /** The reseller's own prices of one unit by `retailKey`, micro-dollars. They take precedence over the markup. */
   readonly retail: ReadonlyMap<string, number>
-  /** Whether the product stands in the reseller's own catalogue. */
+  /** Whether the product is in the reseller's own catalogue. */
   readonly sellable: boolean
-  /** The revision of the reseller's terms that these are; null before anything was said of it. */
+  /** The revision of the reseller's terms; null if none were set. */
   readonly revision: number | null
 }
 
-/** The terms that a caller has for a product; null for who is no reseller. */
+/** A caller's terms for a product; null if the caller is not a reseller. */
 export type TermsOf = (
   caller: { readonly accountId: AccountId; readonly reseller: boolean },
   product: Product,
 ) => ResellerTerms | null
 
-/** Reads a caller's terms from the log, so that `TermsOf` has them: before anything is decided by them. */
+/** Reads a caller's terms from the log, so that `TermsOf` has them before a decision. */
 export type RefreshTerms = (caller: {
   readonly accountId: AccountId
   readonly reseller: boolean
 }) => Promise<void>
 
-/** What a retail price of a product stands for: its country and period, where the product has them. */
+/** The key of a retail price of a product: its country and period, if the product has them. */
 export const retailKey = (target: Pick<Target, 'country' | 'periodDays'> | null): string =>
   target === null ? '' : `${target.country} ${target.periodDays}`
 
-/** A reseller without terms of its own: cost and customer price are the list price. */
+/** Without own terms of the reseller, cost and customer price are the list price. */
 export const defaultResellerTerms: ResellerTerms = {
   discountBp: 0,
   markupMillionths: null,
@@ -46,15 +46,15 @@ export const defaultResellerTerms: ResellerTerms = {
 }
 
 export type QuoteInput = {
-  /** Any value: what is not a whole number within the product's bounds is refused. */
+  /** Any value. It is refused if it is not a whole number within the product's bounds. */
   readonly quantity: unknown
   /** From `parseMeta` or `parseQuery`; null for a gateway product. */
   readonly wanted: RateRequest | null
-  /** Null for an account that is no reseller. */
+  /** Null for an account that is not a reseller. */
   readonly terms: ResellerTerms | null
-  /** Which mobile lines may be chosen when the choice is open; all when left out. */
+  /** Filters the mobile lines that can be chosen if the choice is open. Absent: all. */
   readonly inStock?: LineInStock
-  /** The least quantity where it is not the product's own: an extension keeps as few as 1. */
+  /** The least quantity, if it is not the product's own. An extension can be of 1. */
   readonly minQuantity?: number
 }
 
@@ -63,11 +63,11 @@ export type Figures = {
   readonly unitPriceCents: number
   readonly amountCents: number
   readonly listCents: number
-  /** Null on a key that is no reseller's. */
+  /** Null for an account that is not a reseller. */
   readonly reseller: {
     readonly yourCostCents: number
     readonly customerCents: number
-    /** Customer price less cost; may be negative and is shown as it is. */
+    /** Customer price less cost. It may be negative. */
     readonly marginCents: number
   } | null
 }
@@ -81,12 +81,12 @@ export type Quote = Figures & {
   readonly billingType: 'PAYG'
 }
 
-/** What is priced: a target of a dedicated product (null for a gateway product), and the list's tiers for it. */
+/** The target of a dedicated product (null for a gateway product), and the list's tiers for it. */
 export type Priced = { readonly target: Target | null; readonly tiers: readonly Tier[] }
 
 /**
- * The one function that makes figures, for price, price list, order, refund and margin. Each amount is computed exactly
- * in micro-dollars and rounded half up to a cent once (docs/http-api.md, "Catalogue and prices").
+ * Computes the figures for price, price list, order, refund and margin. No other function does. Each amount is computed
+ * exactly in micro-dollars and rounded half up to a cent once (docs/http-api.md, "Catalogue and prices").
  */
 export const figuresOf = (
   { target, tiers }: Priced,
@@ -115,7 +115,7 @@ export const figuresOf = (
 
 /**
  * A whole number of units within the product's bounds. Refusal: invalid_quantity, also for text, fractions and a
- * quantity that is missing (docs/http-api.md, "Orders").
+ * missing quantity (docs/http-api.md, "Orders").
  */
 export const quantityOf = (
   product: Product,
@@ -133,7 +133,7 @@ export const quantityOf = (
       )
 
 /**
- * Prices a quantity of a product. It does not look at the product's state: a parked product is quotable.
+ * Prices a quantity of a product. It does not check the product's state, because a parked product can be priced.
  * Refusals: invalid_quantity, invalid_targeting (see also `parseMeta` and `parseQuery`).
  */
 export const quote = (product: Product, input: QuoteInput): Result<Quote> => {
@@ -162,7 +162,7 @@ const pricedOf = (
   return chooseRate(product, wanted, quantity, inStock)
 }
 
-/** What an order says of what is sold and what it costs: all of it follows from the product, the terms and what was asked for. */
+/** The fields of an order that follow from the product, the terms and the request. */
 export type Sale = Pick<
   OrderDetails,
   | 'productId'
@@ -187,8 +187,8 @@ export type Sale = Pick<
 const bytesPerGb = 1_000_000_000
 
 /**
- * What is charged: the service's price; a reseller's cost for itself; for its customer the customer's price, and the
- * cost beside it.
+ * The charged amount: the service's price, or for a reseller its cost. For a reseller's customer it is the customer's
+ * price, and the cost is a separate field.
  */
 const chargesOf = (
   { amountCents, reseller }: Quote,
@@ -202,7 +202,7 @@ const chargesOf = (
   return revision === null ? charges : { ...charges, termsRevision: revision }
 }
 
-/** A quote as an order states it: what is charged, and what is handed out for it. */
+/** The quote as fields of an order: the charges and what is delivered. */
 export const saleOf = (
   product: Product,
   figures: Quote,

@@ -4,10 +4,10 @@ export type { Delivery, Family, Renewal, Shape }
 export type ProductState = 'active' | 'parked' | 'retired'
 export type Service = 'dedicated' | 'shared'
 
-/** From this quantity on, every unit of an order costs this much. Micro-dollars: 1 cent = 10,000. */
+/** The price of every unit of an order from this quantity on. Micro-dollars: 1 cent = 10,000. */
 export type Tier = { readonly from: number; readonly unitPriceMicros: number }
 
-/** What one IP costs in each of these countries (alpha-3) for each of these periods. */
+/** The price of one IP in each of these countries (alpha-3) for each of these periods. */
 export type AddressRate = {
   readonly countries: readonly string[]
   readonly periodDays: readonly number[]
@@ -16,7 +16,7 @@ export type AddressRate = {
 
 export type Carrier = { readonly id: string; readonly name: string; readonly country: string }
 
-/** What one mobile IP costs at each of these carriers, under each of these rotations, for each of these periods. */
+/** The price of one mobile IP for each combination of these carriers, rotations and periods. */
 export type MobileRate = {
   readonly carriers: readonly string[]
   readonly service: Service
@@ -27,9 +27,9 @@ export type MobileRate = {
 }
 
 type Common = {
-  /** Never changes; streams of plans and stock are named by it. */
+  /** Never changes, because it is part of the names of plan and stock streams. */
   readonly id: string
-  /** Old ids that still resolve. */
+  /** Old ids, which can still be used. */
   readonly aliases: readonly string[]
   readonly name: string
   readonly description: string
@@ -39,9 +39,9 @@ type Common = {
   readonly state: ProductState
   /** The product to buy instead; set on a retired product, null on others. */
   readonly successorId: string | null
-  /** When a parked product is expected back, ISO 8601; null when not said. */
+  /** When a parked product is expected back, ISO 8601; null if unknown. */
   readonly parkedUntil: string | null
-  /** What is counted, e.g. `GB`, `IP`, `100 Mbps`. */
+  /** The unit of the quantity, e.g. `GB`, `IP`, `100 Mbps`. */
   readonly unit: string
   readonly minQuantity: number
   readonly maxQuantity: number
@@ -52,7 +52,7 @@ type Common = {
   }
 }
 
-/** Line generation of a gateway product: the most lines in one call and the targeting that its lines take. */
+/** Line generation of a gateway product: the most lines per call and the targeting that its lines can have. */
 export type Generate = { readonly maxCount: number; readonly targeting: readonly string[] }
 
 export type GatewayGbProduct = Common & {
@@ -81,17 +81,17 @@ export type MobileProduct = Common & {
   readonly rates: readonly MobileRate[]
 }
 
-/** A product as the catalogue file says it. */
+/** A product of the catalogue file. */
 export type ProductTerms = GatewayGbProduct | GatewayTimeProduct | AddressesProduct | MobileProduct
 
-/** A product as it stands: its terms, and since when it has been in its state (ISO 8601 UTC). */
+/** A product in the catalogue: its terms, and since when it has been in its state (ISO 8601 UTC). */
 export type Product = ProductTerms & { readonly since: string }
 
-/** Integrations key on it: `lines` are generated from a plan, `addresses` are rented. */
+/** Part of the API, so integrations depend on it. `lines` are generated from a plan, `addresses` are rented. */
 export const deliveryOf = (shape: Shape): Delivery =>
   shape === 'gateway_gb' || shape === 'gateway_time' ? 'lines' : 'addresses'
 
-/** The dedicated shapes: what is sold are addresses from stock. */
+/** The dedicated shapes, which sell addresses from stock. */
 export type DedicatedProduct = AddressesProduct | MobileProduct
 
 export const isDedicated = (product: ProductTerms): product is DedicatedProduct =>

@@ -4,19 +4,19 @@ import { countriesOf, periodsOf, type Rate, type RateRequest, ratesIn, unitPrice
 import { accept, type Result, reject } from './catalog-rules.ts'
 import { type DedicatedProduct, isDedicated, type Product } from './product.ts'
 
-/** What `/price` and mobile price lists take when no period is named (docs/http-api.md, "Catalogue and prices"). */
+/** The default period of `/price` and mobile price lists (docs/http-api.md, "Catalogue and prices"). */
 const standardPeriodDays = 30
 
 const addressFields = ['country', 'period_days']
 const mobileFields = [...addressFields, 'carrier_id', 'service', 'rotation_minutes']
 
-/** The `fulfillment_meta` fields that an order of this product takes; none on a gateway product. */
+/** The `fulfillment_meta` fields of an order of this product. Empty for a gateway product. */
 export const targetingFields = (product: Product): readonly string[] => {
   if (!isDedicated(product)) return []
   return product.shape === 'addresses_mobile' ? mobileFields : addressFields
 }
 
-/** Whether a mobile line has an address to sell: only such lines are chosen when the choice is left open. */
+/** Whether a mobile line has enough free addresses. If the choice is open, only such lines are chosen. */
 export type LineInStock = (target: Target) => boolean
 
 const oneOf = (values: Iterable<string | number>): string => [...new Set(values)].join(', ')
@@ -40,17 +40,17 @@ const period = (product: Product, country: string, value: unknown): Result<numbe
 }
 
 /**
- * The `fulfillment_meta` of an order (docs/http-api.md, "Catalogue and prices"): strict; `country` (alpha-3, any case)
- * and `period_days` are required for dedicated IPs, the mobile fields may be left out or null. Null for a gateway product. A field
- * that only other products take may be null.
- * Refusals: invalid_targeting, invalid_country, invalid_period.
+ * Parses the `fulfillment_meta` of an order (docs/http-api.md, "Catalogue and prices"). Unknown fields are refused.
+ * `country` (alpha-3, any case) and `period_days` are required for dedicated IPs. The mobile fields may be missing or
+ * null, also for other products. The result is null for a gateway product. Refusals: invalid_targeting,
+ * invalid_country, invalid_period.
  */
 export const parseMeta = (
   product: Product,
   meta: Readonly<Record<string, unknown>> | undefined,
 ): Result<RateRequest | null> => {
   const accepted = targetingFields(product)
-  // A serializer writes null for each field that is not set, also for those of other products.
+  // Some serializers write null for each unset field, also for fields of other products.
   const isUnset = (field: string): boolean => meta?.[field] === null && mobileFields.includes(field)
   const unknown = Object.keys(meta ?? {}).find((field) => !accepted.includes(field) && !isUnset(field))
   if (unknown !== undefined)
@@ -64,19 +64,20 @@ export const parseMeta = (
   return parsed.ok ? parsed : reject(parsed.refusal.code, `fulfillment_meta.${parsed.refusal.message}`)
 }
 
-/** The fields of `fulfillment_meta` that come from elsewhere; each refusal starts with the name of its field. */
+/** Parses the fields of `fulfillment_meta` from another source. Each refusal starts with the name of its field. */
 export const parseTargeting = (
   product: Product,
   fields: Readonly<Record<string, unknown>>,
 ): Result<RateRequest | null> => (isDedicated(product) ? wantedOf(product, fields) : accept(null))
 
-/** A query value as the number that it writes; any other text stays and is refused as such. */
+/** The number in a query value. Other values are returned unchanged and refused later. */
 export const numberOf = (value: unknown): unknown =>
   typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value
 
 /**
- * The targeting of a price query: text values, `country` USA and `period_days` 30 when left out (docs/http-api.md,
- * "Catalogue and prices"). Null for a gateway product, which ignores them. Refusals as for `parseMeta`.
+ * Parses the targeting of a price query from text values. `country` is USA and `period_days` is 30 by default
+ * (docs/http-api.md, "Catalogue and prices"). Null for a gateway product, which ignores them. Refusals as for
+ * `parseMeta`.
  */
 export const parseQuery = (
   product: Product,
@@ -95,8 +96,8 @@ export const parseQuery = (
 }
 
 /**
- * The country and period of a price list: `country` is required; `period_days`, 30 when left out, is for mobile only
- * and null for others, whose list has every period. Refusals: invalid_country, invalid_period.
+ * Parses the country and period of a price list. `country` is required. `period_days` is 30 by default and applies to
+ * mobile only. It is null for other products, whose list has every period. Refusals: invalid_country, invalid_period.
  */
 export const parseListQuery = (
   product: Product & DedicatedProduct,
@@ -151,8 +152,9 @@ const fits = (wanted: RateRequest, { target }: Rate): boolean =>
   (wanted.rotationMinutes === null || target.rotationMinutes === wanted.rotationMinutes)
 
 /**
- * The rate that an order of this quantity takes: what is left open becomes the cheapest line in stock, or the cheapest
- * at all when none is; at equal price the first of the file. Refusal: invalid_targeting, a combination not sold.
+ * The rate of an order of this quantity. An open choice becomes the cheapest line in stock, or the cheapest line if
+ * none is in stock. At equal price the first line of the file is chosen. Refusal: invalid_targeting for a combination
+ * that is not sold.
  */
 export const chooseRate = (
   product: Product,

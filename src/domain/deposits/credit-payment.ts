@@ -10,29 +10,32 @@ import { orderStreams } from '../orders/allocation-owner.ts'
 import { decideAwaited } from '../orders/decide-awaited.ts'
 import type { DepositDetails, PendingOrder } from './events.ts'
 
-/** Money that arrived for a deposit and is to be credited. */
+/** Money that arrived for a deposit and must be credited. */
 export type PaymentToCredit = {
   readonly paymentId: string
   readonly amountMicros: number
-  /** When the deposit recorded it; null when that happens in the same decision. */
+  /** When the deposit recorded it; null if the same decision records it. */
   readonly recordedAtMs: number | null
-  /** The invoice was closed when it came: it is credited and places no order. */
+  /** It came after the invoice closed, so it is credited and places no order. */
   readonly late: boolean
 }
 
 export type Credited =
-  /** `credited`: it moves now. `standing`: the ledger has it already, and only what a crash left after it is done. */
+  /**
+   * `credited`: the money moves now. `standing`: the ledger already has it, and only the steps after it that a crash
+   * lost are done.
+   */
   | {
       readonly outcome: 'credited' | 'standing'
       /** For the ledger, in one append. */
       readonly payment: readonly LedgerEvent[]
-      /** What is written after it. */
+      /** Appended after the payment. */
       readonly appends: Appends
     }
-  /** Recorded so long ago that the ledger would not remember: an operator must look. */
+  /** Recorded so long ago that the ledger state no longer shows whether it moved. An operator must check it. */
   | { readonly outcome: 'unconfirmed' }
 
-/** How money of a deposit reaches a ledger: the further streams that are decided on, and the decision. Pure. */
+/** How money of a deposit is credited: the additional streams to decide on, and the pure decision. */
 export type Crediting<Refs extends StreamRefs = StreamRefs> = {
   readonly streams: Refs
   decide(ledger: LedgerState, states: StatesOf<Refs>, payment: PaymentToCredit, nowMs: number): Credited
@@ -69,7 +72,7 @@ const customerCrediting = ({ depositId, gatewayId }: DepositDetails, customerId:
   },
 })
 
-/** Lets a payment that pays an order place it in the same decision, with its debit in the ledger's one append. */
+/** A payment for an order also places the order in the same decision. The debit is in the same ledger append. */
 const placingCrediting = (
   deposit: DepositDetails & { readonly pending: PendingOrder },
   orderable: boolean,
@@ -101,9 +104,9 @@ const placingCrediting = (
 }
 
 /**
- * The one place where a received payment becomes a ledger decision. A deposit that carries an order decides credit and
- * debit here, in one ledger append, and credits only when it is short.
- * @param orderable Whether the product of the order that it carries can be ordered just now
+ * The only function that turns a received payment into a ledger decision. For a deposit with an order it decides credit
+ * and debit in one ledger append; if the money is too little, it only credits.
+ * @param orderable Whether the product of the deposit's order can be ordered at the moment
  */
 export const creditingOf = (deposit: DepositDetails, orderable: boolean): Crediting => {
   const { customerId, pending } = deposit

@@ -7,17 +7,18 @@ import type { DepositEvent } from './events.ts'
 import type { Deposit, DepositState } from './fold.ts'
 
 /**
- * A provider has a handful of things to say of a deposit. A server that says another one with each answer would have all of
- * them in the log.
+ * The most changes of a deposit. A provider reports few. The limit protects the log from a server that reports another
+ * one in each answer.
  */
 const maxChanges = 50
 
 const inUsd = (micros: number): string => amountIn(micros, 'usd')
 
 /**
- * What the provider says of the deposit's invoice and no event books: a payment that was given back, undone, or has another
- * amount than it had; an invoice that is paid in words only, or invalid though money arrived for it.
- * @param deposit after the payments that the provider reports were credited
+ * What the provider reports about the invoice and no other event books: a payment that was refunded, undone or has
+ * another amount than before, an invoice with the status paid but without the money, or an invalid invoice for which
+ * money arrived.
+ * @param deposit the deposit after the reported payments were credited
  */
 export const changesIn = (
   deposit: Deposit,
@@ -29,7 +30,7 @@ export const changesIn = (
   const { amountCents } = deposit.details
   return [
     ...undone
-      // A payment that was never credited and turned out to be none leaves nothing to do.
+      // An undone payment that was never credited needs no action.
       .filter(({ paymentId, why }) => why === 'refunded' || recorded.has(paymentId))
       .map(
         ({ paymentId, why, amount }): GatewayChange => ({
@@ -65,13 +66,13 @@ export const changesIn = (
   ]
 }
 
-/** E.g. `0.00 usd`: every refund of a charge failed. */
+/** An amount such as `0.00 usd`: every refund of a charge failed. */
 const isOfNothing = ({ change, amount }: GatewayChange): boolean =>
   change === 'refunded' && amount !== null && /^0(\.0+)? /.test(amount)
 
 /**
- * Those that the deposit does not know yet: another amount than the provider said of it before. A refund that fails makes
- * the amount smaller again.
+ * The reported changes that the deposit does not have yet, or has with another amount. A failed refund makes the amount
+ * smaller again.
  */
 export const unknownChanges = (
   { changes: known }: Pick<Deposit, 'changes'>,
@@ -86,7 +87,7 @@ export const unknownChanges = (
     })
     .slice(0, Math.max(0, maxChanges - known.length))
 
-/** Records what the provider says, each change once. Answers those that are new. No money moves. */
+/** Records the reported changes, each once. The answer has the new ones. No money moves. */
 export const decideChanges = (
   deposit: DepositState,
   reported: readonly GatewayChange[],
@@ -103,7 +104,7 @@ export const decideChanges = (
 
 export type ReviewAnswer = 'reviewed' | 'reviewed_before' | 'unknown_change'
 
-/** Closes a change that somebody has looked at. */
+/** Closes a change that was reviewed. */
 export const decideReview = (
   deposit: DepositState,
   number: number,

@@ -9,7 +9,7 @@ import type { Crediting, PaymentToCredit } from './credit-payment.ts'
 import type { DepositDetails, DepositEvent, DepositFailed } from './events.ts'
 import { type Deposit, type DepositInvoice, type DepositState, depositFold, isClosed } from './fold.ts'
 
-/** Why an order is canceled by what became of its invoice; null while that is open. */
+/** Why an order is canceled, from the state of its invoice; null while the invoice is open. */
 export const cancelReasonOf = (deposit: DepositState): CancelReason | null => {
   if (!deposit) return null
   switch (deposit.status) {
@@ -29,7 +29,7 @@ export const cancelReasonOf = (deposit: DepositState): CancelReason | null => {
   }
 }
 
-/** What an invoice's provider said, held against the deposit: nothing in it is taken from a callback. */
+/** The invoice as read from the provider and compared with the deposit. Nothing in it comes from a callback. */
 export type ReportedInvoice = {
   readonly status: InvoiceStatus
   readonly payments: readonly GatewayPayment[]
@@ -38,7 +38,7 @@ export type ReportedInvoice = {
 
 export type OpenAnswer =
   | { readonly kind: 'opened' | 'standing'; readonly deposit: Deposit }
-  /** The key names another request. */
+  /** The key was used with another request. */
   | { readonly kind: 'conflict' }
 
 const named = ({ depositId, accountId }: DepositDetails) => ({ depositId, accountId })
@@ -46,7 +46,7 @@ const named = ({ depositId, accountId }: DepositDetails) => ({ depositId, accoun
 const fold = (deposit: DepositState, events: readonly DepositEvent[], nowMs: number): DepositState =>
   applyDecided(depositFold, deposit, events, nowMs)
 
-/** Opens a deposit, or tells the one that stands under its id. It is logged before the gateway is called. */
+/** Opens a deposit, or returns the existing one. The event is appended before the gateway is called. */
 export const decideOpen = (
   standing: DepositState,
   details: DepositDetails,
@@ -68,7 +68,7 @@ export const decideOpen = (
   }
 }
 
-/** Records the provider's invoice, once: the first one that is recorded stands. Answers the deposit as it is then. */
+/** Records the provider's invoice. The first recorded invoice is final. The answer is the deposit after that. */
 export const decideInvoice = (
   deposit: DepositState,
   invoice: DepositInvoice,
@@ -85,7 +85,7 @@ export const decideInvoice = (
   }
 }
 
-/** Closes a deposit that can never be paid. Nothing happens to one that has money or is closed. */
+/** Closes a deposit that can never be paid. A deposit with payments and a closed deposit do not change. */
 export const decideFailure = (
   deposit: DepositState,
   reason: DepositFailed['data']['reason'],
@@ -102,7 +102,7 @@ export const decideFailure = (
   }
 }
 
-/** The step that the deposit's status takes, given what its wallet has and what the provider says; or none. */
+/** The next status event, from the credited money and the reported status, or null. */
 const statusStep = (deposit: Deposit, reported: InvoiceStatus, nowMs: number): DepositEvent | null => {
   const { details, status, creditedMicros } = deposit
   const at = isoTime(nowMs)
@@ -118,7 +118,7 @@ const statusStep = (deposit: Deposit, reported: InvoiceStatus, nowMs: number): D
   }
   if (isClosed(deposit)) return null
   if (reported === 'expired') return { type: 'DepositExpired', data: { ...named(details), expiredAt: at } }
-  // Paid in words only, such as an invoice that its owner marked by hand: no money, no credit.
+  // The status is paid without money, e.g. because the owner marked the invoice by hand. Nothing is credited.
   if (reported === 'failed' || reported === 'paid')
     return { type: 'DepositFailed', data: { ...named(details), reason: 'payment_failed', failedAt: at } }
   if (reported === 'processing' && status === 'awaiting_payment')
@@ -126,7 +126,7 @@ const statusStep = (deposit: Deposit, reported: InvoiceStatus, nowMs: number): D
   return null
 }
 
-/** The payments that the wallet does not have yet: those that were recorded, then those that are new. */
+/** The payments that the ledger does not have yet: first the recorded ones, then the new ones. */
 const waiting = (deposit: Deposit, reported: ReportedInvoice): readonly PaymentToCredit[] => {
   const late = isClosed(deposit) || reported.status === 'expired' || reported.status === 'failed'
   const recorded = [...deposit.payments]
@@ -145,16 +145,16 @@ const waiting = (deposit: Deposit, reported: ReportedInvoice): readonly PaymentT
 
 export type ReceiptAnswer = {
   readonly deposit: DepositState
-  /** More payments wait: decide again. */
+  /** More payments are waiting: decide again. */
   readonly more: boolean
-  /** Payments that were recorded long ago and never confirmed: an operator must look. */
+  /** Ids of payments that were recorded long ago and never confirmed. An operator must check them. */
   readonly unconfirmed: readonly string[]
 }
 
 /**
- * Credits at most one payment and takes the status on. Written in this order: the payment is recorded, the ledger
- * moves, the payment is marked as credited, the status steps. Where the log can lose the end of that, each prefix is
- * finished by deciding again, as a movement by hand is (docs/decisions/0006).
+ * Credits at most one payment and updates the status. The order of writes is: the payment is recorded, the ledger
+ * moves, the payment is marked as credited, the status changes. If the log can lose the end of that, another decision
+ * finishes any prefix, as it does for a manual movement (docs/decisions/0006).
  */
 export const decideReceipt = <Refs extends StreamRefs>(
   states: { readonly deposit: DepositState; readonly ledger: LedgerState } & StatesOf<Refs>,
@@ -192,7 +192,8 @@ export const decideReceipt = <Refs extends StreamRefs>(
       answer: { deposit: step ? fold(after, [step], nowMs) : after, more, unconfirmed },
     }
   }
-  // Money whose whereabouts nobody knows is no failed payment: it stays as it is until an operator has looked.
+  // A payment that may or may not have moved is not a failed payment. The status stays until an operator has checked
+  // it.
   const step = unconfirmed.length > 0 ? null : statusStep(deposit, reported.status, nowMs)
   const events = step ? [step] : []
   return {

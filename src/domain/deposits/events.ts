@@ -20,7 +20,7 @@ import { wholeOrder } from '../shared/order-terms.ts'
 const stream = 'deposit-{deposit}'
 
 const pendingFields = { order: wholeOrder }
-/** An order that waits for the deposit: the whole of it, as it will be paid. */
+/** The whole order that waits for the deposit, as it will be paid. */
 export type PendingOrder = ShapeValue<typeof pendingFields>
 
 const detailFields = {
@@ -37,7 +37,7 @@ const detailFields = {
   fingerprint: text('SHA-256 of the request: what a retry must ask for again'),
   pending: orNull(group(pendingFields, 'the order that it was raised by; null for a deposit of its own')),
 }
-/** What a deposit is, for ever. Its return address and pay page may name a payer and lie in the vault. */
+/** The unchanging details of a deposit. Its return address and pay page may name a payer, so they are in the vault. */
 export type DepositDetails = ShapeValue<typeof detailFields>
 
 const named = {

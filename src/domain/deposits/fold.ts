@@ -4,7 +4,7 @@ import { assertSafe } from '../../kernel/money.ts'
 import type { GatewayChange } from '../payments/payments.ts'
 import type { DepositDetails, DepositEvent } from './events.ts'
 
-/** docs/http-api.md, "Deposits". The last four are closed: they are never paid on purpose again. */
+/** docs/http-api.md, "Deposits". The last four are closed: their invoice takes no more payments. */
 export const depositStatuses = [
   'awaiting_payment',
   'processing',
@@ -31,11 +31,11 @@ export type Deposit = {
   readonly openedAt: string
   readonly status: DepositStatus
   readonly invoice: DepositInvoice | null
-  /** By the provider's payment id; a handful. */
+  /** By the provider's payment id. There are few. */
   readonly payments: ImmutableMap<string, ReceivedPayment>
-  /** The sum of the payments that the wallet has. */
+  /** The sum of the payments that were credited. */
   readonly creditedMicros: number
-  /** What the provider said and nothing books, in the order of its numbers, which begin at 1. */
+  /** What the provider reported and no other event books, ordered by number. The numbers begin at 1. */
   readonly changes: readonly DepositChange[]
 }
 export type DepositChange = GatewayChange & { readonly reviewed: boolean }
@@ -45,16 +45,22 @@ export type DepositState = Deposit | null
 export const isClosed = ({ status }: Pick<Deposit, 'status'>): boolean =>
   status !== 'awaiting_payment' && status !== 'processing'
 
-/** Whether its pay page still takes money: that of a closed or expired invoice is dead, whatever still arrives is credited. */
+/**
+ * Whether the pay page still takes money. The page of a closed or expired invoice does not. Money that arrives later is
+ * still credited.
+ */
 export const isPayable = (
   { status, expiresAt }: Pick<Deposit, 'status'> & { readonly expiresAt: string | null },
   nowMs: number,
 ): boolean => !isClosed({ status }) && (expiresAt === null || Date.parse(expiresAt) > nowMs)
 
-/** A deposit without an invoice is watched for a day; it is closed before. */
+/** How long a deposit without an invoice is polled, milliseconds. It is closed before that. */
 export const withoutInvoiceMs = 24 * 60 * 60 * 1000
 
-/** Until when (milliseconds since the epoch) the provider still notices payments: one look after it must be answered. */
+/**
+ * Until when the provider still notices payments, milliseconds since the epoch. One poll after that time must be
+ * answered.
+ */
 export const pollUntilMs = ({ invoice, openedAt }: Pick<Deposit, 'invoice' | 'openedAt'>): number =>
   invoice ? Date.parse(invoice.watchUntil) : Date.parse(openedAt) + withoutInvoiceMs
 
@@ -129,7 +135,7 @@ const evolve: Fold<DepositState, DepositEvent>['evolve'] = (before, event) => {
   return evolveOpen(before, event, event.recordedAtMs)
 }
 
-/** One deposit. Never snapshotted: it has a handful of events. */
+/** Never snapshotted, because a deposit has few events. */
 export const depositFold: Fold<DepositState, DepositEvent> = {
   name: 'deposit',
   version: 1,

@@ -1,6 +1,6 @@
 /**
- * Why a connection failed, by its word (`X-Proxy-Error`), and what the owner of the plan can do about it. A refusal has no
- * other word than these.
+ * The reasons of failed connections, as in `X-Proxy-Error`, and what the owner of the plan can do. A refusal uses only
+ * these reasons.
  */
 const remedies = {
   account_blocked: 'The account is blocked: ask its owner.',

@@ -1,7 +1,7 @@
 import type { ExitEvent, ExitState, ExitTerms } from './events.ts'
 import type { ExitsState } from './fold.ts'
 
-/** Exits in one event: about 100 KiB, far below the 1 MiB of an append. */
+/** The most exits in one event: about 100 KiB, far below the 1 MiB of an append. */
 export const maxExitsPerEvent = 200
 
 export type ImportAnswer = {
@@ -16,7 +16,7 @@ export type StateAnswer =
 
 export type ExitDecision<Answer> = { readonly events: readonly ExitEvent[]; readonly answer: Answer }
 
-/** Adds exits and replaces those that differ; the same again gives no event. */
+/** Adds new exits and replaces changed ones. Unchanged exits give no event. */
 export const decideImport = (state: ExitsState, exits: readonly ExitTerms[]): ExitDecision<ImportAnswer> => {
   const isNew = ({ exitId }: ExitTerms): boolean => (state.get(exitId)?.state ?? 'removed') === 'removed'
   const isSame = (terms: ExitTerms): boolean =>
@@ -33,7 +33,7 @@ export const decideImport = (state: ExitsState, exits: readonly ExitTerms[]): Ex
   }
 }
 
-/** Drains exits, takes them back or removes them; refused as a whole when one is unknown. The state it has gives no event. */
+/** Changes the state of exits. All are refused if one is unknown. An unchanged state gives no event. */
 export const decideState = (
   state: ExitsState,
   exitIds: readonly string[],

@@ -47,11 +47,11 @@ const via = either(
   ],
   'how traffic goes out',
 )
-/** How traffic goes out. Credentials stand in the vault. */
+/** How an exit's traffic goes out. Credentials are in the vault. */
 export type ExitVia = (typeof via)['_output']
 
 const placeFields = { code: text('as usernames spell it'), name: text('its name') }
-/** A place: `code` as usernames spell it, and its name. */
+/** `code` as in usernames, and the name of the location. */
 export type Location = ShapeValue<typeof placeFields>
 
 const asns = list(integer('AS number', '0 or more', 'a network'), 'networks')
@@ -66,7 +66,10 @@ const coverFields = {
   asns,
   systems: list(oneOf(systems, 'a system'), 'operating systems'),
 }
-/** What an exit can serve in one country. An exit of its own stands at one place of each kind at most; a template may at many. */
+/**
+ * The locations that an exit serves in one country. An exit that is not a template has at most one location of each
+ * kind. A template may have many.
+ */
 export type Coverage = ShapeValue<typeof coverFields>
 
 const exitFields = {
@@ -80,10 +83,13 @@ const exitFields = {
   carrier: orNull(text('of a mobile line, as in the catalogue; else null')),
   credentialId: orNull(text('names its credentials in the vault; null: it takes none')),
 }
-/** A way out as an operator's file says it. */
+/** An exit as in an operator's file. */
 export type ExitTerms = ShapeValue<typeof exitFields>
 
-/** `drained`: it gets no new sessions and no connections without one; a session that it has goes on to its end. */
+/**
+ * `drained`: it gets no new sessions and no connections without a session. Its existing sessions continue until they
+ * end.
+ */
 const exitStates = ['live', 'drained', 'removed'] as const
 export type ExitState = (typeof exitStates)[number]
 

@@ -1,8 +1,6 @@
 import { isAlpha2 } from '../../kernel/countries.ts'
 
-/**
- * A place's name as usernames spell it: `São Paulo` is `sao_paulo`. Empty when it has no Latin letter and no digit.
- */
+/** A location's name as in usernames: `São Paulo` is `sao_paulo`. Empty if it has no Latin letter and no digit. */
 export const slugOf = (name: string): string =>
   name
     .normalize('NFKD')
@@ -14,7 +12,10 @@ export const slugOf = (name: string): string =>
 export const systems = ['windows', 'android', 'ios', 'mac'] as const
 export type System = (typeof systems)[number]
 
-/** Where a line's exit must stand, as its username or its stored set says. Places are slugs of the geo lists: `los_angeles`. */
+/**
+ * The wanted location of a line's exit, from its username or its stored set. Locations are slugs of the geo lists:
+ * `los_angeles`.
+ */
 export type Targeting = {
   /** ISO 3166 alpha-2, lower case. */
   readonly country: string | null
@@ -23,7 +24,7 @@ export type Targeting = {
   readonly isp: string | null
   readonly asn: number | null
   readonly os: System | null
-  /** False: where nothing matches, any exit of the country will do. */
+  /** False: if nothing matches, any exit of the country is used. */
   readonly strict: boolean
   readonly udp: boolean
   readonly not: {
@@ -34,20 +35,20 @@ export type Targeting = {
   }
 }
 
-/** A line's username, taken apart. */
+/** A parsed username of a line. */
 export type Line = {
-  /** Names the plan; 6 to 16 of `[a-z0-9]`. */
+  /** Identifies the plan; 6 to 16 of `[a-z0-9]`. */
   readonly base: string
   readonly targeting: Targeting
   /** Null: another exit for each connection. */
   readonly session: { readonly id: string; readonly lifetimeMinutes: number } | null
-  /** Megabytes (10^6) that one session may pass; null: no cap. */
+  /** Megabytes (10^6) that one session may transfer; null: no cap. */
   readonly limitMegabytes: number | null
-  /** Id of a stored targeting, which `parse` cannot resolve by itself; null when everything stood in the name. */
+  /** The id of a stored targeting, which the parser does not resolve. Null if the username has the whole targeting. */
   readonly set: string | null
 }
 
-/** Any exit at all: what a username without targeting asks for. */
+/** Any exit: the targeting of a username without targeting. */
 export const anyTargeting: Targeting = {
   country: null,
   state: null,
@@ -60,18 +61,18 @@ export const anyTargeting: Targeting = {
   not: { countries: [], states: [], cities: [], asns: [] },
 }
 
-/** What is wrong with a targeting: the token that must change, as it stands in a username, and why. */
+/** A problem with a targeting: the wrong token as in the username, and the reason. */
 export type TokenProblem = { readonly token: string; readonly detail: string }
 
-/** Entries of one exclude list. */
+/** The most entries of one exclude list. */
 export const maxExcluded = 20
 export const maxAsn = 4_294_967_295
-/** One place, e.g. a city. */
+/** The longest name of one location, e.g. a city. */
 export const maxLocationLength = 64
 
 const place = /^[a-z0-9]+(?:[_.][a-z0-9]+)*$/
 
-/** Whether this is a place as the geo lists spell it: lower case, `_` for spaces. */
+/** Whether this is a location as in the geo lists: lower case, `_` for spaces. */
 export const isLocation = (text: string): boolean => text.length <= maxLocationLength && place.test(text)
 
 export const isAsn = (value: number): boolean => Number.isSafeInteger(value) && value >= 1 && value <= maxAsn
@@ -100,7 +101,10 @@ const combined = ({ country, state, city, isp }: Targeting): TokenProblem | null
   return null
 }
 
-/** What a list of excludes is called in usernames, what one entry must be, and the wanted value that it must not name. */
+/**
+ * For each exclude list: its key in usernames, its entries, the check and description of an entry, and the wanted
+ * value, which must not be excluded.
+ */
 const lists = (targeting: Targeting) =>
   [
     ['not.country', targeting.not.countries, isAlpha2, 'two-letter country codes', targeting.country],
@@ -128,12 +132,12 @@ const excluded = (targeting: Targeting): TokenProblem | null => {
 }
 
 /**
- * The rules that hold for every targeting, whether a username, a stored set or a request to generate lines says it. Whether
- * anything stands at a place is the pool's to know.
+ * The rules for every targeting, from a username, a stored set or a request to generate lines. It does not check
+ * whether there are exits at a location. That is checked against the pool.
  * @returns the first problem, or null
  */
 export const targetingProblem = (targeting: Targeting): TokenProblem | null =>
   single(targeting) ?? combined(targeting) ?? excluded(targeting)
 
-/** A session of a line keeps its exit for at most so many minutes. */
+/** A session of a line uses the same exit for at most this many minutes. */
 export const maxStickyMinutes = 1_440

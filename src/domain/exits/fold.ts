@@ -4,7 +4,7 @@ import type { ExitEvent, ExitState, ExitTerms } from './events.ts'
 
 export type KnownExit = { readonly terms: ExitTerms; readonly state: ExitState }
 
-/** Every exit that was ever imported, by its id. */
+/** Every exit that was ever imported, by id. */
 export type ExitsState = ImmutableMap<string, KnownExit>
 
 const evolve = (state: ExitsState, event: ExitEvent): ExitsState => {

@@ -1,4 +1,4 @@
-/** What a supplier's username and password may be made of. */
+/** The placeholders in a template for a supplier's username and password. */
 export const placeholders = [
   'country',
   'COUNTRY',
@@ -13,7 +13,7 @@ export const placeholders = [
 export type Placeholder = (typeof placeholders)[number]
 export type TemplateValues = Readonly<Partial<Record<Placeholder, string>>>
 
-/** A text, a placeholder, or a part that stands only where all of its placeholders have a value. */
+/** A text, a placeholder, or an optional part that is used only if all of its placeholders have a value. */
 type Part = string | { readonly placeholder: Placeholder } | { readonly optional: readonly Part[] }
 
 const known: ReadonlySet<string> = new Set(placeholders)
@@ -39,7 +39,7 @@ const formOf = (template: string): { readonly parts: readonly Part[] } | { reado
   return inner === null ? { parts: outer } : { problem: 'a ] behind each [' }
 }
 
-/** What a template should be instead, or null when it is well formed. */
+/** What a template should be instead, or null if it is well formed. */
 export const templateProblem = (template: string): string | null => {
   const form = formOf(template)
   return 'problem' in form ? form.problem : null
@@ -57,10 +57,10 @@ const fill = (parts: readonly Part[], values: TemplateValues): string =>
     })
     .join('')
 
-/** A template made ready. */
+/** A parsed template. */
 export type Template = { fill(values: TemplateValues): string }
 
-/** @throws RangeError on one that `templateProblem` refuses */
+/** @throws RangeError if `templateProblem` finds a problem */
 export const createTemplate = (template: string): Template => {
   const form = formOf(template)
   if ('problem' in form) throw new RangeError(`a template takes ${form.problem}`)

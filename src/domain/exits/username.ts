@@ -10,12 +10,12 @@ import {
   targetingProblem,
 } from './exit-targeting.ts'
 
-/** What RFC 1929 leaves for a username. */
+/** The limit of RFC 1929. */
 const maxUsernameBytes = 255
-/** A line's own targeting stands in its name up to here; what is longer is stored and named by its id. */
+/** A longer targeting is stored, and the username has its id. */
 export const maxWrittenBytes = 200
 
-/** Of a session that a hand-written username gives no lifetime. */
+/** For a session of a hand-written username without a lifetime. */
 export const defaultLifetimeMinutes = 10
 const maxLimitMegabytes = 1_000_000
 
@@ -27,11 +27,14 @@ export type Parsed =
   | { readonly ok: true; readonly line: Line }
   | { readonly ok: false; readonly problem: TokenProblem }
 
-/** Some libraries send the username of a URL as it stands there, with `%2C` for a comma. No username has a `%` of its own. */
+/**
+ * Some libraries send the username of a URL without decoding it, with `%2C` for a comma. A valid username contains no
+ * `%`.
+ */
 const decoded = (username: string): string =>
   username.replace(/%[2-7][0-9A-F]/gi, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)))
 
-/** What names the plan: all before the first `-`, whatever follows. */
+/** The plan's part of a username: all before the first `-`. */
 export const baseOf = (username: string): string => decoded(username).split('-', 1)[0] ?? ''
 
 const whole = (text: string, max: number): number | null => {
@@ -50,7 +53,7 @@ const asns = (text: string): readonly number[] | null => {
   return values.every(isAsn) ? values : null
 }
 
-/** Each key: how its value reads (null: it does not), and what it takes, for the refusal. */
+/** For each key: its parser (null if the value is invalid), and the description of its values for the refusal. */
 const keys = {
   country: [one, 'a two-letter code of ISO 3166 such as us'],
   state: [one, 'a state of the geo lists'],
@@ -79,14 +82,14 @@ const keys = {
 type Key = keyof typeof keys
 type Values = { -readonly [Name in Key]?: NonNullable<ReturnType<(typeof keys)[Name][0]>> }
 
-/** Values are the same in any case, but for ids of sessions. */
+/** Values are case-insensitive, except session ids. */
 const asValue = (key: Key, text: string): string => (key === 'session' ? text : text.toLowerCase())
 
 const isKey = (text: string): text is Key => Object.hasOwn(keys, text)
 
 const refuse = (token: string, detail: string): Parsed => ({ ok: false, problem: { token, detail } })
 
-/** The keys that say where the exit stands, which a stored set says as a whole. */
+/** The keys of the exit's location and properties. A stored set replaces all of them. */
 const placing = new Set<Key>(Object.keys(keys) as Key[])
 for (const key of ['session', 'lifetime', 'limit', 'set'] as const) placing.delete(key)
 
@@ -107,7 +110,7 @@ const targetingOf = (values: Values): Targeting => ({
   },
 })
 
-/** Keys that say something of a session only. */
+/** Checks keys that need a session. */
 const ofSession = (values: Values): TokenProblem | null => {
   for (const key of ['lifetime', 'limit'] as const)
     if (values[key] !== undefined && values.session === undefined)
@@ -124,8 +127,8 @@ const besideSet = (values: Values): TokenProblem | null => {
 }
 
 /**
- * Takes a line's username apart: `base(-key-value)*`, keys in any order and each at most once. What is not understood is
- * refused and never ignored: the problem names the token.
+ * Parses a line's username: `base(-key-value)*`, with keys in any order and each at most once. Unknown parts are
+ * refused and never ignored. The problem names the token.
  */
 export const parseUsername = (sent: string): Parsed => {
   const username = decoded(sent)
@@ -165,7 +168,7 @@ export const parseUsername = (sent: string): Parsed => {
 const listed = (key: string, entries: readonly (string | number)[]): string =>
   entries.length === 0 ? '' : `-${key}-${entries.join(',')}`
 
-/** A targeting as it stands in usernames, each token with a `-` before it; empty for `anywhere`. */
+/** A targeting as in usernames, each token with a `-` before it. Empty for `anyTargeting`. */
 export const writeTargeting = (targeting: Targeting): string => {
   const { strict, udp, not } = targeting
   const single = (['country', 'state', 'city', 'isp', 'asn', 'os'] as const)
@@ -183,7 +186,7 @@ export const writeTargeting = (targeting: Targeting): string => {
   ].join('')
 }
 
-/** The username of a line; `parseUsername` gives the same line back. It may be longer than usernames may be. */
+/** Writes the username of a line. `parseUsername` returns the same line. It may be longer than a username may be. */
 export const writeUsername = ({ base, targeting, session, limitMegabytes, set }: Line): string =>
   [
     base,

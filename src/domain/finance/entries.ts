@@ -6,51 +6,53 @@ import type { LedgerEvent } from '../ledger/events.ts'
 import { type Posting, postingsOf, statementPostings } from '../ledger/postings.ts'
 import type { StatementLineBooked } from '../ledger/statement-lines.ts'
 
-/** A journal entry: what one money event books, in every book, with what it was for and who caused it. */
+/** A journal entry: what one money event books in every book, with its purpose and its actor. */
 export type Entry = {
-  /** The event's place in the log: an entry has no other number. */
+  /** The event's position in the log. An entry has no other number. */
   readonly position: number
   readonly eventId: string
   /** The event's type, e.g. `WalletDebited`. */
   readonly type: string
-  /** The account in whose ledger the event stands; null for a line of a provider's statement. */
+  /** The account of the event's ledger; null for a line of a provider's statement. */
   readonly accountId: AccountId | null
   /** Accounting time: the running maximum of `recordedAt` in log order. ISO 8601 UTC. */
   readonly at: string
   readonly orderId: string | null
   readonly customerId: string | null
-  /** The deposit that was paid, or that a chargeback takes back. */
+  /** The deposit that was paid, or whose payment a chargeback takes back. */
   readonly depositId: string | null
-  /** Of a payment, a refund, a hold, or what an operator wrote. */
+  /** The reference of a payment, a refund or a hold, or the operator's reference. */
   readonly reference: string | null
   readonly actor: Actor
   readonly correlationId: string
-  /** The legs of the entry in the order of its books; each book sums to zero. */
+  /** The legs of the entry, ordered by book. Each book sums to zero. */
   readonly postings: readonly Posting[]
 }
 
 const ledgerPrefix = 'ledger-'
 const statementPrefix = 'statement-'
 
-/** The account in whose ledger the event stands, or null for an event that moves no money. */
+/** The account of the event's ledger, or null if the event is not in a ledger. */
 export const ledgerOf = (event: RecordedEvent): AccountId | null =>
   event.stream.startsWith(ledgerPrefix) ? (event.stream.slice(ledgerPrefix.length) as AccountId) : null
 
-/** Whether the event is a line of a provider's statement, which moves money of the service and of no ledger. */
+/**
+ * Whether the event is a line of a provider's statement. Such a line moves the service's own money and is in no ledger.
+ */
 export const isStatementLine = (event: RecordedEvent): event is RecordedEvent<StatementLineBooked> =>
   event.stream.startsWith(statementPrefix)
 
-/** The reseller that an event makes, or null: an account is one from its creation on, or never. */
+/** The account id if the event creates a reseller, or null. An account is a reseller from its creation or never. */
 export const newResellerOf = (recorded: RecordedEvent): AccountId | null => {
   const event = recorded as RecordedEvent<AccountEvent>
   return event.type === 'AccountCreated' && event.data.reseller ? (event.data.accountId as AccountId) : null
 }
 
-/** The later of two ISO 8601 instants in the one form that events carry, which sorts as text. */
+/** The later of two ISO 8601 instants. Events use one format, which sorts as text. */
 export const laterOf = (one: string | null, other: string): string =>
   one === null || other > one ? other : one
 
-/** What money events may say of their purpose, whichever of them say it. */
+/** The fields of money events that name their purpose. An event has some of them. */
 type Purpose = {
   readonly order?: { readonly orderId: string; readonly customerId: string | null }
   readonly orderId?: string | null
@@ -62,7 +64,7 @@ type Purpose = {
 }
 
 /**
- * The entry of a money event. Every event of a ledger books through `postingsOf`, so a new kind of it needs no change.
+ * The entry of a money event. Every ledger event is booked by `postingsOf`, so a new event type needs no change here.
  * @throws what `postingsOf` throws
  */
 export const entryOf = (
@@ -102,17 +104,19 @@ export const statementEntryOf = (event: RecordedEvent<StatementLineBooked>, at: 
   postings: statementPostings(event),
 })
 
-/** Whether events of this stream move money or say who is a reseller. Of all others only the time counts. */
+/** Whether events of this stream move money or create resellers. Only the time of all other events counts. */
 export const concernsBooks = (stream: StreamName): boolean =>
   stream.startsWith(ledgerPrefix) || stream.startsWith('account-') || stream.startsWith(statementPrefix)
 
-/** Turns a log, event by event from its start, into journal entries. It remembers the resellers and the time, no more. */
+/** Turns a log, event by event from its start, into journal entries. It stores only the resellers and the time. */
 export type EntryStream = {
-  /** The entry of the next event in log order, or null when it moves no money. Every event must be shown to it. */
+  /**
+   * The entry of the next event in log order, or null if it moves no money. Every event must go to `next` or `pass`.
+   */
   next(event: RecordedEvent): Entry | null
-  /** In place of `next` for an event of a stream that does not concern the books: it need not be decoded. */
+  /** Replaces `next` for an event of a stream that does not concern the books. Such an event need not be decoded. */
   pass(recordedAt: string): void
-  /** The accounting time as of the last event; null before the first. */
+  /** The accounting time of the last event; null before the first. */
   readonly at: string | null
 }
 

@@ -19,11 +19,11 @@ export type FinanceTokenState = {
   readonly issuedAtMs: number
   readonly expiresAtMs: number | null
   readonly revoked: boolean
-  /** Commits to its hash in the vault; null for a token of an older release, which opens nothing. */
+  /** Commits to the token's hash in the vault. Null for a token of an older release, which gives no access. */
   readonly commitment: string | null
 }
 
-/** By token id, in the order of their issue. */
+/** By token id, in the order in which they were issued. */
 export type FinanceTokens = ImmutableMap<string, FinanceTokenState>
 
 const evolve: Fold<FinanceTokens, FinanceTokenEvent>['evolve'] = (state, event) => {
@@ -57,7 +57,7 @@ const evolve: Fold<FinanceTokens, FinanceTokenEvent>['evolve'] = (state, event) 
   }
 }
 
-/** Never snapshotted: tokens are few. */
+/** Never snapshotted, because there are few tokens. */
 export const financeTokenFold: Fold<FinanceTokens, FinanceTokenEvent> = {
   name: 'finance-tokens',
   version: 1,
@@ -65,11 +65,11 @@ export const financeTokenFold: Fold<FinanceTokens, FinanceTokenEvent> = {
   evolve,
 }
 
-/** Whether the token opens anything at this time. It ends with its last millisecond. */
+/** Whether the token gives access at this time. Access ends at `expiresAtMs`. */
 export const isTokenActive = (token: FinanceTokenState, nowMs: number): boolean =>
   !token.revoked && (token.expiresAtMs === null || nowMs < token.expiresAtMs)
 
-/** Tokens that work at once; revoked and expired ones do not count. */
+/** The most active tokens. Revoked and expired tokens do not count. */
 export const maxActiveTokens = 100
 
 export type FinanceTokenRefusal =
@@ -84,7 +84,7 @@ export type FinanceTokenIssue = {
   readonly name: string
   readonly displayPrefix: string
   readonly expiresAtMs: number | null
-  /** Commits to its hash in the vault. */
+  /** Commits to the token's hash in the vault. */
   readonly commitment: string
 }
 
@@ -108,7 +108,7 @@ export const decideTokenRevocation = (state: FinanceTokens, tokenId: string): Fi
   return token.revoked ? decided() : decided({ type: 'FinanceTokenRevoked', data: { tokenId } })
 }
 
-/** Adopts what an upgrade found in the vault and no event commits to yet. */
+/** Adopts tokens that an upgrade found in the vault and to which no event commits yet. */
 export const decideTokenAdoption = (
   state: FinanceTokens,
   found: readonly { readonly tokenId: string; readonly commitment: string }[],
@@ -119,7 +119,7 @@ export const decideTokenAdoption = (
     : decided({ type: 'FinanceTokenCommitmentsAdopted', data: { tokens } })
 }
 
-/** The stream `finance`: who may read the books over HTTP. The token's hash stands in the vault, never here. */
+/** The stream `finance`: the tokens that read the books over HTTP. The hash of a token is in the vault only. */
 const stream = 'finance'
 
 const tokenId = anyId('the token')

@@ -1,12 +1,15 @@
-/** What a free proxy is listed under: `http` forwards plain requests, `https` opens tunnels by CONNECT to a TLS host. */
+/** The protocols of free proxies. `http` forwards plain requests, `https` opens tunnels by CONNECT to a TLS host. */
 export const protocols = ['http', 'https', 'socks4', 'socks5'] as const
 export type Protocol = (typeof protocols)[number]
 
-/** From the one that hides most to the one that hides nothing. */
+/** Ordered from most to least anonymous. */
 export const anonymities = ['elite', 'anonymous', 'transparent'] as const
 export type Anonymity = (typeof anonymities)[number]
 
-/** `untested` was never checked; `live` answered the last check, `not_answering` an earlier one, `never_answered` none. */
+/**
+ * `untested` was never checked. `live` answered the last check, `not_answering` only earlier ones, `never_answered`
+ * none.
+ */
 export const endpointStates = ['untested', 'live', 'not_answering', 'never_answered'] as const
 export type EndpointState = (typeof endpointStates)[number]
 
@@ -20,34 +23,34 @@ export const checkErrors = [
 ] as const
 export type CheckError = (typeof checkErrors)[number]
 
-/** Where a candidate listens. `ip` is an address in its canonical form, never a name. */
+/** The address and port of a candidate. `ip` is an address in its canonical form, never a name. */
 export type SocketAddress = { readonly ip: string; readonly port: number }
 
-/** One endpoint of the record, as it stands. */
+/** The current state of one endpoint of the free list. */
 export type Endpoint = SocketAddress & {
   readonly state: EndpointState
-  /** Those that passed the last check that it answered; in the order of `protocols`. */
+  /** The protocols that passed at the last answered check, in the order of `protocols`. */
   readonly protocols: readonly Protocol[]
   /** Null until it answered. */
   readonly anonymity: Anonymity | null
-  /** Where its requests come out; null until it answered. */
+  /** The address that its requests come from; null until it answered. */
   readonly exitIp: string | null
-  /** Whether it broke TLS open at the last check that it answered; null while nothing could tell. */
+  /** Whether it decrypted TLS at the last answered check; null if no check could detect that. */
   readonly interceptsTls: boolean | null
-  /** The median of the last ten checks that it answered, whole milliseconds; null until it answered. */
+  /** The median of the last ten answered checks, whole milliseconds; null until it answered. */
   readonly latencyMs: number | null
-  /** The time to connect at the last check that it answered, whole milliseconds. */
+  /** The time to connect at the last answered check, whole milliseconds. */
   readonly connectMs: number | null
-  /** Percent of the checks of the last 24 hours that it answered, with one digit; null when there were none. */
+  /** The answered percentage of the checks of the last 24 hours, with one decimal; null if there were none. */
   readonly uptime24h: number | null
-  /** Since it is known. */
+  /** Since it was first seen. */
   readonly checks: number
   readonly successes: number
-  /** In a row, since it last answered. */
+  /** Consecutive failures since the last answer. */
   readonly failures: number
-  /** Of the last check; null when it answered. */
+  /** The error of the last check; null if it answered. */
   readonly error: CheckError | null
-  /** Instants in ISO 8601; null until it happened. */
+  /** ISO 8601 times; null if it has not happened. */
   readonly firstSeen: string
   readonly lastChecked: string | null
   readonly lastAnswered: string | null
@@ -63,6 +66,6 @@ export const bitsOf = (passed: readonly Protocol[]): number =>
 export const protocolsOf = (bits: number): readonly Protocol[] =>
   protocols.filter((protocol) => (bits & bitOf(protocol)) !== 0)
 
-/** `203.0.113.7:8080`, `[2001:db8::1]:8080`. */
+/** For example `203.0.113.7:8080` or `[2001:db8::1]:8080`. */
 export const socketAddressText = ({ ip, port }: SocketAddress): string =>
   ip.includes(':') ? `[${ip}]:${port}` : `${ip}:${port}`

@@ -17,9 +17,9 @@ import {
 import { approvalLimitsStream, proposalStream } from '../../kernel/streams.ts'
 import { movement } from './manual-movements.ts'
 
-/** Above which amount movements by hand take two operators; the one stream `foureyes`. */
+/** The stream `foureyes`: the amount above which manual movements need a second operator. */
 const settingStream = 'foureyes'
-/** A `proposal-{id}` stream: what one operator proposes and another approves. */
+/** A `proposal-{id}` stream: an action that one operator proposes and another approves. */
 const stream = 'proposal-{proposal}'
 
 const limitCents = orNull(
@@ -62,7 +62,7 @@ const proposed = either(
   [movement, refund, setting],
   'what is proposed: nothing of it happens before it is approved',
 )
-/** What one operator proposes to another. */
+/** An action that one operator proposes to another. */
 export type ProposedAction = (typeof proposed)['_output']
 export type ProposedRefund = Extract<ProposedAction, { readonly kind: 'refund' }>
 
@@ -97,10 +97,10 @@ export const approvalEventDefinitions = [fourEyesSet, proposalMade, proposalAppr
 
 type Limit = { readonly limitCents: number | null; readonly fromMs: number }
 
-/** The limits by when they hold, the last one last; those that hold no more are forgotten. */
+/** The limits in the order in which they take effect. Limits that no longer apply are dropped. */
 export type ApprovalLimits = readonly Limit[]
 
-/** What one operator may move alone at this moment, in cents; null: any amount. */
+/** The largest amount in cents that one operator may move alone at `atMs` since the epoch; null: any amount. */
 export const approvalLimitAt = (limits: ApprovalLimits, atMs: number): number | null =>
   limits.findLast(({ fromMs }) => fromMs <= atMs)?.limitCents ?? null
 
@@ -117,11 +117,11 @@ export const approvalLimitsFold: Fold<ApprovalLimits, FourEyesSet> = {
   },
 }
 
-/** A proposal as its stream has it; null for one that was never made. */
+/** A proposal according to its stream; null if it was never made. */
 export type Proposal = {
   readonly proposalId: string
   readonly what: ProposedAction
-  /** Who proposed it. */
+  /** The operator who proposed it. */
   readonly by: string
   readonly proposedAtMs: number
   readonly expiresAtMs: number

@@ -2,17 +2,20 @@ import type { LedgerEvent } from './events.ts'
 import type { StatementLineBooked } from './statement-lines.ts'
 
 /**
- * What each money event means in the books, as data: docs/events.md shows it, and a program can book from it alone. The
- * service itself books by `postings.ts`; a test holds both to the same postings.
+ * How each money event is booked, as data. docs/events.md shows it, and a program can do its bookings from it alone.
+ * The service itself books with `postings.ts`. A test checks that both give the same postings.
  */
 export type BookedLeg = {
-  /** The service's book, or the reseller's own: only where the ledger's owner is a reseller. */
+  /** The service's book, or the reseller's own book. The latter only if the ledger's owner is a reseller. */
   readonly book: 'service' | 'reseller'
-  /** `{field}` stands for the event's field, `{owner}` for the account that the ledger is of. */
+  /** `{field}` is replaced with the event's field, `{owner}` with the account of the ledger. */
   readonly account: string
-  /** The debit is the sum of these fields, each times its number, an absent one 0; below zero it is a credit, 0 is no leg. */
+  /**
+   * The debit is the sum of these fields, each times its factor. An absent field is 0. A negative sum is a credit, and
+   * 0 gives no leg.
+   */
   readonly debit: Readonly<Record<string, 1 | -1>>
-  /** Only where these fields have one of these values. */
+  /** The leg applies only if these fields have one of these values. */
   readonly when?: Readonly<Record<string, readonly string[]>>
 }
 

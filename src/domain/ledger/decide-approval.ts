@@ -16,28 +16,31 @@ import {
 import { manualStream } from './decide-manual.ts'
 import type { ManualMovement } from './manual-movements.ts'
 
-/** How long a proposal may be approved. */
+/** How long a proposal can be approved, milliseconds. */
 export const proposalLifetimeMs = 7 * 86_400_000
-/** A new limit holds after this: a decision that is under way does not know of it. */
+/** A new limit takes effect after this time, milliseconds, because decisions in progress do not use it. */
 export const limitEffectiveDelayMs = 60_000
 
-/** Who acts for the service, in one word; null for keys, accounts and the service itself, which propose and approve nothing. */
+/** The operator's name. Null for keys, accounts and the service itself, which propose and approve nothing. */
 export const operatorOf = (actor: Actor): string | null => {
   if (actor.kind === 'operator') return `operator:${actor.name}`
   return actor.kind === 'session' && actor.subjectId.startsWith('stf_') ? actor.subjectId : null
 }
 
-/** The same movement or refund is the same proposal; one of a setting has an id of its own. A refund's id is the order's. */
+/**
+ * The same movement or refund has the same proposal id. A refund's proposal id comes from its refund id. A proposal of
+ * a setting has an id of its own.
+ */
 export const proposalIdOf = (what: ManualMovement | Pick<ProposedRefund, 'kind' | 'refundId'>): string =>
   what.kind === 'refund'
     ? deriveId('prp', [what.refundId])
     : deriveId('prp', [what.accountId, manualStream(what)])
 
-/** The whole of what is proposed, in an order of its own, so that two can be compared. */
+/** The whole proposed action as text with sorted fields, so that two actions can be compared. */
 export const proposedText = (what: ProposedAction): string =>
   JSON.stringify(Object.fromEntries(Object.entries(what).sort(([a], [b]) => (a < b ? -1 : 1))))
 
-/** The larger side of what is moved, in micro-dollars; null for a setting. */
+/** The amount of a movement, or the larger side of a refund, micro-dollars; null for a setting. */
 export const proposedSizeMicros = (what: ProposedAction): number | null => {
   if (what.kind === 'setting') return null
   if (what.kind !== 'refund') return Math.abs(what.amountMicros)
@@ -47,14 +50,16 @@ export const proposedSizeMicros = (what: ProposedAction): number | null => {
 export const isOpen = (proposal: Proposal, nowMs: number): proposal is NonNullable<Proposal> =>
   proposal?.status === 'open' && nowMs < proposal.expiresAtMs
 
-/** Nothing moved: it waits for another operator. */
+/** Nothing moved. The proposal needs the approval of another operator. */
 export type ProposedAnswer = {
   readonly outcome: 'proposed'
   readonly proposal: NonNullable<Proposal>
-  /** It was proposed by this command, not before. */
+  /** Whether this command made the proposal. */
   readonly now: boolean
 }
-/** The same reference waits for approval with another amount or another reason; nothing moved and nothing was proposed. */
+/**
+ * The same reference is already proposed with another amount or another reason. Nothing moved and nothing was proposed.
+ */
 export type OtherProposed = { readonly outcome: 'other_proposed'; readonly proposal: NonNullable<Proposal> }
 export type ApprovalAnswer = ProposedAnswer | OtherProposed
 
@@ -94,9 +99,10 @@ const propose = (
 }
 
 /**
- * What an operator asks for: done where one operator may, else proposed. What the service does by itself is done: it is
- * no movement by hand. So is what would move nothing, such as a refusal, and what was recorded before and is finished.
- * @param whatOf what a decision newly moves by hand; null: nothing
+ * Carries out an operator's decision if one operator may do so, else proposes it. The service's own decisions are
+ * carried out, because they are not manual movements. So are decisions that move nothing, such as a refusal, and
+ * decisions that finish a recorded movement.
+ * @param whatOf returns the new manual movement of a decision; null: none
  */
 export const decideWithApproval = <Answer>(
   { fourEyes, proposal }: States,
@@ -114,14 +120,14 @@ export const decideWithApproval = <Answer>(
 
 export type ApprovalRefusal =
   | { readonly code: 'unknown_proposal' }
-  /** Only staff and operators of the command line approve. */
+  /** Only staff and operators of the command line can approve. */
   | { readonly code: 'not_an_operator' }
-  /** Whoever proposed it does not approve or decline it. */
+  /** The operator who made a proposal cannot approve or decline it. */
   | { readonly code: 'own_proposal' }
-  /** Only whoever proposed it withdraws it. */
+  /** Only the operator who made a proposal can withdraw it. */
   | { readonly code: 'not_own_proposal' }
   | { readonly code: 'proposal_closed'; readonly status: 'approved' | 'declined' | 'withdrawn' | 'expired' }
-  /** What it comes to now is not what was proposed: something of it moved meanwhile. It is to be proposed anew. */
+  /** The decision differs from the proposal, because part of it moved meanwhile. It must be proposed again. */
   | { readonly code: 'proposal_outdated' }
 
 const refusedApproval = (
@@ -132,10 +138,10 @@ const refusedApproval = (
 })
 
 /**
- * Approves and carries out in one decision, so that each is carried out at most once: the stream of the movement or of the
- * order refuses the second. Where a log lost what came behind the approval, another approval finishes it. What cannot be
- * carried out now leaves the proposal open; its answer says why.
- * @param carryOut decides what was proposed, as if one operator might
+ * Approves a proposal and carries it out in one decision. The stream of the movement or the order refuses a second
+ * time, so it is carried out at most once. If a log lost the events after the approval, another approval finishes them.
+ * An action that cannot be carried out now leaves the proposal open, and the answer has the reason.
+ * @param carryOut decides the proposed action as if one operator were enough
  */
 export const decideApproval = <Answer>(
   proposal: Proposal,
@@ -154,7 +160,7 @@ export const decideApproval = <Answer>(
     return refusedApproval({ code: 'proposal_closed', status: 'expired' })
   const decision = carryOut(proposal.what)
   const what = whatOf(decision.appends)
-  // What was recorded before anybody approved it, by one operator while one might, is finished and not approved.
+  // A movement that was recorded without an approval, when one operator was enough, is finished without an approval.
   if (what === null) return decision
   if (proposedText(what) !== proposedText(proposal.what))
     return refusedApproval({ code: 'proposal_outdated' })
@@ -169,7 +175,7 @@ export type ProposalClosingAnswer =
   | { readonly outcome: 'closed'; readonly now: boolean }
   | Refused<ApprovalRefusal>
 
-/** Declined by another operator, withdrawn by whoever proposed it. */
+/** Another operator declines a proposal. The operator who made it withdraws it. */
 export const decideClosing = (
   proposal: Proposal,
   { reason, note }: { readonly reason: 'declined' | 'withdrawn'; readonly note: string | null },
@@ -191,7 +197,7 @@ export const decideClosing = (
   }
 }
 
-/** `fromMs`: from then on it holds. */
+/** `fromMs`: when the limit takes effect, milliseconds since the epoch. */
 export type LimitChangeAnswer = {
   readonly outcome: 'set'
   readonly changed: boolean
@@ -217,7 +223,7 @@ const setting = (
   return { decision, allowsMore }
 }
 
-/** A limit that allows no more than the last one is set by one operator; a higher one, or none, takes two. */
+/** One operator may set a limit that is not above the last one. A higher limit, or none, needs a second operator. */
 export const decideLimit = (
   { fourEyes, proposal }: States,
   { limitCents, proposalId }: { readonly limitCents: number | null; readonly proposalId: string },
@@ -231,7 +237,7 @@ export const decideLimitApproval = (
   { fourEyes, proposal }: States,
   moment: Moment,
 ): CommandDecision<LimitChangeAnswer | Refused<ApprovalRefusal>> => {
-  // No stream remembers that it was set: a second time it would undo what was set since.
+  // No stream shows that the limit was set by this proposal. Setting it again would undo later limits.
   if (proposal?.status === 'approved') return refusedApproval({ code: 'proposal_closed', status: 'approved' })
   return decideApproval<LimitChangeAnswer>(
     proposal,

@@ -19,7 +19,7 @@ import { movementKey, recallMovement } from './movements.ts'
 import { adjust, credit, type DebtFields, take } from './purse.ts'
 import { capKeyOf } from './spend-cap.ts'
 
-/** The customer's credit does not cover the price; whole cents, rounded up. */
+/** The customer's credit does not cover the price. Whole cents, rounded up. */
 export type CustomerCreditInsufficient = {
   readonly code: 'customer_credit_insufficient'
   readonly creditCents: number
@@ -45,7 +45,10 @@ const notNegative = (amountMicros: number): number => {
   return amountMicros
 }
 
-/** A payment at the reseller's gateway lands once. What the customer owes is paid from it first. */
+/**
+ * Credits a payment at the reseller's gateway, once. It pays the customer's debt first.
+ * @throws RangeError if the amount is not above 0
+ */
 export const decideCustomerCredit = (
   state: LedgerState,
   input: CustomerCreditInput,
@@ -62,8 +65,9 @@ export const decideCustomerCredit = (
 }
 
 /**
- * Moves a signed amount once. A customer's credit never goes below zero: what a chargeback misses becomes the
- * customer's debt to the reseller; any other reason is refused with `insufficient_balance`.
+ * Moves a signed amount once. A customer's credit never goes below zero. The uncovered part of a chargeback becomes the
+ * customer's debt to the reseller. Any other reason is refused with `insufficient_balance`.
+ * @throws RangeError if the amount is 0
  */
 export const decideCustomerAdjustment = (
   state: LedgerState,
@@ -83,17 +87,21 @@ export const decideCustomerAdjustment = (
   })
 }
 
-/** What an order for a customer takes on both sides, whole cents. */
+/** The input of the charge of an order for a customer. */
 export type CustomerChargeInput = {
   readonly order: CustomerOrder
-  /** The key's cap in any 24 hours; null for none. It counts the cost: that is what leaves the wallet. */
+  /**
+   * The key's cap in any 24 hours, cents; null for none. It limits the cost, because the cost is what leaves the
+   * wallet.
+   */
   readonly capCents: number | null
 }
 
 /**
- * Pays an order for a customer once, on both sides at once. Refusals in their order (docs/http-api.md, "Resellers and
- * finance"): `already_debited` with what stands, `spend_cap_reached`, `insufficient_balance` (the reseller's wallet),
- * `customer_credit_insufficient`.
+ * Pays an order for a customer once, from the customer's credit and the reseller's wallet at once. Refusals in their
+ * order (docs/http-api.md, "Resellers and finance"): `already_debited` with the existing debit, `spend_cap_reached`,
+ * `insufficient_balance` (the reseller's wallet), `customer_credit_insufficient`.
+ * @throws RangeError if an amount is negative
  */
 export const decideCustomerCharge = (
   state: LedgerState,
@@ -132,7 +140,11 @@ export const decideCustomerCharge = (
   })
 }
 
-/** A refund of an order for a customer lands once, on both sides; each side's debt is paid from its part first. */
+/**
+ * Refunds an order for a customer once, to the customer's credit and the reseller's wallet. Each part pays the debt of
+ * its side first.
+ * @throws RangeError if an amount is negative, or both are 0
+ */
 export const decideCustomerRefund = (
   state: LedgerState,
   input: CustomerRefundInput,

@@ -29,24 +29,27 @@ export type ManualRefusal =
   | { readonly code: 'unknown_account' }
   /** Only a reseller has customers. */
   | { readonly code: 'not_a_reseller' }
-  /** The reference moved this amount before; nothing moved now. */
+  /** The reference moved this amount before. Nothing moved now. */
   | { readonly code: 'already_applied'; readonly amountMicros: number }
   | InsufficientBalance
-  /** It would leave more than can be counted exactly, in the wallet, as credit or as debt (src/kernel/money.ts). */
+  /** The wallet, the credit or the debt would become too large for an exact number (src/kernel/money.ts). */
   | { readonly code: 'invalid_amount' }
-  /** Recorded more than seven days of the wallet's time ago and never confirmed: whether it moved must be looked up. */
+  /**
+   * Recorded more than seven days ago, in the time of the wallet's events, and never confirmed. An operator must
+   * check whether it moved.
+   */
   | { readonly code: 'unconfirmed'; readonly recordedAtMs: number }
 
 export type ManualAnswer =
   | {
       readonly outcome: 'applied'
       readonly amountMicros: number
-      /** What it leaves in the wallet, or of the customer's credit. */
+      /** What is left in the wallet, or of the customer's credit. */
       readonly balanceCents: number
     }
   | Refused<ManualRefusal>
 
-/** The stream that spends the reference: one for credits, one for adjustments, one a customer. */
+/** The stream that makes a reference unique: one for credits, one for adjustments, one per customer. */
 export const manualStream = (movement: ManualMovement): StreamName => {
   const { accountId, reference } = movement
   switch (movement.kind) {
@@ -68,13 +71,13 @@ type MovementDecision = LedgerDecision<
   AlreadyApplied | InsufficientBalance | { readonly code: 'invalid_amount' }
 >
 
-/** By hand there is none, and the event has no field for it. */
+/** Only a chargeback of a deposit names a deposit. Otherwise the event has no such field. */
 const depositOf = ({ depositId }: { readonly depositId?: string }): { readonly depositId?: string } =>
   depositId === undefined ? {} : { depositId }
 
 const tooMuch = refused({ code: 'invalid_amount' } as const)
 
-/** Whether what the wallet or the customer has and owes after it is still a figure without rounding. */
+/** Whether the balance and the debt after the event are still exact numbers. */
 const isCountable = (
   ledger: LedgerState,
   event: WalletCredited | WalletAdjusted | CustomerAdjusted,
@@ -120,14 +123,14 @@ const sameMovement = (one: ManualMovement, other: ManualMovement): boolean =>
   (one.kind === 'credit' || other.kind === 'credit' || one.reason === other.reason)
 
 /**
- * Moves money by hand, once per reference for ever. Written in this order: the movement is recorded, the account is
- * blocked (chargeback), the wallet moves, the movement is applied.
+ * Moves money by hand, at most once per reference. The order of writes is: the movement is recorded, the account is
+ * blocked (chargeback), the wallet moves, the movement is marked as applied.
  *
- * Where the log can lose the end of that, each prefix is finished by deciding again, with what was
- * recorded and not with what is asked now: recorded only, the wallet still moves, for it knows every movement of the last
- * seven days and so that this one is missing; recorded and moved, only the last fact is written. The wallet alone could
- * not stand first: once it forgot the movement, nothing would be left to refuse it. A wallet that cannot bear a recorded
- * movement any more withdraws it, and the reference is free again.
+ * If the log can lose the end of that, another decision finishes any prefix, with the recorded movement and not with
+ * the new input. If only the record was appended, the wallet moves now: its state has every movement of the last seven
+ * days, so it shows that this one is missing. If the wallet has moved, only the last event is appended. The wallet
+ * alone could not be written first: after seven days nothing would refuse a duplicate. If the wallet no longer covers a
+ * recorded movement, the movement is withdrawn and the reference can be used again.
  */
 export const decideManual = (
   { account, movement: standing, ledger }: ManualStates,
@@ -185,7 +188,7 @@ type Fact = readonly [stream: StreamName, event: DomainEvent]
 const appendsOf = (facts: readonly Fact[]): Appends =>
   facts.map(([stream, event]) => ({ stream, events: [event] }))
 
-/** An account whose payment was taken back may not transact until an operator has looked. */
+/** An account whose payment was taken back is blocked until an operator has checked it. */
 const blockEventDefinitions = (account: AccountState, movement: ManualMovement): Fact[] => {
   if (movement.kind !== 'adjustment' || movement.reason !== 'chargeback' || movement.amountMicros > 0)
     return []

@@ -15,12 +15,12 @@ import { type Movement, movementKey, recallMovement } from './movements.ts'
 import { adjust, credit, type DebtFields, take } from './purse.ts'
 import { capKeyOf, spentMicros } from './spend-cap.ts'
 
-/** What a decision on a wallet gives: the one fact that happens, or why nothing does. */
+/** The result of a decision on a wallet: one event, or a refusal. */
 export type LedgerDecision<Event extends LedgerEvent, Refusal> = Decision<Event, Refusal, Moves<Event>>
 
 type Moves<Event extends LedgerEvent> = {
   readonly events: readonly [Event]
-  /** What the fact leaves in the wallet, less open holds. */
+  /** What the event leaves in the wallet, less open holds, micro-dollars. */
   readonly availableAfterMicros: number
 }
 
@@ -30,9 +30,9 @@ export const movementDecision = <Event extends LedgerEvent>(event: Event): Ledge
   availableAfterMicros: event.data.availableAfterMicros,
 })
 
-/** The movement landed before; these are its figures. */
+/** The movement was applied before. These are its figures. */
 export type AlreadyApplied = { readonly code: 'already_applied' } & Movement
-/** Whole cents; `balanceCents` is the floor of what is available (docs/http-api.md, "Errors"). */
+/** Whole cents. `balanceCents` is the available amount, rounded down (docs/http-api.md, "Errors"). */
 export type InsufficientBalance = {
   readonly code: 'insufficient_balance'
   readonly balanceCents: number
@@ -45,7 +45,7 @@ export type SpendCapReached = {
   readonly spentCents: number
   readonly amountCents: number
 }
-/** The order's debit stands already: whoever decides goes on with the order instead of paying it again. */
+/** The order's debit exists. The caller goes on with the order and does not pay it again. */
 export type AlreadyDebited = { readonly code: 'already_debited' } & Movement
 export type DebitRefusal = AlreadyDebited | SpendCapReached | InsufficientBalance
 
@@ -58,7 +58,7 @@ export const positive = (amountMicros: number): number => {
   return amountMicros
 }
 
-/** Why the wallet cannot pay, in whole cents; an amount that is no whole number of cents is rounded up. */
+/** Why the wallet cannot pay, in whole cents. A partial cent is rounded up. */
 export const insufficientBalance = (availableMicros: number, amountMicros: number): InsufficientBalance => {
   const balanceCents = microsToCentsFloor(availableMicros)
   const amountCents = -microsToCentsFloor(-amountMicros)
@@ -70,16 +70,18 @@ export const insufficientBalance = (availableMicros: number, amountMicros: numbe
   }
 }
 
-/** Why a movement does not land again; null when it never did, as far as the ledger remembers. */
+/** The refusal of a movement that was applied before; null if the ledger state does not have it. */
 export const refuseIfApplied = (state: LedgerState, key: string): Refused<AlreadyApplied> | null => {
   const movement = recallMovement(state, key)
   return movement ? refused({ code: 'already_applied', ...movement }) : null
 }
 
 /**
- * A deposit, an operator's credit or a refund lands once. What the account owes is paid from it first.
- * A credit older than seven days is not remembered here: streams of their own guard deposits and manual credits, and
- * refunds that are finished so late are looked up (src/features/orders/refund-order.ts).
+ * Credits a deposit, an operator's credit or a refund, once. It pays the account's debt first.
+ *
+ * The ledger state has credits of the last seven days only. Older deposits and manual credits are refused by their own
+ * streams, and a refund that is finished so late is searched for in the ledger (src/features/orders/refund-order.ts).
+ * @throws RangeError if the amount is not above 0
  */
 export const decideCredit = (
   state: LedgerState,
@@ -95,8 +97,10 @@ export const decideCredit = (
 }
 
 /**
- * Moves a signed amount once. Up, it pays what the account owes first. Down, the wallet never goes below zero: what a
- * chargeback misses becomes a debt; any other reason is refused with `insufficient_balance`.
+ * Moves a signed amount once. A positive amount pays the account's debt first. A negative amount never takes the wallet
+ * below zero: the uncovered part of a chargeback becomes a debt, and any other reason is refused with
+ * `insufficient_balance`.
+ * @throws RangeError if the amount is 0
  */
 export const decideAdjustment = (
   state: LedgerState,
@@ -114,7 +118,10 @@ export const decideAdjustment = (
   })
 }
 
-/** Why the key may not spend this much now; null when it may, also when it reaches its cap exactly. */
+/**
+ * The refusal of an order that would exceed the key's cap; null if the key may spend this much, also up to the cap
+ * exactly.
+ */
 export const spendCapReached = (
   state: LedgerState,
   spending: {
@@ -138,13 +145,14 @@ export const spendCapReached = (
 
 export type DebitInput = {
   readonly order: OrderDetails
-  /** The key's cap in any 24 hours; null for none. */
+  /** The key's cap in any 24 hours, cents; null for none. */
   readonly capCents: number | null
 }
 
 /**
- * Pays an order once. Refusals in their order (docs/http-api.md, "Order of checks"): `already_debited` with what
- * stands, `spend_cap_reached` (reaching the cap exactly passes), `insufficient_balance`.
+ * Pays an order once. Refusals in their order (docs/http-api.md, "Order of checks"): `already_debited` with the
+ * existing debit, `spend_cap_reached` (reaching the cap exactly is allowed), `insufficient_balance`.
+ * @throws RangeError if the amount is not above 0
  */
 export const decideDebit = (
   state: LedgerState,
@@ -165,9 +173,9 @@ export const decideDebit = (
 }
 
 export type HoldInput = Omit<FundsHeld['data'], 'availableAfterMicros'>
-/** The hold stands already, unresolved. */
+/** The hold exists and is open. */
 export type AlreadyHeld = { readonly code: 'already_held' }
-/** The hold was resolved in this way; that stays. */
+/** The hold was resolved in this way, which is final. */
 export type HoldResolved = { readonly code: 'hold_resolved'; readonly resolution: 'captured' | 'released' }
 export type UnknownHold = { readonly code: 'unknown_hold' }
 
@@ -180,8 +188,9 @@ const resolutionOf = (state: LedgerState, holdId: string): Refused<HoldResolved>
 }
 
 /**
- * Reserves micro-dollars for a call that is billed when it succeeds. A hold id is used once.
- * Refusals: `already_held`, `hold_resolved`, `insufficient_balance`.
+ * Reserves micro-dollars for a call that is billed if it succeeds. A hold id can be used once. Refusals:
+ * `already_held`, `hold_resolved`, `insufficient_balance`.
+ * @throws RangeError if the amount is not above 0
  */
 export const decideHold = (
   state: LedgerState,
@@ -202,7 +211,7 @@ export const decideHold = (
 const notOpen = (state: LedgerState, holdId: string): Refused<HoldResolved | UnknownHold> =>
   resolutionOf(state, holdId) ?? refused({ code: 'unknown_hold' })
 
-/** Bills an open hold, whole. Each hold is resolved at most once, by a capture or a release. */
+/** Bills the full amount of an open hold. A capture or a release resolves each hold at most once. */
 export const decideCapture = (
   state: LedgerState,
   { holdId }: { readonly holdId: string },
@@ -215,7 +224,7 @@ export const decideCapture = (
   })
 }
 
-/** Gives an open hold back to the wallet, whole. */
+/** Returns the full amount of an open hold to the wallet. */
 export const decideRelease = (
   state: LedgerState,
   { holdId }: { readonly holdId: string },

@@ -14,7 +14,7 @@ import { adjustmentReasons, customerAdjustmentReasons } from './adjustment-reaso
 import { debtFields, walletDebtFields } from './purse.ts'
 
 /**
- * The money events of a reseller's customers. They stand on the reseller's own `ledger-{account}` stream, so that its
+ * The money events of a reseller's customers. They are in the reseller's own `ledger-{account}` stream, so that its
  * wallet and a customer's credit move in one append.
  */
 const customerStream = 'ledger-{account}'
@@ -169,7 +169,7 @@ const heldForFields = {
   operation: orAbsent(text('what is called of the platform, e.g. `profile`')),
   requestId: orAbsent(text('the `X-Request-Id` of the call')),
 }
-/** What a hold reserves money for. */
+/** The purpose of a hold. */
 export type HeldFor = ShapeValue<typeof heldForFields>
 
 const hold = {

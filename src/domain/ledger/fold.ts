@@ -67,19 +67,19 @@ export const ledgerSnapshot: NonNullable<Fold<LedgerState>['snapshot']> = {
 
 export type OpenHold = HeldFor & { readonly amountMicros: number }
 
-/** A wallet, which is a purse itself, and the purses of its customers (docs/architecture.md, "Invariants"). */
+/** A wallet, which is itself a purse, and the purses of its customers (docs/architecture.md, "Invariants"). */
 export type LedgerState = Purse & {
   /** The sum of the open holds. */
   readonly heldMicros: number
   readonly holds: ImmutableMap<string, OpenHold>
-  /** What happened to the wallet and to its customers' credit. */
+  /** The recent movements of the wallet and of its customers' credit. */
   readonly movements: Movements
   readonly spend: Spend
-  /** By customer id: a reseller's customers, from their first money on. */
+  /** By customer id: the reseller's customers who have had any money. */
   readonly customers: ImmutableMap<string, Purse>
 }
 
-/** What a customer has with its reseller. */
+/** A customer's credit and debt with its reseller. */
 export const customerPurse = ({ customers }: Pick<LedgerState, 'customers'>, customerId: string): Purse =>
   customers.get(customerId) ?? emptyPurse
 
@@ -98,8 +98,8 @@ const notNegative = (value: number, what: string): number => {
 }
 
 /**
- * A purse after an event moved it, which says what that left.
- * @throws when its figures do not add up
+ * A purse after an event. `saidMicros` is the available amount after it, according to the event.
+ * @throws if the event's figures do not add up
  */
 const purseAfter = (
   purse: Purse,
@@ -200,8 +200,8 @@ const evolve: Fold<LedgerState, LedgerEvent>['evolve'] = (before, event) => {
 }
 
 /**
- * The wallet of a `ledger-{account}` stream. `evolve` throws on what no decision can have written: a negative balance, a
- * figure that does not add up, an id twice. A wallet like that must not be decided on.
+ * The wallet of a `ledger-{account}` stream. `evolve` throws on events that no decision can have produced: a negative
+ * balance, a figure that does not add up, a repeated id. Nothing may be decided on such a wallet.
  */
 export const ledgerFold: Fold<LedgerState, LedgerEvent> = {
   name: 'ledger',
@@ -211,5 +211,5 @@ export const ledgerFold: Fold<LedgerState, LedgerEvent> = {
   snapshot: ledgerSnapshot,
 }
 
-/** The ledger of an account, as a command names it. */
+/** The stream reference of an account's ledger for a command. */
 export const ledgerRef = (account: AccountId) => ({ stream: ledgerStream(account), fold: ledgerFold })

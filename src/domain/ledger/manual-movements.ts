@@ -21,7 +21,7 @@ const gateway = orNull(text('the gateway that a chargeback takes the money from;
 const depositId = orAbsent(id('dep', 'the deposit whose payment went back; absent where it is moved by hand'))
 const signed = micros('either sign', 'above zero raises what it moves, below lowers it')
 
-/** As `ManualMovementRecorded` has it. */
+/** The data of `ManualMovementRecorded`. */
 export const movement = either(
   [
     group(
@@ -61,12 +61,12 @@ export const movement = either(
   ],
   'what is moved by hand',
 )
-/** What an operator moves by hand. `amountMicros` is above zero for a credit, signed for what adjusts. */
+/** A manual movement by an operator. `amountMicros` is above zero for a credit and signed for an adjustment. */
 export type ManualMovement = (typeof movement)['_output']
 
 const named = { accountId: id('acc', 'whose wallet'), reference }
 
-/** The `deposit-{id}` stream of a movement by hand, which spends its reference for ever. */
+/** The `deposit-{id}` stream of a manual movement. It makes the reference unique. */
 export const manualMovementRecorded = defineEventOf('ManualMovementRecorded', {
   stream,
   means: 'An operator moves money by hand: recorded with all that is to move, before anything moves.',
@@ -96,7 +96,7 @@ export const manualEventDefinitions = [
 ] as const
 export type ManualMovementEvent = EventOf<(typeof manualEventDefinitions)[number]>
 
-/** Where a movement by hand stands; null for a reference that was never used. */
+/** The state of a manual movement; null for a reference that was never used. */
 export type ManualState = {
   readonly status: 'recorded' | 'applied' | 'withdrawn'
   readonly movement: ManualMovement
@@ -119,7 +119,7 @@ const evolve: Fold<ManualState, ManualMovementEvent>['evolve'] = (state, event) 
   }
 }
 
-/** Never snapshotted: a reference has a handful of events. */
+/** Never snapshotted, because a reference has few events. */
 export const manualFold: Fold<ManualState, ManualMovementEvent> = {
   name: 'manual-movement',
   version: 1,

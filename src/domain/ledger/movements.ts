@@ -2,7 +2,7 @@ import { dropExpired, findRemembered, type Remembered, remember } from '../../ke
 import type { CustomerEvent, LedgerEvent } from './events.ts'
 import { debtChangeOfAdjustment, debtChangeOfCredit, type Purse, walletDebtChangeOf } from './purse.ts'
 
-/** How much each event moves: the wallet's available part, the open holds, the account's debt. */
+/** What an event changes, micro-dollars: the wallet's available part, the open holds, the account's debt. */
 export const movementOf = (event: LedgerEvent): Purse & { readonly heldMicros: number } => {
   switch (event.type) {
     case 'WalletCredited': {
@@ -44,7 +44,7 @@ export const movementOf = (event: LedgerEvent): Purse & { readonly heldMicros: n
   }
 }
 
-/** How much an event moves a customer's credit and its debt to the reseller. */
+/** What an event changes in a customer's credit and in its debt to the reseller, micro-dollars. */
 export const customerMovementOf = (event: CustomerEvent): Purse => {
   const { amountMicros } = event.data
   switch (event.type) {
@@ -66,35 +66,40 @@ export const customerMovementOf = (event: CustomerEvent): Purse => {
   }
 }
 
-/** A movement that landed, as the ledger remembers it for seven days. */
+/** An applied movement. The ledger state has it for seven days. */
 export type Movement = {
-  /** Signed for an adjustment. Of an order for a customer it is the cost, which left the reseller's wallet. */
+  /**
+   * Micro-dollars. Signed for an adjustment. For an order for a customer it is the cost, which left the reseller's
+   * wallet.
+   */
   readonly amountMicros: number
-  /** What it left in the wallet; in the customer's purse where it is a customer's payment, refund or adjustment. */
+  /**
+   * What it left in the wallet; for a customer's payment, refund or adjustment, what it left in the customer's purse.
+   */
   readonly availableAfterMicros: number
-  /** The place of its event in the ledger; a debit's carries the whole order. */
+  /** The revision of its event in the ledger. The event of a debit has the whole order. */
   readonly revision: number
 }
 
-/** Lists in place of objects: a busy wallet remembers a million movements, and names would be half of each. */
+/** Tuples instead of objects: a busy wallet has a million movements, and property names would be half of each. */
 export type Movements = Remembered<
   readonly [amountMicros: number, availableAfterMicros: number, revision: number]
 >
 
-/** What makes a movement happen once: its kind, and what names it among those of its kind. */
+/** The key that makes a movement unique: its kind and its reference within that kind. */
 export const movementKey = {
-  /** Two providers may use one payment id. */
+  /** With the gateway, because two providers may use the same payment id. */
   credit: (credit: {
     readonly source: string
     readonly gateway: string | null
     readonly reference: string
   }): string => `credit:${JSON.stringify([credit.source, credit.gateway, credit.reference])}`,
   adjustment: ({ reference }: { readonly reference: string }): string => `adjustment:${reference}`,
-  /** Also of an order for a customer. */
+  /** Also for an order for a customer. */
   debit: (orderId: string): string => `debit:${orderId}`,
   capture: (holdId: string): string => `capture:${holdId}`,
   release: (holdId: string): string => `release:${holdId}`,
-  /** Without the customer: a payment belongs to one of them, and is never credited to a second one. */
+  /** Without the customer, because a payment belongs to one customer and must not be credited to a second one. */
   customerCredit: (payment: { readonly gateway: string; readonly reference: string }): string =>
     `customer-credit:${JSON.stringify([payment.gateway, payment.reference])}`,
   customerRefund: ({ reference }: { readonly reference: string }): string => `customer-refund:${reference}`,
@@ -102,7 +107,7 @@ export const movementKey = {
     `customer-adjustment:${JSON.stringify([adjustment.customerId, adjustment.reference])}`,
 }
 
-/** The key that an event spends, and what it moved. Null for a hold: it is known while it is open. */
+/** The key that an event uses, and its amounts. Null for a hold, which the state has as long as it is open. */
 const spentBy = (
   event: LedgerEvent,
 ): readonly [key: string, amountMicros: number, afterMicros: number] | null => {
@@ -139,7 +144,7 @@ const spentBy = (
   }
 }
 
-/** @throws when the event spends a key that was spent before */
+/** @throws if the event uses a key that was used before */
 export const movementsAfter = (
   movements: Movements,
   event: LedgerEvent & { readonly revision: number; readonly recordedAtMs: number },
@@ -152,7 +157,7 @@ export const movementsAfter = (
   return remember(left, key, [amountMicros, afterMicros, revision], recordedAtMs)
 }
 
-/** The movement under a key of `movementKey`; undefined when it did not happen in the last seven days. */
+/** The movement with a key of `movementKey`; undefined if it did not happen in the last seven days. */
 export const recallMovement = (
   { movements }: { readonly movements: Movements },
   key: string,

@@ -17,28 +17,31 @@ export type Posting = {
 
 export type LedgerOwner = { readonly accountId: AccountId; readonly reseller: boolean }
 
-/** The accounts that a wallet's events touch: the service's own, and those of a reseller's mirror book. */
+/** The accounts that a wallet's events use: the service's own, and those of the mirror in a reseller's book. */
 export const walletAccount = (account: AccountId): string => `liabilities:wallet:${account}`
 export const holdsAccount = (account: AccountId): string => `liabilities:holds:${account}`
 export const receivableAccount = (account: AccountId): string => `assets:receivable:${account}`
-/** What a payment gateway owes: the service's by its name, a reseller's by the reference of its credentials, `crd_…`. */
+/**
+ * What a payment gateway owes. The service's gateways are identified by name, a reseller's by the reference of its
+ * credentials, `crd_…`.
+ */
 export const gatewayAccount = (gateway: string): string => `assets:gateway:${gateway}`
-/** What providers kept, by gateway, and where they pay out to. */
+/** The fees of the providers, by gateway, and the account that they pay out to. */
 export const gatewayFeesAccount = (gateway: string): string => `expenses:gateway-fees:${gateway}`
 export const bankAccount = 'assets:bank'
 export const serviceWalletAccount = 'assets:service-wallet'
-/** What a reseller owes to the service after a chargeback, in its own book. */
+/** The reseller's debt to the service after a chargeback, in the reseller's book. */
 export const serviceDebtAccount = 'liabilities:service-debt'
-/** What a reseller's owner put in: deposits and manual credits, less what chargebacks took back. */
+/** What a reseller's owner paid in: deposits and manual credits, less what chargebacks took back. */
 export const fundingAccount = 'equity:funding'
-/** What the service gave a reseller by hand, or took; in the service's book it is an expense. */
+/** Manual adjustments by the service, in the reseller's book. In the service's book they are an expense. */
 export const adjustmentRevenueAccount = (reason: string): string => `revenue:adjustments:${reason}`
-/** The accounts of a customer, in its reseller's book. */
+/** The accounts of a customer, in the reseller's book. */
 export const customerAccount = (customer: string): string => `liabilities:customer:${customer}`
 export const customerReceivableAccount = (customer: string): string =>
   `assets:receivable:customer:${customer}`
 
-/** A leg as a signed debit: below zero it is a credit. */
+/** A leg as a signed debit. A negative debit is a credit. */
 type Leg = readonly [account: string, debitMicros: number]
 
 const required = (name: string | null, what: string): string => {
@@ -46,7 +49,7 @@ const required = (name: string | null, what: string): string => {
   return name
 }
 
-/** Where a credit comes from, seen from the service: a gateway's account, or the revenue that a refund takes back. */
+/** The source of a credit in the service's book: a gateway's account, or the revenue that a refund takes back. */
 const sourceAccount = ({ source, gateway, family }: WalletCredited['data']): string =>
   source === 'refund'
     ? `revenue:orders:${required(family, 'family')}`
@@ -58,7 +61,9 @@ const adjustmentAccount = ({
 }: Pick<WalletAdjusted['data'], 'reason' | 'gateway'>): string =>
   reason === 'chargeback' ? gatewayAccount(required(gateway, 'gateway')) : `expenses:adjustments:${reason}`
 
-/** The other side of the service's entry: what the event's amount comes from (a debit) or goes to (a credit). */
+/**
+ * The counterpart leg in the service's book: the source of the event's amount (a debit) or its destination (a credit).
+ */
 const counterpart = (event: LedgerEvent): Leg | null => {
   switch (event.type) {
     case 'WalletCredited':
@@ -96,7 +101,7 @@ const serviceLegs = (event: LedgerEvent, account: AccountId): Leg[] => {
   ]
 }
 
-/** What the reseller bought at the service: above zero for a purchase, below for a refund of one. */
+/** What the reseller bought from the service: positive for a purchase, negative for its refund. */
 const bought = (event: LedgerEvent): Leg => {
   switch (event.type) {
     case 'WalletDebited':
@@ -121,15 +126,18 @@ const bought = (event: LedgerEvent): Leg => {
   }
 }
 
-/** Where a reseller books what it neither bought nor got back: a gift of the service is no money of its owner's. */
+/**
+ * The reseller's account for amounts that are neither a purchase nor a refund. A gift of the service is not funding by
+ * the owner.
+ */
 const fundedBy = (event: LedgerEvent): string =>
   event.type === 'WalletAdjusted' && event.data.reason !== 'chargeback'
     ? adjustmentRevenueAccount(event.data.reason)
     : fundingAccount
 
 /**
- * The mirror in the reseller's own book: its `assets:service-wallet` moves as the service's wallet and holds do, and its
- * `liabilities:service-debt` as what the service says it is owed. What is neither bought nor given back is funding.
+ * The mirror in the reseller's own book. Its `assets:service-wallet` moves like the service's wallet and holds, and its
+ * `liabilities:service-debt` like the debt in the service's book. The rest, neither bought nor refunded, is funding.
  */
 const mirrorLegs = (event: LedgerEvent): Leg[] => {
   const { availableMicros, heldMicros, receivableMicros } = movementOf(event)
@@ -143,7 +151,7 @@ const mirrorLegs = (event: LedgerEvent): Leg[] => {
   ]
 }
 
-/** The other side of what moves a customer's credit, in the reseller's book. */
+/** The counterpart account of a change of a customer's credit, in the reseller's book. */
 const customerCounterpart = (event: CustomerEvent): string => {
   switch (event.type) {
     case 'CustomerCredited':
@@ -191,10 +199,10 @@ const toPostings = (book: string, legs: readonly Leg[]): Posting[] => {
 }
 
 /**
- * The double entries of a money event, in the service's book and, for a reseller's wallet, in the reseller's own. Each
- * book sums to zero. This is the only place that knows the chart of accounts.
- * @throws when the event lacks what an account's name needs, its entry does not balance, or an account that is no
- * reseller's has customers.
+ * The double entries of a money event: in the service's book and, for a reseller's wallet, in the reseller's own book.
+ * Each book sums to zero. Only this module contains the chart of accounts.
+ * @throws if the event lacks a part of an account's name, if its entry does not balance, or if an account that is not a
+ * reseller has customers
  */
 export const postingsOf = (event: LedgerEvent, { accountId, reseller }: LedgerOwner): readonly Posting[] => {
   if (!reseller && isCustomerEvent(event))
@@ -205,7 +213,7 @@ export const postingsOf = (event: LedgerEvent, { accountId, reseller }: LedgerOw
   ]
 }
 
-/** The entry of a statement's line, in the service's book: what left the gateway, as a fee or for the bank. */
+/** The entry of a line of a statement, in the service's book: what left the gateway as a fee or to the bank. */
 export const statementPostings = ({ data }: StatementLineBooked): readonly Posting[] => {
   const { gateway, feeMicros, payoutMicros } = data
   return toPostings(serviceBook, [

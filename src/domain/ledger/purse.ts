@@ -1,9 +1,9 @@
 import { micros, orAbsent } from '../../kernel/event-fields.ts'
 
 /**
- * How an event changes a debt. Today's events say what is added to it, whatever they are: `debtChangeMicros`, below zero
- * where a debt is paid. Before, `receivableMicros` was what was paid of it in credits and refunds, and the change of it in
- * adjustments. An event has one of the two, and its name tells which.
+ * The fields of an event that change a debt. Since 0.2.0 all events have `debtChangeMicros`: what is added to the debt,
+ * negative if a debt is paid. Before, events had `receivableMicros`: in credits and refunds the paid part of the debt,
+ * in adjustments the change of the debt. An event has exactly one of the two, and the field name shows which.
  */
 export const debtFields = (whose: string, was: 'paid' | 'change') => ({
   debtChangeMicros: orAbsent(
@@ -22,7 +22,7 @@ export const debtFields = (whose: string, was: 'paid' | 'change') => ({
   ),
 })
 
-/** The same of a wallet's debt, where a refund of a customer's order moves both. */
+/** The same for the wallet's debt, in a refund of a customer's order, which changes both debts. */
 export const walletDebtFields = {
   walletDebtChangeMicros: orAbsent(
     micros(
@@ -35,7 +35,7 @@ export const walletDebtFields = {
   ),
 }
 
-/** The fields that the ledger adds to what it is asked to book. */
+/** The fields that the ledger adds to its input. */
 export type DebtFields =
   | 'debtChangeMicros'
   | 'receivableMicros'
@@ -43,9 +43,9 @@ export type DebtFields =
   | 'walletReceivableMicros'
 
 /**
- * An event's change of a debt, today's or an old one's.
- * @param before what an old event says, as a change
- * @throws when it has both or neither: then nobody knows what it moves
+ * An event's change of a debt, from the new or the old field.
+ * @param before the value of the old field, as a change
+ * @throws if the event has both fields or none, because its change is then unknown
  */
 const changeOf = (name: string, today: number | undefined, before: number | undefined): number => {
   if ((today === undefined) === (before === undefined))
@@ -58,15 +58,15 @@ const negated = (micros: number | undefined): number | undefined =>
 
 type Old = { readonly debtChangeMicros?: number; readonly receivableMicros?: number }
 
-/** Of a credit or a refund. */
+/** The change of the debt in a credit or a refund, micro-dollars. */
 export const debtChangeOfCredit = ({ debtChangeMicros, receivableMicros }: Old): number =>
   changeOf('debtChangeMicros', debtChangeMicros, negated(receivableMicros))
 
-/** Of an adjustment. */
+/** The change of the debt in an adjustment, micro-dollars. */
 export const debtChangeOfAdjustment = ({ debtChangeMicros, receivableMicros }: Old): number =>
   changeOf('debtChangeMicros', debtChangeMicros, receivableMicros)
 
-/** Of the wallet, where a customer's order is refunded. */
+/** The change of the wallet's debt in a refund of a customer's order, micro-dollars. */
 export const walletDebtChangeOf = (data: {
   readonly walletDebtChangeMicros?: number
   readonly walletReceivableMicros?: number
@@ -74,21 +74,21 @@ export const walletDebtChangeOf = (data: {
   changeOf('walletDebtChangeMicros', data.walletDebtChangeMicros, negated(data.walletReceivableMicros))
 
 /**
- * What somebody has and what it owes, micro-dollars, neither of them negative: the wallet of an account, or the credit of
- * a customer with its reseller.
+ * A balance and a debt, micro-dollars, neither of them negative: the wallet of an account, or the credit of a customer
+ * with its reseller.
  */
 export type Purse = {
   readonly availableMicros: number
-  /** Owed after a chargeback that the money at hand could not bear. */
+  /** The debt after a chargeback that the balance did not cover. */
   readonly receivableMicros: number
 }
 
 export const emptyPurse: Purse = { availableMicros: 0, receivableMicros: 0 }
 
-/** What a movement does to a purse. `debtChangeMicros` is added to the debt: below zero where a debt is paid. */
+/** How a movement changes a purse. `debtChangeMicros` is added to the debt and is negative if a debt is paid. */
 type Moved = { readonly debtChangeMicros: number; readonly afterMicros: number }
 
-/** Puts money in. A debt is paid from it first. */
+/** Adds money. It pays a debt first. */
 export const credit = (purse: Purse, amountMicros: number): Moved => {
   const paidMicros = Math.min(purse.receivableMicros, amountMicros)
   return {
@@ -97,13 +97,14 @@ export const credit = (purse: Purse, amountMicros: number): Moved => {
   }
 }
 
-/** Takes money out; null when there is less. */
+/** Takes money out; null if there is not enough. */
 export const take = (purse: Purse, amountMicros: number): { readonly afterMicros: number } | null =>
   amountMicros > purse.availableMicros ? null : { afterMicros: purse.availableMicros - amountMicros }
 
 /**
- * Moves a signed amount. Up, it pays a debt first. Down, a chargeback has happened whether or not the money is there, so
- * what is missing becomes a debt; null for any other reason when there is less.
+ * Moves a signed amount. A positive amount pays a debt first. A chargeback has happened even if the balance does not
+ * cover it, so the uncovered part becomes a debt. For any other reason the result is null if the balance does not cover
+ * the amount.
  */
 export const adjust = (
   purse: Purse,

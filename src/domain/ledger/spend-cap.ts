@@ -2,12 +2,12 @@ import { Map as ImmutableMap, List } from 'immutable'
 import type { OrderDetails } from '../shared/order-terms.ts'
 
 /**
- * What each key spent on orders, in one-minute buckets. A bucket counts until it is wholly older than 24 hours: the cap
- * is never exceeded and at most a minute strict. Refunds do not give back.
+ * What each key spent on orders, in one-minute buckets. A bucket counts until all of it is older than 24 hours, so the
+ * cap is never exceeded and spending counts at most one minute too long. Refunds do not reduce it.
  */
 export type Spend = {
   readonly windows: ImmutableMap<string, SpendWindow>
-  /** The buckets of all keys in the order in which they were opened, to drop them in that order. */
+  /** The buckets of all keys in the order in which they were opened. They are dropped in that order. */
   readonly queue: List<{ readonly keyId: string; readonly minute: number }>
 }
 
@@ -16,18 +16,21 @@ type SpendWindow = { readonly totalMicros: number; readonly buckets: List<Bucket
 
 const minuteMs = 60_000
 const windowMs = 24 * 60 * minuteMs
-/** A debit opens at most one bucket, so that dropping two an event bounds both the work and what is kept. */
+/** A debit opens at most one bucket, so dropping two per event limits both the work and the stored buckets. */
 const droppedPerEvent = 2
 
 const isPast = (minute: number, nowMs: number): boolean => (minute + 1) * minuteMs <= nowMs - windowMs
 
 export const emptySpend = (): Spend => ({ windows: ImmutableMap(), queue: List() })
 
-/** The key under which an order counts: keys that were rolled count together. Null where no key asked for it. */
+/** The key whose cap an order counts against. Rolled keys count together. Null for an order without a key. */
 export const capKeyOf = ({ keyId, capKeyId }: Pick<OrderDetails, 'keyId' | 'capKeyId'>): string | null =>
   capKeyId ?? keyId
 
-/** Counts a debit. Times never go back within a stream; one that did would count in the newest bucket. */
+/**
+ * Counts a debit of `micros` micro-dollars. Times never decrease within a stream. An earlier time would count in the
+ * newest bucket.
+ */
 export const recordSpend = (spend: Spend, keyId: string, micros: number, atMs: number): Spend => {
   const minute = Math.floor(atMs / minuteMs)
   const window = spend.windows.get(keyId) ?? { totalMicros: 0, buckets: List() }
@@ -42,7 +45,10 @@ export const recordSpend = (spend: Spend, keyId: string, micros: number, atMs: n
   }
 }
 
-/** Drops the oldest buckets, at most two, that do not count any more. */
+/**
+ * Drops at most two of the oldest buckets that no longer count.
+ * @throws if the buckets do not match their queue
+ */
 export const dropExpiredSpend = (spend: Spend, nowMs: number): Spend => {
   let { windows, queue } = spend
   for (let dropped = 0; dropped < droppedPerEvent; dropped += 1) {
@@ -64,7 +70,7 @@ export const dropExpiredSpend = (spend: Spend, nowMs: number): Spend => {
   return queue === spend.queue ? spend : { windows, queue }
 }
 
-/** What the key spent in the 24 hours before `nowMs`, rounded out to whole minutes. */
+/** What the key spent in the 24 hours before `nowMs`, micro-dollars. The period is extended to whole minutes. */
 export const spentMicros = (spend: Spend, keyId: string, nowMs: number): number => {
   const window = spend.windows.get(keyId)
   if (!window) return 0

@@ -4,17 +4,17 @@ import { micros, text, time } from '../../kernel/event-fields.ts'
 import { deriveId } from '../../kernel/ids.ts'
 import { type StreamName, statementStream } from '../../kernel/streams.ts'
 
-/** A line that a statement names, as it is to be booked. */
+/** A line of a statement, before it is booked. */
 export type StatementBooking = StatementLineBooked['data']
 
-/** The stream of a line: its name spends the provider's id for ever. */
+/** The stream of a line. Its name makes the provider's id unique. */
 export const streamOfLine = ({
   gateway,
   reference,
 }: Pick<StatementBooking, 'gateway' | 'reference'>): StreamName =>
   statementStream(deriveId('stl', ['service', gateway, reference]))
 
-/** What was booked of a line; null for nothing yet. */
+/** The booked line; null if it is not booked yet. */
 export type StatementState = StatementBooking | null
 
 export const statementFold: Fold<StatementState, StatementLineBooked> = {
@@ -27,7 +27,9 @@ export const statementFold: Fold<StatementState, StatementLineBooked> = {
   },
 }
 
-/** `booked` before with the same amounts is `standing`, with others `other`: nothing is booked then. */
+/**
+ * If the line was booked before: `standing` with the same amounts, `other` with different ones. Nothing is booked then.
+ */
 export type StatementAnswer = { readonly became: 'booked' | 'standing' | 'other' }
 
 /** Books a line once. */
@@ -41,7 +43,7 @@ export const decideStatement = (
   return { ...decided<StatementLineBooked>(), became: same ? 'standing' : 'other' }
 }
 
-/** What a provider's statement says of the service's own gateways, beside the payments that the ledgers have. */
+/** The lines of a provider's statement about the service's own gateways, except payments, which are in the ledgers. */
 export const statementLineBooked = defineEvent('StatementLineBooked', {
   stream: 'statement-{line}',
   means:

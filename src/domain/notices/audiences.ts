@@ -1,4 +1,4 @@
-/** What a notice is about (docs/http-api.md, "Webhooks and notices"). */
+/** The kinds of notices (docs/http-api.md, "Webhooks and notices"). */
 export const noticeKinds = [
   'INFO',
   'MAINTENANCE',
@@ -9,6 +9,6 @@ export const noticeKinds = [
 ] as const
 export type NoticeKind = (typeof noticeKinds)[number]
 
-/** Who a notice is for (docs/http-api.md, "Webhooks and notices"). */
+/** The audiences of notices (docs/http-api.md, "Webhooks and notices"). */
 export const audiences = ['ALL', 'CUSTOMERS', 'PARTNERS', 'DEVELOPERS'] as const
 export type Audience = (typeof audiences)[number]

@@ -9,28 +9,28 @@ const maxBodyLength = 20_000
 export const maxLabelLength = 64
 const maxHrefLength = 2_000
 
-/** A notice as an operator writes it. */
+/** A notice before its publication. */
 export type NoticeDraft = Omit<NoticePublished['data'], 'publishedAt'>
 
 export type NoticeRefusal =
-  /** `problems` name the field and the accepted set, one each. */
+  /** Each problem names its field and the accepted values. */
   | { readonly code: 'invalid_notice'; readonly problems: readonly string[] }
-  /** A notice with this id stands, and it says something else. */
+  /** Another notice with this id is already published. */
   | { readonly code: 'already_published' }
   | { readonly code: 'not_found' }
 
-/** The notice as it is then. */
+/** The notice after the decision. */
 export type ShownNotice = { readonly notice: NoticePublished['data']; readonly expiredAt: string | null }
 
 export type NoticeDecision = Decision<NoticeEvent, NoticeRefusal, ShownNotice>
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these characters are refused
 const controls = /[\u0000-\u0008\u000b-\u001f\u007f]/
 
 const isText = (text: string, maxLength: number): boolean =>
   text.trim() !== '' && text.length <= maxLength && text.isWellFormed() && !controls.test(text)
 
-/** A path of the service's site, or an http address; never a scheme that a browser runs. */
+/** Whether a link is a path of the service's site, or an http address. Schemes that a browser executes are refused. */
 const isHref = (href: string): boolean => {
   if (href.length > maxHrefLength || /[\s\p{C}\\]/u.test(href)) return false
   if (href.startsWith('/')) return !href.startsWith('//')
@@ -41,7 +41,7 @@ const isHref = (href: string): boolean => {
   }
 }
 
-/** What is wrong with a notice, a sentence for each field, which names it and the accepted set. */
+/** The problems of a notice. Each is a sentence that names the field and the accepted values. */
 export const noticeProblems = (draft: NoticeDraft, nowMs: number): readonly string[] => {
   const { title, body, kind, audience, expiresAt, linkHref, linkLabel } = draft
   const wrong: readonly (string | false)[] = [
@@ -71,8 +71,8 @@ const saysTheSame = (notice: NoticePublished['data'], draft: NoticeDraft): boole
   (Object.keys(draft) as (keyof NoticeDraft)[]).every((field) => notice[field] === draft[field])
 
 /**
- * Publishes a notice, once: the same again is no second one.
- * Refusals: `invalid_notice`, `already_published` (its id stands for another notice).
+ * Publishes a notice once. The same notice again gives no event. Refusals: `invalid_notice`, `already_published`
+ * (another notice has this id).
  */
 export const decidePublication = (state: NoticeState, draft: NoticeDraft, nowMs: number): NoticeDecision => {
   if (state)
@@ -85,7 +85,7 @@ export const decidePublication = (state: NoticeState, draft: NoticeDraft, nowMs:
   return { ...decided({ type: 'NoticePublished', data: notice } as const), notice, expiredAt: null }
 }
 
-/** Takes a notice out of the feed; one that is out of it stays so. Refusal: `not_found`. */
+/** Removes a notice from the feed. A notice that is no longer in the feed does not change. Refusal: `not_found`. */
 export const decideExpiration = (state: NoticeState, nowMs: number): NoticeDecision => {
   if (!state) return refused({ code: 'not_found' })
   const { notice } = state
@@ -99,7 +99,7 @@ export const decideExpiration = (state: NoticeState, nowMs: number): NoticeDecis
 /** Null before it is published. */
 export type NoticeState = {
   readonly notice: NoticePublished['data']
-  /** When it was expired by hand, ISO 8601; null: it was not. */
+  /** When it was expired by hand, ISO 8601; null if it was not. */
   readonly expiredAt: string | null
 } | null
 

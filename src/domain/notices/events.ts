@@ -2,16 +2,16 @@ import { defineEvent, type EventOf } from '../../kernel/event.ts'
 import { id, oneOf, orAbsent, orNull, pastTime, text, time } from '../../kernel/event-fields.ts'
 import { type Audience, audiences, noticeKinds } from './audiences.ts'
 
-/** What of an account says which audiences it belongs to. */
+/** The properties of an account that decide its audiences. */
 export type Member = {
   readonly reseller: boolean
-  /** One of its keys is not revoked. */
+  /** Whether one of its keys is active. */
   readonly hasActiveKey: boolean
 }
 
 /**
- * Whether an account belongs to an audience: `PARTNERS` is a reseller, `CUSTOMERS` is not one, `DEVELOPERS` has an
- * active key (docs/http-api.md, "Webhooks and notices"). A blocked account belongs to what it belonged to before.
+ * Whether an account belongs to an audience: `PARTNERS` are resellers, `CUSTOMERS` are all others, `DEVELOPERS` have an
+ * active key (docs/http-api.md, "Webhooks and notices"). A blocked account stays in its audiences.
  */
 export const belongsTo = (audience: Audience, member: Member): boolean => {
   switch (audience) {
@@ -32,7 +32,7 @@ export const belongsTo = (audience: Audience, member: Member): boolean => {
 export const audiencesOf = (member: Member): readonly Audience[] =>
   audiences.filter((audience) => belongsTo(audience, member))
 
-/** `notice-{id}`: one notice of the service, for everybody that its audience names or for one account. */
+/** `notice-{id}`: one notice of the service, for its audience or for one account. */
 const stream = 'notice-{notice}'
 
 const noticeId = id('ntc', 'the notice')

@@ -5,7 +5,7 @@ const months = 'january february march april may june july august september octo
 )
 const monthWords = months.map((name) => `${name}|${name.slice(0, 3)}`).join('|')
 
-/** How a date may be written in a notice, for refusals and help. */
+/** The accepted forms of a date in a notice, for refusals and help. */
 export const dateForms = '2026-12-01, 1 December 2026 or December 1, 2026'
 
 const patterns = [
@@ -33,7 +33,7 @@ const exists = (year: number, month: number, day: number): boolean => {
   return date.getUTCFullYear() === year && date.getUTCMonth() === month - 1 && date.getUTCDate() === day
 }
 
-/** Whether a text names a day of the calendar, written as one of `dateForms`. */
+/** Whether a text contains a calendar date in one of the forms of `dateForms`. */
 export const namesDate = (text: string): boolean =>
   patterns.some(({ form, parts: [year, month, day] }) =>
     [...text.matchAll(form)].some((found) =>
@@ -41,7 +41,7 @@ export const namesDate = (text: string): boolean =>
     ),
   )
 
-/** A date or an instant in UTC as the one text of an instant; null for anything else. */
+/** The ISO 8601 instant of a date or an instant in UTC; null for any other text. */
 export const instantOf = (text: string): string | null => {
   const ms = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?Z)?$/.test(text)
     ? Date.parse(text)

@@ -18,7 +18,7 @@ import { type StockState, stockFold } from '../stock/fold.ts'
 import type { AllocationRefusalReason } from './events.ts'
 import { orderRef, type Refund } from './fold.ts'
 
-/** What the arbiter told an order. */
+/** What the allocation owner answered to an order. */
 export type AllocationResult =
   | { readonly outcome: 'fulfilled'; readonly at: string; readonly proxyIds: readonly ProxyId[] }
   | {
@@ -29,28 +29,31 @@ export type AllocationResult =
     }
 
 export type AllocationDecision = {
-  /** None when the verdict stands already, or when it is a refusal that nobody put on record. */
+  /** Empty if the verdict is already recorded, and for a refusal that is not recorded. */
   readonly events: readonly DomainEvent[]
   readonly verdict: AllocationResult
-  /** The verdict is on record. */
+  /** Whether the allocation owner's stream has the verdict. */
   readonly isRecorded: boolean
 }
 
 /** The stream that alone decides whether an order is fulfilled (docs/architecture.md, "An order"). */
 export type AllocationOwner<State> = {
   readonly stream: StreamName
-  // biome-ignore lint/suspicious/noExplicitAny: stock and plan events meet only inside their own arbiter
+  // biome-ignore lint/suspicious/noExplicitAny: stock and plan events occur only in their own allocation owner
   readonly fold: Fold<State, any>
   decide(state: State, nowMs: number): AllocationDecision
-  /** Puts a refusal on record, before the order is failed and refunded. */
+  /** The event that records a refusal. It is appended before the order fails and is refunded. */
   recordRefusal(reason: AllocationRefusalReason): DomainEvent
-  /** Of the goods that a refund takes back, those that other orders have paid for since, and these orders. */
+  /**
+   * Of the rentals that a refund would end, those that later orders have paid for, with the ids of these orders.
+   * `nowMs` is in milliseconds since the epoch.
+   */
   paidForSince(
     state: State,
     refund: Pick<Refund, 'proxyIds'>,
     nowMs: number,
   ): ReadonlyMap<ProxyId, readonly string[]>
-  /** Takes back what a refund pays for. */
+  /** The events that take back what the refund pays for. `whole`: the refund leaves nothing of the order. */
   takeBack(state: State, refund: Refund, whole: boolean, nowMs: number): readonly DomainEvent[]
 }
 
@@ -72,7 +75,7 @@ const stockAllocationOwner = (order: OrderDetails): AllocationOwner<StockState> 
       refuseStock(order.orderId, reason === 'plan_expired' ? 'out_of_stock' : reason),
     paidForSince: (state, refund, nowMs) =>
       order.kind === 'extension' ? new Map() : extensionsOf(state, refund.proxyIds, nowMs),
-    // A refunded extension gives money back and leaves the rentals as they are: they may have been extended since.
+    // A refunded extension leaves the rentals as they are, because they may have been extended since.
     takeBack: (state, refund, _whole, nowMs) =>
       order.kind === 'extension' ? [] : decideRelease(state, refund.proxyIds, 'refunded', nowMs),
   }
@@ -96,14 +99,14 @@ const planAllocationOwner = (order: OrderDetails): AllocationOwner<PlanState> =>
   }
 }
 
-/** The arbiter of an order: the stock of its product and country, or its plan. */
-// biome-ignore lint/suspicious/noExplicitAny: callers hand an arbiter only states of its own stream
+/** The allocation owner of an order: the stock of its product and country, or its plan. */
+// biome-ignore lint/suspicious/noExplicitAny: callers pass an allocation owner only states of its own stream
 export const allocationOwnerOf = (order: OrderDetails): AllocationOwner<any> =>
   order.delivery === 'addresses' ? stockAllocationOwner(order) : planAllocationOwner(order)
 
-/** The streams that an order is decided on, as a command names them. They are written in this order. */
+/** The streams that an order is decided on, keyed as in the command. Events are appended in this order of streams. */
 export const orderStreams = (order: Omit<OrderDetails, 'createdAt'>) => {
-  // When it was made names no stream.
+  // No stream name depends on `createdAt`.
   const { stream, fold } = allocationOwnerOf(order as OrderDetails)
   return {
     ledger: ledgerRef(order.accountId),

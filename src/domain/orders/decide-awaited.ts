@@ -13,15 +13,16 @@ import type { CancelReason, OrderEvent, OrderFailureReason } from './events.ts'
 import { type Order, type OrderState, orderAfter } from './fold.ts'
 
 /**
- * How long an order whose customer paid waits for the reseller's wallet (docs/http-api.md, "Resellers and finance").
+ * How long an order whose customer paid waits for money in the reseller's wallet, milliseconds (docs/http-api.md,
+ * "Resellers and finance").
  */
 export const resellerFundsTimeoutMs = 24 * 60 * 60 * 1000
 
-/** The order that an invoice was raised for, as it is to be paid. */
+/** An order with an open invoice. */
 export type AwaitedOrder = {
   readonly order: OrderDetails
   readonly depositId: string
-  /** Whether the product can be ordered just now. */
+  /** Whether the product can be ordered at the moment. */
   readonly orderable: boolean
 }
 
@@ -29,20 +30,23 @@ export type AwaitedStates = OrderStates & { readonly account: AccountState }
 
 export type AwaitedAnswer =
   | { readonly kind: 'placed' | 'failed' | 'held'; readonly order: Order }
-  /** What is there does not pay it yet; nothing happened. */
+  /** The payer does not have enough yet. Nothing is appended. */
   | { readonly kind: 'short'; readonly shortfallCents: number }
-  /** It was placed, failed or canceled before, waits for another invoice, or its debit stands and is completed. */
+  /**
+   * Nothing to do: the order was placed, failed or canceled before, or waits for another invoice, or its debit exists
+   * and `decideCompletion` finishes it.
+   */
   | { readonly kind: 'over' }
 
 export type AwaitedDecision = {
-  /** The payment: for the ledger, in the same append as the credit that made it possible. */
+  /** The payment. It belongs in the same ledger append as the credit that makes it possible. */
   readonly payment: readonly LedgerEvent[]
-  /** What is written after it. */
+  /** Appended after the payment. */
   readonly appends: Appends
   readonly answer: AwaitedAnswer
 }
 
-/** What the payer is short of, whole cents: the customer's credit, or one's own wallet. */
+/** What the payer lacks, whole cents. The payer is the customer's credit, or the account's own wallet. */
 const shortfallOf = (ledger: LedgerState, order: OrderDetails): number => {
   const payer = isCustomerOrder(order) ? customerPurse(ledger, order.customerId) : ledger
   return Math.max(0, order.amountCents - microsToCentsFloor(payer.availableMicros))
@@ -56,7 +60,7 @@ const stopOf = (states: AwaitedStates, { orderable }: AwaitedOrder): OrderFailur
 const capOf = ({ account }: AwaitedStates, { keyId }: OrderDetails): number | null =>
   keyId === null ? null : (account?.keys.get(keyId)?.dailyCapCents ?? null)
 
-/** The facts on the order's own stream, which may not have got its first one before a crash. */
+/** The events of the order's own stream. If a crash lost the first one, it is added. */
 const orderEventDefinitions = (
   { order: standing, ledger }: AwaitedStates,
   { order, depositId }: AwaitedOrder,
@@ -72,15 +76,20 @@ const orderEventDefinitions = (
 
 const nothing = (answer: AwaitedAnswer): AwaitedDecision => ({ payment: [], appends: [], answer })
 
-/** Whether the order still waits for this invoice, or for its first fact. */
+/** Whether the order waits for this invoice, or has no event yet. */
 const waitsFor = (order: OrderState, depositId: string): boolean =>
   order === null || (order.status === 'awaiting_payment' && order.awaiting?.depositId === depositId)
 
 /**
- * Places an order whose payment came, once, whoever asks. It stays as it is while its payer is short. Sold out, parked,
- * blocked and capped end it at once; a reseller's short wallet holds it for a day and ends it then, also when its
- * customer spent the credit on something else meanwhile. The money stays where it was credited in each case
- * (docs/http-api.md, "Resellers and finance").
+ * Places an order whose payment arrived, at most once.
+ *
+ * - If the payer does not have enough, the order keeps waiting.
+ * - If the stock is sold out, the product cannot be ordered, the account is blocked or the spend cap is reached, the
+ *   order fails at once.
+ * - If the reseller's wallet does not have enough, the order waits for one day and then fails. After that day it also
+ *   fails if the customer has spent the credit on something else.
+ *
+ * In each case the money stays where it was credited (docs/http-api.md, "Resellers and finance").
  */
 export const decideAwaited = (
   states: AwaitedStates,
@@ -116,7 +125,7 @@ export const decideAwaited = (
   const allocationOwner = allocationOwnerOf(order) as AllocationOwner<unknown>
   const allocation = allocationOwner.decide(states.allocationOwner, nowMs)
   if (allocation.verdict.outcome === 'refused') return fail(allocation.verdict.reason)
-  // Fulfilled, and the ledger forgot the debit: nothing of it is open.
+  // The order is fulfilled and the ledger state no longer has its debit. Nothing is left to do.
   if (allocation.isRecorded) return nothing({ kind: 'over' })
   if (refusal?.code === 'spend_cap_reached') return fail('spend_cap_reached')
   if (payment.outcome === 'refused') {
@@ -140,7 +149,7 @@ export const decideAwaited = (
   }
 }
 
-/** `decideAwaited` as a command of its own, without a payment that came with it. */
+/** `decideAwaited` as a command without a new payment. */
 export const decideAwaitedAlone = (
   states: AwaitedStates,
   awaited: AwaitedOrder,
@@ -151,10 +160,12 @@ export const decideAwaitedAlone = (
   return { appends: [...dropEmptyAppends([{ stream, events: payment }]), ...appends], answer }
 }
 
-/** The order as it is then: one that was placed meanwhile stays placed. `made`: this request is the one that made it. */
+/**
+ * The present state of the order: an order that was placed meanwhile stays placed. `created`: this request created it.
+ */
 export type AwaitInvoiceAnswer = { readonly order: Order; readonly created: boolean }
 
-/** Notes the invoice that an order waits for, once it is open. */
+/** Records the invoice that an order waits for, once it is open. */
 export const decideAwaiting = (
   states: Pick<OrderStates, 'order' | 'ledger'>,
   { order, depositId }: Pick<AwaitedOrder, 'order' | 'depositId'>,
@@ -170,7 +181,10 @@ export const decideAwaiting = (
   }
 }
 
-/** Cancels an own order whose invoice closed; one whose debit stands is completed instead. */
+/**
+ * Cancels an own order whose invoice closed. An order whose debit exists is not canceled: `decideCompletion` finishes
+ * it.
+ */
 export const decideCancellation = (
   { order, ledger }: Pick<OrderStates, 'order' | 'ledger'>,
   { depositId, reason }: { readonly depositId: string; readonly reason: CancelReason | null },

@@ -11,10 +11,10 @@ import { type NeedsEvidence, noEvidence, type RefundEvidence } from './extended-
 import { type Order, orderAfter } from './fold.ts'
 import { settleRefund } from './land-refund.ts'
 
-/** The one refund of an order that failed after it was paid. */
+/** The id of the only refund of an order that failed after it was paid. */
 const failureRefundId = (orderId: string): string => deriveId('ref', [orderId, 'failed'])
 
-/** The order as it is after this step. */
+/** `order`: the state after this step. */
 export type CompletionAnswer = { readonly kind: 'completed'; readonly order: Order } | NeedsEvidence
 
 const completed = (order: Order): CompletionAnswer => ({ kind: 'completed', order })
@@ -32,10 +32,10 @@ const finishRefunds = (
 }
 
 /**
- * The next steps of an order that was paid: whatever a crash or a lost race left, calling it again and again ends in
- * the one final state (the table in docs/architecture.md). The arbiter's first answer stands; a paid order that it
- * refuses is failed and refunded whole.
- * @param debit The order as the debit carries it, and the wallet's available micro-dollars right after it.
+ * Takes the next steps of a paid order. Repeated calls end in the same final state, whatever a crash or a lost race
+ * left (the table in docs/architecture.md). The first answer of the allocation owner is final. A paid order that it
+ * refuses fails and is refunded in full.
+ * @param debit The order as in the debit event, and the wallet's available micro-dollars right after the debit.
  */
 export const decideCompletion = (
   states: OrderStates,
@@ -51,7 +51,8 @@ export const decideCompletion = (
   const allocationOwner = allocationOwnerOf(order) as AllocationOwner<unknown>
   const allocation = allocationOwner.decide(states.allocationOwner, nowMs)
   const { verdict } = allocation
-  // Failed or canceled before its debit was known: the whole debit is refunded (docs/architecture.md, "An order").
+  // If the order failed or was canceled before its debit was known, the whole debit is refunded (docs/architecture.md,
+  // "An order").
   const given = standing === null || standing.status === 'awaiting_payment'
   if (given && verdict.outcome === 'fulfilled') {
     const events = placedEvents(order, balanceCents, verdict, standing !== null)

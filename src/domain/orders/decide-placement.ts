@@ -17,7 +17,7 @@ import { type AllocationOwner, type AllocationResult, allocationOwnerOf } from '
 import type { AllocationRefusalReason, OrderEvent } from './events.ts'
 import { type Order, type OrderState, orderAfter } from './fold.ts'
 
-/** An order as it is asked for: its time is set when it is decided. */
+/** An order before the decision, which sets its time. */
 export type OrderDraft = Omit<OrderDetails, 'createdAt'>
 
 /** The states that an order is decided on. */
@@ -34,27 +34,29 @@ export type PlacementRefusal =
   | {
       readonly code: 'refused_by_arbiter'
       readonly reason: AllocationRefusalReason
-      /** Of `out_of_stock`, how many addresses the order could have; absent where that is not known. */
+      /** With `out_of_stock`: how many addresses are free. Absent if that is unknown. */
       readonly free?: number
     }
 
 export type PlacementAnswer =
   | { readonly kind: 'placed'; readonly order: Order }
-  /** The key's order stands already. */
+  /** The key's order exists already. */
   | { readonly kind: 'known'; readonly order: Order }
-  /** The key names another request. */
+  /** The key was used with another request. */
   | { readonly kind: 'conflict' }
-  /** The debit stands and its order does not: a crash or a lost race left a prefix that is to be completed. */
+  /** The debit exists and its order does not. A crash or a lost race left a prefix that must be completed. */
   | { readonly kind: 'partially-appended'; readonly debitRevision: number }
   /**
-   * The arbiter fulfilled the order and the wallet knows no debit of it. The wallet forgets after seven days, so the
-   * order was only taken as absent: as nothing is appended, its stream is read and this decided again.
+   * The allocation owner fulfilled the order and the ledger state no longer has its debit: it has debits of the last
+   * seven days. The order was assumed absent. As this answer appends nothing, its stream is read and the placement is
+   * decided again.
    */
   | { readonly kind: 'expired-key' }
   | { readonly kind: 'refused'; readonly refusal: PlacementRefusal }
 
 /**
- * Pays the order: from the wallet, or for a customer on both sides at once. Refusals in the order of docs/http-api.md.
+ * Pays an order from the wallet. An order for a customer is paid from the customer's credit and the reseller's wallet
+ * at once. Refusals come in the order of docs/http-api.md.
  */
 export const decidePayment = (
   ledger: LedgerState,
@@ -65,7 +67,7 @@ export const decidePayment = (
     ? decideCustomerCharge(ledger, { order, capCents }, nowMs)
     : decideDebit(ledger, { order, capCents }, nowMs)
 
-/** That the order was paid: the first fact of its stream, unless it was awaited. */
+/** The event of the payment. It is the first event of the stream, except for an order that awaited its payment. */
 export const paidEvent = (awaited: boolean, order: OrderDetails, balanceCents: number): OrderEvent => {
   const { orderId, accountId } = order
   return awaited
@@ -73,7 +75,7 @@ export const paidEvent = (awaited: boolean, order: OrderDetails, balanceCents: n
     : { type: 'OrderPlaced', data: { order, balanceCents } }
 }
 
-/** The facts of an order that was paid and fulfilled, appended at once. */
+/** The events of a paid and fulfilled order, for one append. */
 export const placedEvents = (
   order: OrderDetails,
   balanceCents: number,
@@ -90,17 +92,19 @@ export const placedEvents = (
 }
 
 /**
- * Decides a wallet order over ledger, arbiter and order stream, written in that order, so that a crash on a log without
- * atomic appends leaves a prefix that `decideCompletion` finishes.
- * Refusals, in the order of docs/http-api.md: the arbiter's (out of stock, plan expired, rental ended),
- * `spend_cap_reached`, `insufficient_balance`, `customer_credit_insufficient`. They append nothing: the key stays free.
+ * Decides a wallet order over the ledger, the allocation owner and the order stream. They are written in this order, so
+ * that a crash on a log without atomic appends leaves a prefix that `decideCompletion` finishes.
+ *
+ * Refusals, in the order of docs/http-api.md: those of the allocation owner (out of stock, plan expired, rental ended),
+ * `spend_cap_reached`, `insufficient_balance`, `customer_credit_insufficient`. A refusal appends nothing, so the key
+ * can be used again.
  */
 export const decidePlacement = (
   states: OrderStates,
   placement: {
     readonly draft: OrderDraft
     readonly capCents: number | null
-    /** An order that awaits its payment is paid by what is there; else it is only told. */
+    /** Pays an order that awaits its payment from the available money. If false, such an order is only returned. */
     readonly payAwaited?: boolean
   },
   nowMs: number,
@@ -143,6 +147,6 @@ export const decidePlacement = (
   }
 }
 
-/** Streams of appends that carry no events are left out: an append of nothing is refused by the log. */
+/** Leaves out appends without events, because the log refuses them. */
 export const dropEmptyAppends = (appends: Appends): Appends =>
   appends.filter(({ events }) => events.length > 0)

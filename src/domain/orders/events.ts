@@ -15,7 +15,7 @@ import type { ProxyId } from '../../kernel/ids.ts'
 import { wholeOrder } from '../shared/order-terms.ts'
 import { stockRefusals } from '../stock/events.ts'
 
-/** An `order-{id}` stream: the life of one order. */
+/** An `order-{id}` stream has the events of one order. */
 const stream = 'order-{order}'
 
 const balanceCents = cents('0 or more', "the floor of the wallet's available cents right after the debit")
@@ -25,7 +25,7 @@ const named = { orderId, accountId: id('acc', 'who bought') }
 const fulfilledAt = pastTime('when its goods were there')
 
 /**
- * The first event of nearly every order, and mostly its only one. It says what `OrderPlaced` and `OrderFulfilled` say
+ * The first event of nearly every order, and mostly the only one. It replaces `OrderPlaced` and `OrderFulfilled`
  * together (docs/decisions/0040-orders-in-one-event.md).
  */
 export const orderCompleted = defineEvent('OrderCompleted', {
@@ -79,8 +79,8 @@ export const orderHeld = defineEvent('OrderHeld', {
   fields: { ...named, until: time('then it fails') },
 })
 /**
- * What became of the invoice that a canceled order waited for: nothing arrived in its time, its payment failed (or its
- * gateway was removed), it closed short, or it was paid while the wallet owed more than that.
+ * Why the invoice of a canceled order was not paid: no payment arrived in time, the payment failed or the gateway was
+ * removed, the invoice closed underpaid, or it was paid while the wallet owed more than that.
  */
 export const cancelReasons = [
   'invoice_expired',
@@ -100,10 +100,13 @@ export const orderCanceled = defineEvent('OrderCanceled', {
     ),
   },
 })
-/** Why the arbiter refused. */
+/** Why the allocation owner refused. */
 const allocationRefusalReasons = [...stockRefusals, 'plan_expired'] as const
 export type AllocationRefusalReason = (typeof allocationRefusalReasons)[number]
-/** The others stop an order whose payment came: nothing of it is charged, and the money stays where it was credited. */
+/**
+ * The reasons after those of the allocation owner stop an order whose payment arrived. Nothing is charged, and the
+ * money stays where it was credited.
+ */
 const failureReasons = [
   ...allocationRefusalReasons,
   'insufficient_balance',

@@ -3,22 +3,22 @@ import type { AllocationOwner } from './allocation-owner.ts'
 import { decidedRefundCents, decidedRefundCostCents, type Order, type Refund } from './fold.ts'
 
 /**
- * What was looked up for the decision. By refund: whether its money moved, as all of the wallet's stream tells. By
- * extension: whether something of its price is kept, as its own stream tells.
+ * What was read for the decision. By refund id: whether its money moved, according to the whole stream of the wallet.
+ * By the order id of an extension: whether some of its price is not refunded, according to its own stream.
  */
 export type RefundEvidence = ReadonlyMap<string, boolean>
 
 export const noEvidence: RefundEvidence = new Map()
 
-/** Nothing was decided: this has to be looked up first. */
+/** Nothing was decided: the evidence named here must be read first. */
 export type NeedsEvidence = {
   readonly kind: 'needs'
   /**
-   * Decided so long ago that the wallet does not remember whether their money moved (seven days, and only where the log
-   * can lose the end of a command): its stream has to be looked through.
+   * Refunds decided more than seven days ago: the ledger state no longer shows whether their money moved, so the
+   * wallet's stream must be searched. This happens only if the log can lose the end of a command.
    */
   readonly refundIds: readonly string[]
-  /** These orders have extended rentals that a refund would end; it is not known whether they were refunded. */
+  /** Orders that extended rentals which a refund would end. It is unknown whether these orders were refunded. */
   readonly extensionIds: readonly string[]
 }
 
@@ -29,17 +29,19 @@ export const needsEvidence = (missing: Partial<Omit<NeedsEvidence, 'kind'>>): Ne
   ...missing,
 })
 
-/** Whether something of what an order cost is not given back. */
+/** Whether some of the price or the cost of the order is not refunded. */
 export const hasUnrefundedAmount = (order: Order): boolean => {
   const { amountCents, costCents = 0 } = order.details
   return decidedRefundCents(order) < amountCents || decidedRefundCostCents(order) < costCents
 }
 
 /**
- * The rentals among those of a refund that extensions have paid for, and which: those whose price was not given back
- * whole. The arbiter's stream says who extended, so an extension that is placed meanwhile has this decided again; that
- * one was refunded whole stays true, whenever it was looked up.
- * @returns needs: the streams of these extensions have to be looked at first
+ * The rentals of a refund that extensions have paid for, with the ids of these extensions. An extension that was
+ * refunded in full does not count.
+ *
+ * The evidence cannot become wrong before the append: the stream of the allocation owner has the extensions, so a new
+ * extension causes a new decision, and an extension that was refunded in full stays so.
+ * @returns `needs` if the streams of some extensions must be read first
  */
 export const paidExtensions = (
   allocationOwner: AllocationOwner<unknown>,
@@ -59,16 +61,16 @@ export const paidExtensions = (
   return { kind: 'known', paid }
 }
 
-/** The rentals that a refund would end, and the extensions of them that are paid for. */
+/** The rentals that a refund would end, and the paid extensions of them. */
 export type ExtendedSince = {
   readonly proxyIds: readonly ProxyId[]
   readonly extensionOrderIds: readonly string[]
 }
 
-/** The most rentals that the sentence names; `extended` has them all. */
+/** The message names at most this many rentals. `extended` has all of them. */
 const maxNamed = 5
 
-/** Why a refund is refused that would end such rentals, and what to do. */
+/** Why a refund that would end extended rentals is refused, and what the operator can do. */
 export const extendedSince = (
   paid: ReadonlyMap<ProxyId, readonly string[]>,
 ): { readonly reason: string; readonly extended: ExtendedSince } => {

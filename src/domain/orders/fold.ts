@@ -4,7 +4,7 @@ import { orderStream } from '../../kernel/streams.ts'
 import type { OrderDetails, ShownDetails } from '../shared/order-terms.ts'
 import type { CancelReason, OrderEvent, OrderFailureReason } from './events.ts'
 
-/** The public vocabulary (docs/http-api.md, "Orders"); webhooks and reads use the same words. */
+/** The public names of docs/http-api.md, "Orders". Webhooks and reads use them too. */
 export const orderStatuses = [
   'awaiting_payment',
   'processing',
@@ -18,30 +18,33 @@ export type OrderStatus = (typeof orderStatuses)[number]
 export type Refund = {
   readonly refundId: string
   readonly amountCents: number
-  /** The reseller's part, on an order for a customer. */
+  /** The refunded part of the reseller's cost, on an order for a customer. */
   readonly costCents?: number
   readonly proxyIds: readonly ProxyId[]
-  /** What the operator gave as the reference. */
+  /** The operator's reference. */
   readonly reference?: string
   readonly decidedAtMs: number
-  /** The money is back. */
+  /** The money was paid back. */
   readonly landed: boolean
 }
 
 /** The invoice that an order waits for. */
 export type Awaiting = {
   readonly depositId: string
-  /** Until when the order is tried again, ISO 8601 UTC: its payment came and the reseller's wallet was short; else null. */
+  /**
+   * Set if the payment arrived and the reseller's wallet does not have enough: the order is tried again until then. ISO
+   * 8601 UTC.
+   */
   readonly heldUntil: string | null
 }
 
-/** One order as its stream tells it. */
+/** An order according to its stream. */
 export type Order = {
   readonly details: OrderDetails
   readonly status: OrderStatus
-  /** Whether it was paid for; an order that was not has nothing to give back. */
+  /** Whether it was paid. An unpaid order cannot be refunded. */
   readonly paid: boolean
-  /** The last invoice that was opened for it; null for an order that was paid at once. */
+  /** The last invoice of the order; null if it was paid at once. */
   readonly awaiting: Awaiting | null
   readonly balanceCents: number
   readonly planId: string | null
@@ -50,26 +53,26 @@ export type Order = {
   readonly failedAt: string | null
   readonly failureReason: OrderFailureReason | null
   readonly canceledAt: string | null
-  /** Null also where it was canceled before reasons were written. */
+  /** Also null if the order was canceled before reasons were recorded. */
   readonly cancelReason: CancelReason | null
   readonly refundedAt: string | null
   readonly refundedCents: number
-  /** The same of the reseller's cost; 0 on an order that is not for a customer. */
+  /** Like `refundedCents`, for the reseller's cost; 0 on an order that is not for a customer. */
   readonly refundedCostCents: number
   readonly refunds: readonly Refund[]
 }
 
-/** An order as reads show it: without the refunds that only the log decides on, and the digests that only it keeps. */
+/** An order as reads return it: without `refunds`, which only decisions use, and without the digests. */
 export type ShownOrder = Omit<Order, 'refunds' | 'details'> & { readonly details: ShownDetails }
 
 /** Null: the order does not exist. */
 export type OrderState = Order | null
 
-/** What all decided refunds of an order take, whether or not they have landed. */
+/** The sum of all decided refunds of an order, cents, whether or not the money was paid back. */
 export const decidedRefundCents = (order: Order): number =>
   order.refunds.reduce((sum, refund) => sum + refund.amountCents, 0)
 
-/** The same of the reseller's cost; 0 on an order that is not for a customer. */
+/** The same for the reseller's cost, cents; 0 on an order that is not for a customer. */
 export const decidedRefundCostCents = (order: Order): number =>
   order.refunds.reduce((sum, { costCents = 0 }) => sum + costCents, 0)
 
@@ -156,7 +159,10 @@ const evolve: Fold<OrderState, OrderEvent>['evolve'] = (state, event) => {
   }
 }
 
-/** The order after facts that were just decided, at `atMs`; only refunds look at it. */
+/**
+ * The order after events that were just decided. `atMs` becomes the decision time of refunds.
+ * @throws if there is no order and no event creates one
+ */
 export const orderAfter = (state: OrderState, events: readonly OrderEvent[], atMs = 0): Order => {
   const after = applyDecided(orderFold, state, events, atMs)
   if (!after) throw new Error('no event makes no order')
@@ -172,5 +178,5 @@ export const orderFold: Fold<OrderState, OrderEvent> = {
   evolve,
 }
 
-/** The stream of an order, as a command names it. */
+/** The stream reference of an order for a command. */
 export const orderRef = (order: OrderId) => ({ stream: orderStream(order), fold: orderFold })

@@ -16,8 +16,8 @@ import { type NeedsEvidence, needsEvidence, paidExtensions, type RefundEvidence 
 import { type Order, orderAfter, type Refund } from './fold.ts'
 
 /**
- * The money of a refund: to the wallet, or back to both sides of an order for a customer. None when it is there, null
- * when the wallet does not remember and nobody has looked it up.
+ * The ledger events of a refund: to the wallet, or to both sides of an order for a customer. Empty if the money has
+ * moved. Null if neither the ledger state nor the evidence shows that.
  */
 const moneyBack = (
   ledger: LedgerState,
@@ -38,13 +38,16 @@ const moneyBack = (
     : decideCredit(ledger, { ...common, source: 'refund', gateway: null, depositId: null, amountMicros })
   if (decision.outcome !== 'decided') return []
   if (remembersSince(ledger.movements, refund.decidedAtMs)) return decision.events
-  // What was looked up before this decision stays true: whatever moved since then is remembered.
+  // Evidence from before this decision is still valid, because the ledger state has every later movement.
   const moved = evidence.get(refund.refundId)
   if (moved === undefined) return null
   return moved ? [] : decision.events
 }
 
-/** Whether the order got goods: as its own stream says, or its arbiter where a crash left the order behind it. */
+/**
+ * Whether the order was fulfilled, according to its own stream. If a crash left that stream behind, the allocation
+ * owner decides.
+ */
 const wasFulfilled = (
   { order, allocationOwner: state }: OrderStates & { readonly order: Order },
   allocationOwner: AllocationOwner<unknown>,
@@ -59,13 +62,14 @@ export type RefundSettlement = {
   readonly kind: 'landed'
   readonly appends: Appends
   readonly order: Order
-  /** Rentals that go on: extensions have paid for them. */
+  /** Rentals that do not end, because extensions have paid for them. */
   readonly keptProxyIds: readonly ProxyId[]
 }
 
 /**
- * The refund's way home: credit, what it pays for taken back, `OrderRefunded`. Each step looks whether it stands, so
- * that every prefix of it is finished by calling it again. A rental that an extension has paid for meanwhile goes on.
+ * Carries out a refund: credits the money, takes back what it pays for, appends `OrderRefunded`. Each step is skipped
+ * if it was done before, so that another call finishes any prefix. A rental that an extension has paid for does not
+ * end.
  */
 export const settleRefund = (
   states: OrderStates & { readonly order: Order },

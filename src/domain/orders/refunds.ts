@@ -17,35 +17,35 @@ import { decidedRefundCents, decidedRefundCostCents, type Order, orderAfter, typ
 import { settleRefund } from './land-refund.ts'
 
 /**
- * What is to be given back: all that is left, an amount, or the rentals of some addresses. `unasked`: the service refunds by
- * itself, so there is nobody to refuse; rentals that extensions have paid for go on.
+ * The part to refund: all that is left, an amount, or the rentals of some addresses. `unasked`: the service refunds
+ * without a request. It does not refuse because of extended rentals, and these rentals do not end.
  */
 export type RefundRequest = (
   | { readonly kind: 'whole'; readonly unasked?: true }
   | { readonly kind: 'cents'; readonly cents: number }
   | { readonly kind: 'proxies'; readonly proxyIds: readonly ProxyId[] }
 ) & {
-  /** What it is for, in the operator's words; kept with the refund. */
+  /** The operator's reference. It is stored with the refund. */
   readonly reference?: string
 }
 
-/** The rentals of an order that no refund has ended yet. */
+/** The rentals of an order that no refund has ended. */
 const unrefundedProxies = (order: Order): ProxyId[] => {
   const refunded = new Set(order.refunds.flatMap(({ proxyIds }) => proxyIds))
   return order.proxyIds.filter((id) => !refunded.has(id))
 }
 
-/** What a refund takes: of the price, of the reseller's cost (an order for a customer only), of the goods. */
+/** The refunded part of the price, of the reseller's cost (only on an order for a customer) and of the rentals. */
 export type RefundShare = Pick<Refund, 'amountCents' | 'costCents' | 'proxyIds'>
 
-/** The part of the cost that goes with amounts: cumulative, so that all parts add up to the whole. */
+/** The refunded part of the cost, cents. It is computed cumulatively, so that all parts add up to the whole cost. */
 const costOf = (order: Order, leftCostCents: number, refundedAfterCents: number): number => {
   const { amountCents, costCents = 0 } = order.details
   const share = shareOfCents(costCents, refundedAfterCents, amountCents) - decidedRefundCostCents(order)
   return Math.min(Math.max(share, 0), leftCostCents)
 }
 
-/** What a request comes to, given the refunds that were decided before; or why there is no such part. */
+/** The share of a refund request after all earlier decided refunds, or the reason why there is none. */
 export const refundShareOf = (
   order: Order,
   request: RefundRequest,
@@ -56,7 +56,7 @@ export const refundShareOf = (
   const leftCostCents = (details.costCents ?? 0) - decidedRefundCostCents(order)
   const left = unrefundedProxies(order)
   const share = (amountCents: number, costCents: number, proxyIds: readonly ProxyId[]): RefundShare => {
-    // When nothing of the price is left with us, nothing of the cost and of the goods is left with the others.
+    // A refund of the whole rest of the price takes the whole rest of the cost and the rentals too.
     const whole = amountCents === leftCents
     const cost = details.costCents === undefined ? {} : { costCents: whole ? leftCostCents : costCents }
     return { amountCents, ...cost, proxyIds: whole ? left : proxyIds }
@@ -94,18 +94,18 @@ export type RefundAnswer =
       readonly kind: 'refunded'
       readonly order: Order
       readonly amountCents: number
-      /** Rentals that go on though all is given back: extensions have paid for them. */
+      /** Rentals that do not end although all is refunded, because extensions have paid for them. */
       readonly keptProxyIds: readonly ProxyId[]
     }
-  /** This refund id landed before; nothing moved. */
+  /** This refund id was carried out before. Nothing moved. */
   | { readonly kind: 'already_applied'; readonly order: Order }
-  /** `extended`: what the refund would take from others, where it is refused for that. */
+  /** `extended`: the rentals that caused the refusal, if that is the reason. */
   | { readonly kind: 'refused'; readonly reason: string; readonly extended?: ExtendedSince }
 
 /**
- * Decides and lands a refund: never more than was paid, once for a refund id. The order stream decides
- * (`RefundDecided`) before any money moves. One that would end a rental which a later order has extended is refused
- * as long as something of that order's price is kept, unless nobody asked for it.
+ * Decides and carries out a refund: once per refund id, and never more than was paid. The order stream gets
+ * `RefundDecided` before any money moves. A refund that would end a rental which a later order has extended is refused
+ * as long as some of that order's price is not refunded, except if the refund is `unasked`.
  */
 export const decideRefund = (
   states: OrderStates,

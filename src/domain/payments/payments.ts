@@ -4,7 +4,10 @@ export type Rail = (typeof rails)[number]
 export type Provider = 'stripe' | 'btcpay' | 'nowpayments'
 export const providers: readonly Provider[] = ['stripe', 'btcpay', 'nowpayments']
 
-/** A rail on a provider. Wallets are dollars: only what a provider settles in them can be credited as it arrived. */
+/**
+ * A rail on a provider. Wallets are in dollars, and only payments that a provider settles in dollars can be credited
+ * unconverted.
+ */
 export type RailRoute = {
   readonly provider: Provider
   readonly currency: 'usd'
@@ -15,9 +18,9 @@ export type RailRoute = {
 const stripe = (name: string): RailRoute => ({ provider: 'stripe', currency: 'usd', name })
 
 /**
- * Which rail runs on which provider, in which currency: the one table (docs/http-api.md, "Deposits"). A rail without a
- * route is known and never live, since its payers pay in a currency that is not the wallet's: UPI in INR, Pix and boleto
- * in BRL, OXXO in MXN, FPX in MYR, GrabPay and Maya in PHP, QRIS and Dana in IDR, MoMo in VND.
+ * The only table of the rails, with their providers and currencies (docs/http-api.md, "Deposits"). A rail without a
+ * route is known and never live, because its payers pay in a currency other than the wallet's: UPI in INR, Pix and
+ * boleto in BRL, OXXO in MXN, FPX in MYR, GrabPay and Maya in PHP, QRIS and Dana in IDR, MoMo in VND.
  */
 const railRoutes: Readonly<Record<Rail, readonly RailRoute[]>> = {
   card: [stripe('card')],
@@ -45,31 +48,31 @@ export const railNames: readonly Rail[] = rails
 export const resellerRails = ['card', 'crypto'] as const satisfies readonly Rail[]
 export type ResellerRail = (typeof resellerRails)[number]
 
-/** Smaller amounts are raised to this, whole cents (docs/http-api.md, "Deposits"). */
+/** The smallest deposit, whole cents. Smaller amounts are raised to it (docs/http-api.md, "Deposits"). */
 export const floorCents = (rail: Rail): number => (rail === 'crypto' ? 300 : 1_000)
 
 /** One invoice is at most $5,000. */
 export const maxDepositCents = 500_000
 
-/** How the rail runs on this provider; null when it cannot. */
+/** The route of the rail on this provider; null if there is none. */
 export const routeOf = (rail: Rail, provider: Provider): RailRoute | null =>
   railRoutes[rail].find((route) => route.provider === provider) ?? null
 
-/** Money that arrived for good. */
+/** A final payment. */
 export type GatewayPayment = {
-  /** The provider's id of the payment: it is credited once. */
+  /** The provider's payment id. Each payment is credited once. */
   readonly paymentId: string
   /** Micro-dollars above 0, rounded down. */
   readonly amountMicros: number
 }
 
 /**
- * `open` can be paid, `processing` was seen and is not final, `paid` is paid whole and final, `expired` closed unpaid or
- * short, `failed` will never be paid.
+ * `open` can be paid, `processing` was seen and is not final, `paid` is paid in full and final, `expired` closed unpaid
+ * or underpaid, `failed` will never be paid.
  */
 export type InvoiceStatus = 'open' | 'processing' | 'paid' | 'expired' | 'failed'
 
-/** What a provider can say that moves no money here, and that an operator must look at. */
+/** Reports of a provider that move no money here and that an operator must review. */
 export const gatewayChanges = [
   'refunded',
   'other_currency',
@@ -82,34 +85,34 @@ export const gatewayChanges = [
 ] as const
 export type GatewayChange = {
   readonly change: (typeof gatewayChanges)[number]
-  /** The provider's id of what it happened to. */
+  /** The provider's id of the changed object. */
   readonly reference: string
-  /** As the provider says it, with its currency, e.g. `12.50 eur`; null: it says none. */
+  /** The amount with its currency as the provider reports it, e.g. `12.50 eur`; null if it reports none. */
   readonly amount: string | null
 }
 
-/** A payment of an invoice that does not count: it was given back, or it turned out to be none. */
+/** A payment of an invoice that does not count, because it was refunded or turned out to be invalid. */
 export type UndonePayment = {
   readonly paymentId: string
   readonly why: 'refunded' | 'invalid'
   readonly amount: string | null
 }
 
-/** What the provider says of an invoice when it is asked. Nothing else moves money. */
+/** An invoice as read from the provider. No other report moves money. */
 export type InvoiceReport = {
   readonly kind: 'invoice'
   readonly invoiceId: string
-  /** The reference that the invoice was made with; null when it carries none of ours. */
+  /** The reference that the invoice was created with; null if it is not one of ours. */
   readonly depositId: string | null
   /** Lower case ISO 4217. */
   readonly currency: string
   readonly status: InvoiceStatus
-  /** Those that arrived for good. One that was reported before may be missing. */
+  /** The final payments. One that was reported before may be missing. */
   readonly payments: readonly GatewayPayment[]
   readonly undone?: readonly UndonePayment[]
 }
 
-/** A payment that was taken back by the payer's bank. */
+/** A payment that the payer's bank took back. */
 export type DisputeReport = {
   readonly kind: 'dispute'
   readonly disputeId: string
@@ -117,13 +120,13 @@ export type DisputeReport = {
   readonly depositId: string | null
   readonly currency: string
   readonly amountMicros: number
-  /** `inquiry` moved nothing; `withdrawn` took the money; `reinstated` took it and gave it back. */
+  /** `inquiry` moved nothing; `withdrawn` took the money; `reinstated` took it and returned it. */
   readonly state: 'inquiry' | 'withdrawn' | 'reinstated'
-  /** What moved in all, where it is neither the amount nor nothing, e.g. `-12.50 usd`. */
+  /** The total that moved, if it is neither the amount nor 0, e.g. `-12.50 usd`. */
   readonly adjusted?: string
 }
 
-/** What happened to a payment after it arrived. */
+/** A change of a payment after it arrived. */
 export type ChangeReport = GatewayChange & { readonly kind: 'change'; readonly depositId: string | null }
 
 export type GatewayReport = InvoiceReport | DisputeReport | ChangeReport

@@ -6,10 +6,13 @@ import type { PeriodClosed, PeriodCutOff, PeriodState } from './events.ts'
 export type CutOffAnswer =
   | { readonly outcome: 'cut off' }
   | { readonly outcome: 'closed'; readonly closed: PeriodClosed['data']; readonly closedAtMs: number }
-  /** It can be closed from `fromMs` on. */
+  /** It can be closed from `fromMs` on, milliseconds since the epoch. */
   | { readonly outcome: 'not over'; readonly fromMs: number }
 
-/** The first step of a closing. `nowMs` is the service's clock; a month that is cut off or closed stays so. */
+/**
+ * The first step of a closing. `nowMs` is the service's clock. A month that is already cut off or closed does not
+ * change.
+ */
 export const decideCutOff = (
   state: PeriodState,
   period: Period,
@@ -35,7 +38,10 @@ export const decideCutOff = (
 
 export type CloseAnswer = { readonly closed: PeriodClosed['data']; readonly closedAtMs: number }
 
-/** The second step: what was booked through the cut-off. Somebody who closed it meanwhile came to the same. */
+/**
+ * The second step: records what was booked up to the cut-off. A concurrent closing has the same result.
+ * @throws if the month was not cut off
+ */
 export const decideClose = (
   state: PeriodState,
   closed: PeriodClosed['data'],

@@ -2,7 +2,7 @@ import type { Fold } from '../../kernel/decider.ts'
 import { defineEvent, type EventOf } from '../../kernel/event.ts'
 import { anyId, hex, integer, orAbsent, orNull, pastTime, text } from '../../kernel/event-fields.ts'
 
-/** The `period-{yyyy-mm}` stream. The cut-off comes first. */
+/** The `period-{yyyy-mm}` stream. The cut-off is its first event. */
 const stream = 'period-{yyyy-mm}'
 
 const period = text('the month, `yyyy-mm`')
@@ -43,7 +43,9 @@ export type PeriodClosed = EventOf<typeof periodClosed>
 export const periodEventDefinitions = [periodCutOff, periodClosed] as const
 export type PeriodEvent = EventOf<(typeof periodEventDefinitions)[number]>
 
-/** A month that nobody closes yet, one that was cut off (a closing that was interrupted, or goes on), or a closed one. */
+/**
+ * A month before its closing, a month that was cut off (the closing is interrupted or in progress), or a closed month.
+ */
 export type PeriodState =
   | { readonly status: 'open' }
   | { readonly status: 'cut off' }
@@ -65,7 +67,6 @@ const evolve: Fold<PeriodState, PeriodEvent>['evolve'] = (state, event) => {
   }
 }
 
-/** The state of a `period-{yyyy-mm}` stream. */
 export const periodFold: Fold<PeriodState, PeriodEvent> = {
   name: 'period',
   version: 1,

@@ -8,7 +8,7 @@ const dayMs = 24 * 60 * 60 * 1000
 
 export type PlanDecision = { readonly events: readonly PlanEvent[]; readonly answer: PlanAnswer }
 
-/** A plan that runs out of time is over from its end on, whether or not anything recorded that yet. */
+/** A plan with an end is expired from that time on, even before an event records it. */
 const isExpired = (state: PlanState, nowMs: number): boolean =>
   state.plan !== null && state.plan.expiresAtMs !== null && state.plan.expiresAtMs <= nowMs
 
@@ -17,9 +17,10 @@ export const remainingBytes = (plan: NonNullable<PlanState['plan']>): number | n
   plan.totalBytes === null ? null : Math.max(0, plan.totalBytes - plan.usedBytes)
 
 /**
- * Activates the plan with the order's units, or adds them to it; refuses with `plan_expired`. A refusal gives no event; an
- * order that is paid already needs it on record and appends `recordRefusal`. An order that was answered before gets that
- * answer.
+ * Activates the plan with the order's units, or adds them to it. The refusal is `plan_expired` and gives no event. The
+ * caller appends `recordRefusal` for an order that is paid already, because that needs a recorded refusal. An order
+ * that was answered before gets the same answer.
+ * @throws if the order does not fit the plan, e.g. another account's plan
  */
 export const decidePlanOrder = (state: PlanState, order: OrderDetails, nowMs: number): PlanDecision => {
   const known = findRemembered(state.answers, order.orderId)
@@ -63,25 +64,25 @@ export const decidePlanOrder = (state: PlanState, order: OrderDetails, nowMs: nu
   }
 }
 
-/** Puts a refusal on record, so that no later attempt fulfils an order that is being refunded. */
+/** The event that records a refusal, so that no later attempt fulfils an order that is being refunded. */
 export const recordRefusal = (orderId: string): PlanEvent => ({
   type: 'PlanOrderRefused',
   data: { orderId, reason: 'plan_expired' },
 })
 
-/** A plan's counter is written to the log at most this often while nothing happens to it. */
+/** Without other events, a plan's counter is written to the log at most once in this time, milliseconds. */
 export const meteringIntervalMs = 5 * 60 * 1000
 
-/** When the log is to hear of the plan at once: used bytes, and an instant. Null: at no figure. */
+/** When the plan must be metered at once: at a number of used bytes, and at a time since the epoch. Null: never. */
 export type Alarms = { readonly bytes: number | null; readonly atMs: number | null }
 
 type Held = NonNullable<PlanState['plan']>
 
-/** The fewest used bytes at which a plan of this total is low. */
+/** The fewest used bytes at which a plan with this total is low. */
 const lowFromBytes = (totalBytes: number): number =>
   totalBytes - Math.floor((totalBytes * thresholdPct) / 100)
 
-/** What a plan's counter is to look out for. */
+/** The next alarms of a plan. */
 export const alarmsOf = (
   { plan }: { readonly plan: Pick<Held, 'totalBytes' | 'usedBytes' | 'expiresAtMs'> | null },
   nowMs: number,
@@ -108,16 +109,16 @@ const ranLow = (plan: Held): PlanEvent => ({
   },
 })
 
-/** The plan has just passed to 10 % or less; one that is over runs low no more. */
+/** `PlanRanLow` if the plan has just fallen to 10 % or less. An expired plan does not run low. */
 const lowEvents = (plan: Held, nowMs: number): readonly PlanEvent[] => {
   const over = plan.expiresAtMs !== null && plan.expiresAtMs <= nowMs
   return !over && !plan.low && isLow(plan.totalBytes, plan.usedBytes) ? [ranLow(plan)] : []
 }
 
 /**
- * Writes a plan's counter to the log: when five minutes have passed since the last time, and at once when the plan has
- * become low, exhausted or expired since. `anyway` writes it before something is decided on what is left. A counter
- * that the log has already adds nothing. What passes the total is counted too.
+ * Writes a plan's counter to the log if five minutes have passed since the last time, and at once if the plan has
+ * become low, exhausted or expired. `anyway` writes it before a decision that depends on the rest. A counter that the
+ * log already has adds nothing. Traffic above the total is counted too.
  */
 export const decideMetering = (
   state: PlanState,
@@ -127,7 +128,7 @@ export const decideMetering = (
   const { plan } = state
   if (!plan) return []
   const { usedBytes, anyway = false } = counted
-  // A plan that ran low under release 0.1.0, which did not record that, is low without any more traffic.
+  // Release 0.1.0 did not record that a plan ran low. Such a plan is recorded as low even without more traffic.
   const low = lowEvents({ ...plan, usedBytes: Math.max(usedBytes, plan.usedBytes) }, nowMs)
   const { expiresAtMs, meteredAtMs } = plan
   const expired = expiresAtMs !== null && expiresAtMs <= nowMs && (meteredAtMs ?? 0) < expiresAtMs
@@ -144,13 +145,13 @@ export const decideMetering = (
   ]
 }
 
-/** Gives the plan's lines another password; null on a plan that was never activated. */
+/** Gives the plan's lines another password; null for a plan that was never activated. */
 export const decideRotation = ({ plan }: PlanState): PlanEvent | null =>
   plan && { type: 'PlanCredentialRotated', data: { generation: plan.generation + 1 } }
 
 /**
- * Takes back the units of a refunded order as far as they are unused: traffic by its bytes, a plan sold by time by
- * ending it. Once per refund.
+ * Takes back the unused units of a refunded order, once per refund: bytes of traffic, or the rest of a plan sold by
+ * time, which then ends.
  */
 export const decideWithdrawal = (
   state: PlanState,

@@ -12,7 +12,7 @@ import {
   time,
 } from '../../kernel/event-fields.ts'
 
-/** `plan-{id}`: the arbiter of gateway orders. 1 GB = 1,000,000,000 bytes. */
+/** `plan-{id}`: the allocation owner of gateway orders. 1 GB = 1,000,000,000 bytes. */
 const stream = 'plan-{plan}'
 
 const owner = {
@@ -43,7 +43,7 @@ export const planToppedUp = defineEvent('PlanToppedUp', {
   means: 'An order added to the plan.',
   fields: { orderId, bytes: integer('bytes', 'above 0', 'added') },
 })
-/** The first answer for an order stands: an order refused here is never fulfilled later. */
+/** The first answer to an order is final: an order refused here is never fulfilled later. */
 export const planOrderRefused = defineEvent('PlanOrderRefused', {
   stream,
   means: 'The plan cannot take the order. The first answer for an order stands.',

@@ -16,22 +16,22 @@ import {
 import { planStream } from '../../kernel/streams.ts'
 import type { PlanActivated, PlanEvent } from './events.ts'
 
-/** A plan counts as low when this share of its total or less remains (docs/http-api.md, "Webhooks and notices"). */
+/** A plan is low if at most this percentage of its total remains (docs/http-api.md, "Webhooks and notices"). */
 export const thresholdPct = 10
 
 /**
- * Whether that little of a plan's traffic remains; bytes. False for a plan that is sold by time, and for one whose traffic
- * refunds took back whole.
+ * Whether a plan's traffic is low, from bytes. False for a plan that is sold by time, and for a plan whose traffic was
+ * all taken back by refunds.
  */
 export const isLow = (totalBytes: number | null, usedBytes: number): boolean =>
   totalBytes !== null && totalBytes > 0 && (totalBytes - usedBytes) * 100 <= totalBytes * thresholdPct
 
-/** What an order was told by its plan. The first answer stands. */
+/** The plan's answer to an order. The first answer is final. */
 export type PlanAnswer =
   | { readonly outcome: 'fulfilled'; readonly at: string }
   | { readonly outcome: 'refused'; readonly reason: 'plan_expired' }
 
-/** The arbiter of gateway orders: `plan` is null until the first order activates it. Bytes are integers. */
+/** The allocation owner of gateway orders. `plan` is null until the first order activates it. Bytes are integers. */
 export type PlanState = {
   readonly plan:
     | (Pick<
@@ -42,18 +42,18 @@ export type PlanState = {
         readonly usedBytes: number
         readonly expiresAtMs: number | null
         readonly exhausted: boolean
-        /** It is on record that it ran low, and nothing has lifted it since. */
+        /** Whether `PlanRanLow` is recorded and no top-up has raised the plan since. */
         readonly low: boolean
-        /** Milliseconds of the last `TrafficMetered`; null before the first. */
+        /** The time of the last `TrafficMetered`, milliseconds since the epoch; null before the first. */
         readonly meteredAtMs: number | null
         readonly generation: number
-        /** Milliseconds since the epoch when that generation began; null for the first. */
+        /** When that generation began, milliseconds since the epoch; null for the first. */
         readonly rotatedAtMs: number | null
       })
     | null
-  /** The bytes that each order of the last seven days added, for a refund that takes back what is unused. */
+  /** The answers to the orders of the last seven days. */
   readonly answers: Remembered<PlanAnswer>
-  /** Traffic reports of the last seven days that release 0.1.0 counted, by their id. */
+  /** Ids of the traffic reports that release 0.1.0 counted in the last seven days. */
   readonly reports: Remembered<true>
   readonly withdrawn: ImmutableMap<string, true>
 }
@@ -153,7 +153,6 @@ type Snapshot = {
   withdrawn: string[]
 }
 
-/** The state of `plan-{id}`. */
 export const planFold: Fold<PlanState, PlanEvent> = {
   name: 'plan',
   version: 3,
@@ -179,5 +178,5 @@ export const planFold: Fold<PlanState, PlanEvent> = {
   },
 }
 
-/** The stream of a plan, as a command names it. */
+/** The stream reference of a plan for a command. */
 export const planRef = (plan: PlanId) => ({ stream: planStream(plan), fold: planFold })

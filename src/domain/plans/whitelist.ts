@@ -6,8 +6,8 @@ import type { AccountId } from '../../kernel/ids.ts'
 import { whitelistStream } from '../../kernel/streams.ts'
 
 /**
- * `whitelist-{account}`: which addresses and networks use the plans of an account without credentials. An address is
- * personal, so it stands in the vault. One stream holds the entries of all plans of the account, because an entry can be
+ * `whitelist-{account}`: the addresses and networks that use the plans of an account without credentials. An address is
+ * personal data, so it is in the vault. One stream has the entries of all plans of the account, because an entry can be
  * moved from one plan to another.
  */
 const stream = 'whitelist-{account}'
@@ -59,7 +59,7 @@ export const networksAdopted = defineEvent('NetworksAdopted', {
 export const whitelistEventDefinitions = [networkAllowed, networkRemoved, networksAdopted] as const
 export type WhitelistEvent = EventOf<(typeof whitelistEventDefinitions)[number]>
 
-/** The commitments of all entries that may be used, each with the id of its entry. */
+/** The commitments of all usable entries, each with the id of its entry. */
 export type WhitelistState = ImmutableMap<string, string>
 
 const whitelistFold: Fold<WhitelistState, WhitelistEvent> = {
@@ -92,14 +92,17 @@ export const whitelistRef = (accountId: AccountId) => ({
 
 export type CommittedEntry = ReturnType<typeof networkAllowed.data.parse>
 
-/** What the log allows by an entry: one commitment, and more while it is changed or after its row was changed with SQL. */
+/**
+ * The commitments of an entry. There is one, or more while the entry is changed or after its row was changed with SQL.
+ */
 export const commitmentsOf = (state: WhitelistState, entry: string): readonly string[] => [
   ...state.filter((each) => each === entry).keys(),
 ]
 
 /**
- * Allows entries. `known` is the commitment of the row that says the same already, null where there is none: what the log allows
- * needs no event. `results` say of each whether it was known, and what else its entry allowed before.
+ * Allows entries. `known` is the commitment of the row that already has the same content, or null if there is none. An
+ * entry that the log already allows needs no event. `results` has for each entry whether it was known, and its former
+ * commitments.
  */
 export const decideAllowance = (
   state: WhitelistState,
@@ -119,7 +122,7 @@ export const decideAllowance = (
   }
 }
 
-/** Ends what was allowed under commitments. What ended before stays as it is. */
+/** Removes commitments. Commitments that were removed before are ignored. */
 export const decideNetworkRemoval = (
   state: WhitelistState,
   commitments: readonly string[],
@@ -133,7 +136,7 @@ export const decideNetworkRemoval = (
     }),
   )
 
-/** Adopts what an upgrade found in the vault. What is allowed already stays as it is. */
+/** Adopts entries that an upgrade found in the vault. Entries that are already allowed do not change. */
 export const decideNetworkAdoption = (
   state: WhitelistState,
   found: readonly CommittedEntry[],

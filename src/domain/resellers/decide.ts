@@ -8,28 +8,28 @@ import type { RetailPrice, Shop, TermsEvent } from './events.ts'
 import { type BotRef, type GatewayRef, samePriced, type Terms } from './fold.ts'
 import { maxDiscountBp, maxMarkupMillionths, maxRetailMicros } from './limits.ts'
 
-/** Prices of one reseller. */
+/** The most retail prices of one reseller. */
 const maxRetailPrices = 5_000
 
-/** What commits to the credentials as they are sealed. */
+/** Commits to the sealed credentials. */
 type Committed = { readonly commitment?: string }
 
-/** What an operator changes of a reseller; what is left out stays. Null takes a thing away. */
+/** An operator's change of a reseller's terms. A missing field does not change. Null removes the value. */
 export type TermsChange = {
   readonly discountBp?: number
   readonly markupMillionths?: number | null
-  /** Product ids, old ones too; null: every product. */
+  /** Product ids or old ids; null: every product. */
   readonly sellable?: readonly string[] | null
   readonly shop?: Partial<Shop>
   readonly gateway?: { readonly rail: ResellerRail; readonly to: (GatewayRef & Committed) | null }
   readonly bot?: (BotRef & Committed) | null
   readonly retail?: {
     readonly productId: string
-    /** Alpha-3; for dedicated IPs one or more, else none. */
+    /** Alpha-3. At least one for dedicated IPs, else none. */
     readonly countries: readonly string[]
-    /** Days; for dedicated IPs one or more, else none. */
+    /** Days. At least one for dedicated IPs, else none. */
     readonly periods: readonly number[]
-    /** Micro-dollars a unit; null: no price of its own any more. */
+    /** Micro-dollars a unit; null removes the retail price. */
     readonly unitPriceMicros: number | null
   }
 }
@@ -42,7 +42,7 @@ export type TermsRefusal = {
     | 'invalid_country'
     | 'invalid_period'
     | 'too_many_prices'
-  /** Names the accepted set. */
+  /** Names the accepted values. */
   readonly message: string
 }
 
@@ -54,7 +54,7 @@ export type TermsStates = {
   readonly terms: Terms
 }
 
-/** Thrown within this file: any part of a change refuses all of it. */
+/** Thrown within this file, so that a refusal of any part refuses the whole change. */
 class TermsRefused extends Error {
   readonly refusal: TermsRefusal
   constructor(code: TermsRefusal['code'], message: string) {
@@ -75,7 +75,7 @@ const productOf = (catalog: CatalogState, id: string): Product => {
   )
 }
 
-/** What a retail price stands for: a product alone, or each of its countries and periods that were named. */
+/** What a retail price applies to: a product, or each combination of its named countries and periods. */
 const pricedThings = (
   product: Product,
   { countries, periods }: NonNullable<TermsChange['retail']>,
@@ -191,9 +191,9 @@ const eventsOf = ({ catalog, terms }: TermsStates, change: TermsChange): TermsEv
 }
 
 /**
- * Changes a reseller's terms, all of a change or nothing. Refusals: `unknown_account`, `not_a_reseller`,
+ * Changes a reseller's terms, either all parts of a change or none. Refusals: `unknown_account`, `not_a_reseller`,
  * `unknown_product`, `invalid_country`, `invalid_period`, `too_many_prices`.
- * @throws RangeError for figures outside their bounds: the caller checks them first
+ * @throws RangeError for figures outside their bounds, which the caller checks first
  */
 export const decideTerms = (states: TermsStates, change: TermsChange): TermsDecision => {
   const { account } = states

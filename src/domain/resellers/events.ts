@@ -12,7 +12,10 @@ import {
 } from '../../kernel/event-fields.ts'
 import { providers, resellerRails } from '../payments/payments.ts'
 
-/** A `terms-{reseller}` stream: what a reseller pays, asks and shows. Credentials stand in the vault, under `reference`. */
+/**
+ * A `terms-{reseller}` stream: a reseller's discount, prices, shop and gateways. Credentials are in the vault, under
+ * `reference`.
+ */
 const stream = 'terms-{reseller}'
 
 const priced = {
@@ -24,7 +27,7 @@ const retailFields = {
   ...priced,
   unitPriceMicros: micros('0 or more', 'what customers pay for one unit; 1 cent is 10,000'),
 }
-/** The price of one unit that a reseller asks. Micro-dollars: 1 cent is 10,000. */
+/** A reseller's retail price of one unit. Micro-dollars: 1 cent is 10,000. */
 export type RetailPrice = ShapeValue<typeof retailFields>
 
 const shopFields = {
@@ -32,7 +35,7 @@ const shopFields = {
   website: orNull(text('https; where a customer lands after paying; null: none')),
   storefrontLink: orNull(text('https; the shop in a messaging app, where there is no website; null: none')),
 }
-/** What customers see of a reseller; null where it has none. */
+/** What customers see of a reseller. A field is null if the reseller has no such value. */
 export type Shop = ShapeValue<typeof shopFields>
 
 const rail = oneOf(resellerRails, 'what it serves')

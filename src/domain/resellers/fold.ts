@@ -2,11 +2,11 @@ import type { Fold } from '../../kernel/decider.ts'
 import type { Provider, ResellerRail } from '../payments/payments.ts'
 import type { RetailPrice, Shop, TermsEvent } from './events.ts'
 
-/** A third party's account; its credentials stand in the vault under `reference` and never change there. */
+/** A third party's account. Its credentials are in the vault under `reference` and never change there. */
 export type GatewayRef = { readonly provider: Provider; readonly reference: string }
 export type BotRef = { readonly provider: 'telegram'; readonly reference: string }
 
-/** A `terms-{reseller}` stream: a JSON value, kept as it is in the read table. */
+/** The state of a `terms-{reseller}` stream. The read table stores it as a JSON value. */
 export type Terms = {
   readonly discountBp: number
   readonly markupMillionths: number | null
@@ -18,7 +18,7 @@ export type Terms = {
   readonly bot: BotRef | null
 }
 
-/** A reseller of whom nothing was said: it pays and asks the list price, and takes no money itself. */
+/** The terms of a reseller without settings: cost and customer price are the list price, and it has no gateway. */
 export const emptyTerms: Terms = {
   discountBp: 0,
   markupMillionths: null,
@@ -31,7 +31,7 @@ export const emptyTerms: Terms = {
 
 type Priced = Omit<RetailPrice, 'unitPriceMicros'>
 
-/** Whether two prices are for the same thing. */
+/** Whether two prices apply to the same product, country and period. */
 export const samePriced = (a: Priced, b: Priced): boolean =>
   a.productId === b.productId && a.country === b.country && a.periodDays === b.periodDays
 

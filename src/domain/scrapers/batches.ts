@@ -8,7 +8,7 @@ export type AcceptDecision =
   | { readonly outcome: 'decided'; readonly events: readonly ScrapeBatchAccepted[]; readonly isNew: boolean }
   | { readonly outcome: 'refused'; readonly refusal: { readonly code: 'idempotency_conflict' } }
 
-/** Takes a batch on, once an id for ever; the same request again changes nothing. */
+/** Accepts a batch, once per id. The same request again changes nothing. Refusal: `idempotency_conflict`. */
 export const decideAccept = (state: ScrapeBatchState, asked: ScrapeBatchAccepted['data']): AcceptDecision => {
   if (state === null)
     return { outcome: 'decided', events: [{ type: 'ScrapeBatchAccepted', data: asked }], isNew: true }
@@ -18,8 +18,8 @@ export const decideAccept = (state: ScrapeBatchState, asked: ScrapeBatchAccepted
 }
 
 /**
- * Ends a batch whose calls are all over, once. One whose process died before it said that it had taken it on is taken on here.
- * @throws when the calls are not as many as were accepted
+ * Finishes a batch whose calls have all ended, once. If a crash lost the acceptance, it is recorded here too.
+ * @throws if the number of ended calls is not the number of accepted calls
  */
 export const decideFinish = (
   state: ScrapeBatchState,
@@ -44,7 +44,7 @@ export const decideFinish = (
 
 const stream = 'batch-{batch}'
 
-/** What both events of a `batch-{id}` stream say. */
+/** The common fields of both events of a `batch-{id}` stream. */
 const batch = {
   batchId: id<ScrapeBatchId>('scb', 'the batch'),
   accountId: id<AccountId>('acc', 'who pays'),
@@ -72,7 +72,7 @@ const tallyFields = {
   restricted: integer('calls', '0 or more', 'whose target is not public'),
   failed: integer('calls', '0 or more', 'that came to no result, also for want of money'),
 }
-/** How many of the calls came to what. */
+/** The number of calls per outcome. */
 export type BatchTally = ShapeValue<typeof tallyFields>
 
 export const scrapeBatchFinished = defineEvent('ScrapeBatchFinished', {
@@ -90,12 +90,12 @@ export type ScrapeBatchFinished = EventOf<typeof scrapeBatchFinished>
 export const scrapeBatchEventDefinitions = [scrapeBatchAccepted, scrapeBatchFinished] as const
 export type ScrapeBatchEvent = EventOf<(typeof scrapeBatchEventDefinitions)[number]>
 
-/** A batch; `finished` is null while calls of it run. */
+/** A batch; `finished` is null as long as it has running calls. */
 export type ScrapeBatch = {
   readonly accepted: ScrapeBatchAccepted['data']
   readonly finished: ScrapeBatchFinished['data'] | null
 }
-/** Null: none was accepted. */
+/** Null: it was not accepted. */
 export type ScrapeBatchState = ScrapeBatch | null
 
 const scrapeBatchFold: Fold<ScrapeBatchState, ScrapeBatchEvent> = {
@@ -118,7 +118,7 @@ const scrapeBatchFold: Fold<ScrapeBatchState, ScrapeBatchEvent> = {
   },
 }
 
-/** The stream of a batch, as a command names it. */
+/** The stream reference of a batch for a command. */
 export const scrapeBatchRef = (batch: ScrapeBatchId) => ({
   stream: scrapeBatchStream(batch),
   fold: scrapeBatchFold,

@@ -19,8 +19,8 @@ import type { AccountId, ScrapeId } from '../../kernel/ids.ts'
 import { scrapeStream } from '../../kernel/streams.ts'
 
 /**
- * What came of a call. The first four are results: a retry gets them again. The others are failures, after which the
- * same `X-Request-Id` is tried anew; `interrupted` is a call whose process ended before it had a result.
+ * The outcomes of a call. The first four are results: a retry gets them again. The others are failures, after which the
+ * same `X-Request-Id` is tried again. `interrupted` is a call whose process ended before it had a result.
  */
 const scrapeOutcomes = [
   'found',
@@ -37,11 +37,14 @@ const scrapeOutcomes = [
 ] as const
 export type ScrapeOutcome = (typeof scrapeOutcomes)[number]
 
-/** Whether an outcome is charged (docs/scrapers.md, "What is billed"). An answer from the provider's cache cost us nothing. */
+/**
+ * Whether an outcome is charged (docs/scrapers.md, "What is billed"). An answer from the provider's cache cost the
+ * service nothing.
+ */
 export const isBilled = (outcome: ScrapeOutcome, cached: boolean): boolean =>
   (outcome === 'found' && !cached) || outcome === 'target_not_found'
 
-/** Whether a retry gets this outcome again instead of another try. */
+/** Whether a retry gets this outcome again and not another try. */
 export const isResult = (outcome: ScrapeOutcome): boolean =>
   outcome === 'found' ||
   outcome === 'target_not_found' ||
@@ -50,7 +53,7 @@ export const isResult = (outcome: ScrapeOutcome): boolean =>
 
 const stream = 'scrape-{scrape}'
 
-/** What both events of a `scrape-{id}` stream say of the call. */
+/** The common fields of both events of a `scrape-{id}` stream. */
 const call = {
   scrapeId: id<ScrapeId>('scr', 'the call'),
   accountId: id<AccountId>('acc', 'who pays'),
@@ -80,7 +83,7 @@ const bodyFields = {
   hash: text('SHA-256, lower-case hex'),
   bytes: integer('bytes', '0 or more', 'its length'),
 }
-/** The body of a result, which is kept outside the log for a day. */
+/** The body of a result. It is stored outside the log for a day. */
 export type ResultBody = ShapeValue<typeof bodyFields>
 
 export const scrapeFinished = defineEvent('ScrapeFinished', {
@@ -111,12 +114,12 @@ export type ScrapeFinished = EventOf<typeof scrapeFinished>
 export const scrapeEventDefinitions = [scrapeStarted, scrapeFinished] as const
 export type ScrapeEvent = EventOf<(typeof scrapeEventDefinitions)[number]>
 
-/** The hold of a try, in the ledger of its account. */
+/** The id of the hold of a try, in the ledger of its account. */
 export const holdIdOf = (scrapeId: ScrapeId, attempt: number): string => `${scrapeId}.${attempt}`
 
 const holdForm = /^(scr_[0-9a-f]{32})\.([1-9]\d{0,3})$/
 
-/** The try that a hold is for; null for a hold of something else. */
+/** The try of a hold; null for a hold with another purpose. */
 export const attemptOfHold = (
   holdId: string,
 ): { readonly scrapeId: ScrapeId; readonly attempt: number } | null => {
@@ -124,13 +127,13 @@ export const attemptOfHold = (
   return scrapeId === undefined ? null : { scrapeId: scrapeId as ScrapeId, attempt: Number(attempt) }
 }
 
-/** The last try under an `X-Request-Id`, and how it ended; `finished` is null while it runs. */
+/** The last try of an `X-Request-Id`, and its end; `finished` is null as long as it runs. */
 export type Scrape = {
   readonly started: ScrapeStarted['data']
   readonly leaseUntilMs: number
   readonly finished: ScrapeFinished['data'] | null
 }
-/** Null: no call under the id was started. */
+/** Null: no call with this id was started. */
 export type ScrapeState = Scrape | null
 
 const evolve: Fold<ScrapeState, ScrapeEvent>['evolve'] = (state, event) => {
@@ -148,14 +151,17 @@ const evolve: Fold<ScrapeState, ScrapeEvent>['evolve'] = (state, event) => {
   }
 }
 
-/** The scrape after facts that were just decided. */
+/**
+ * The scrape after events that were just decided.
+ * @throws if there is no scrape and no event starts one
+ */
 export const scrapeAfter = (state: ScrapeState, events: readonly ScrapeEvent[]): Scrape => {
   const after = applyDecided(scrapeFold, state, events, 0)
   if (after === null) throw new Error('no event makes no scrape')
   return after
 }
 
-/** The state of `scrape-{id}`: at most two events for each of its tries, whose number is bounded. */
+/** The state of `scrape-{id}`. It has at most two events per try, and the number of tries is limited. */
 export const scrapeFold: Fold<ScrapeState, ScrapeEvent> = {
   name: 'scrape',
   version: 1,
@@ -164,5 +170,5 @@ export const scrapeFold: Fold<ScrapeState, ScrapeEvent> = {
   evolve,
 }
 
-/** The stream of a scrape, as a command names it. */
+/** The stream reference of a scrape for a command. */
 export const scrapeRef = (scrape: ScrapeId) => ({ stream: scrapeStream(scrape), fold: scrapeFold })

@@ -1,16 +1,16 @@
 import { closestWord } from '../../kernel/nearest-word.ts'
 import type { Input, InputValue, ScraperRow } from './scraper.ts'
 
-/** A position in a list that is told by two values, as one text. */
+/** A position in a list that has two parts. */
 export type TwoPart = { readonly first: string; readonly second: string }
 
 const mark = 'two.'
 
-/** Both values in one text, for `nextCursor`. */
+/** Both parts as one text, for `nextCursor`. */
 export const packed = ({ first, second }: TwoPart): string =>
   `${mark}${Buffer.from(JSON.stringify([first, second])).toString('base64url')}`
 
-/** What `packed` made; null for any other text. */
+/** The parts in a text of `packed`; null for any other text. */
 export const unpacked = (text: string): TwoPart | null => {
   if (!text.startsWith(mark)) return null
   try {
@@ -23,20 +23,20 @@ export const unpacked = (text: string): TwoPart | null => {
   }
 }
 
-/** Longest values, in characters: of a text, a link, a position. */
+/** The longest values, in characters: of a text, a link, a position. */
 export const maxText = 500
 export const maxLink = 2_048
 export const maxPosition = 8_192
 const maxPage = 10_000
 
-/** Why a body is refused. `details` names the field and the accepted set. */
+/** Why a body is refused. `details` names the field and the accepted values. */
 export type InputRefusal = {
   readonly code: 'unknown_field' | 'bad_input'
   readonly message: string
   readonly details: string
 }
 
-/** A checked body: fields that were given, trimmed, without a leading `@` or `#`. */
+/** A checked body: the given fields, trimmed, without a leading `@` or `#`. */
 export type CheckedInput =
   | { readonly ok: true; readonly input: Readonly<Record<string, InputValue>> }
   | { readonly ok: false; readonly refusal: InputRefusal }
@@ -44,13 +44,13 @@ export type CheckedInput =
 const list = (values: readonly InputValue[], word: 'or' | 'and' = 'or'): string =>
   values.length < 2 ? values.join('') : `${values.slice(0, -1).join(', ')} ${word} ${values.at(-1)}`
 
-/** The longest text that an input takes, in characters. */
+/** The longest text of an input, in characters. */
 export const maxLengthOf = ({ kind }: Pick<Input, 'kind'>): number => {
   if (kind === 'url') return maxLink
   return kind === 'position' ? maxPosition : maxText
 }
 
-/** What a value must be, in words that follow "must be": the accepted set. */
+/** The accepted values, as text that follows "must be". */
 export const acceptedOf = (input: Input): string => {
   if (input.values) return `one of ${input.values.join(', ')}`
   switch (input.kind) {
@@ -84,7 +84,8 @@ const isOn = (host: string, hosts: readonly string[]): boolean =>
   hosts.some((allowed) => host === allowed || host.endsWith(`.${allowed}`))
 
 const isLink = (text: string, hosts: readonly string[]): boolean => {
-  // The URL standard repairs `https:host` and back-slashes, and drops tabs: whoever reads it otherwise sees another host.
+  // The URL standard repairs `https:host` and backslashes, and drops tabs. A parser that does not do so would see
+  // another host.
   if (!/^https:\/\/[^/\\\s]/i.test(text) || /[\s\\]/.test(text)) return false
   const url = URL.parse(text)
   return (
@@ -103,7 +104,7 @@ const asPage = (value: unknown, max: number): number | null => {
   return typeof page === 'number' && Number.isInteger(page) && page >= 1 && page <= max ? page : null
 }
 
-/** The text as it is sent; null when it is none of the input's. */
+/** The text as it is sent to the provider; null if it is not valid for the input. */
 const asText = (input: Input, value: string): string | null => {
   const trimmed = value.trim()
   if (trimmed === '' || trimmed.length > maxLengthOf(input)) return null
@@ -176,7 +177,7 @@ const badSpan = ({ start_date: start, end_date: end }: Given): CheckedInput | nu
     ? bad('end_date must be start_date or a later day')
     : null
 
-/** Two halves of a position go together. */
+/** Checks that both parts of a position are given, or none. */
 const badHalves = ({ paging }: ScraperRow, given: Given): CheckedInput | null => {
   if (paging?.second === undefined) return null
   const { cursor } = given
@@ -192,8 +193,9 @@ const badHalves = ({ paging }: ScraperRow, given: Given): CheckedInput | null =>
 }
 
 /**
- * The body of a call as it is fetched with, or why it is refused: unknown fields first, then each field in the row's order,
- * then those that belong together. Null counts as left out. Nothing is fetched and nothing is billed for a refusal.
+ * Checks the body of a call. Returns the input for the provider, or a refusal. First unknown fields are refused, then
+ * each field is checked in the row's order, then fields that depend on each other. Null counts as absent. A refused
+ * call is not fetched and not billed.
  * @param body a JSON object; the framework refuses everything else as `invalid_body`
  */
 export const checkInput = (row: ScraperRow, body: Readonly<Record<string, unknown>>): CheckedInput => {

@@ -17,38 +17,39 @@ import {
 
 export type ScrapeStates = { readonly scrape: ScrapeState; readonly ledger: LedgerState }
 
-/** A call as it is asked for. */
+/** The input of a call. */
 export type ScrapeDraft = Omit<ScrapeStarted['data'], 'attempt' | 'leaseUntil'> & {
-  /** How long a process may be at work for it. */
+  /** How long a process may work on it, milliseconds. */
   readonly leaseMs: number
 }
 
 export type StartAnswer =
-  /** Money is held: the caller goes on with this try. */
+  /** The money is held. The caller continues with this try. */
   | { readonly kind: 'started'; readonly scrape: Scrape }
-  /** Somebody is at work for it. */
+  /** Another process works on it. */
   | { readonly kind: 'running'; readonly scrape: Scrape }
-  /** Whoever was at work for it has gone; that try is to be ended first (`decideFinish`). */
+  /** The lease of the process that worked on it is over. That try must be ended first (`decideFinish`). */
   | { readonly kind: 'lapsed'; readonly scrape: Scrape }
-  /** It has its result. */
+  /** It has a result. */
   | { readonly kind: 'finished'; readonly scrape: Scrape; readonly finished: ScrapeFinished['data'] }
-  /** The id stands for another request. */
+  /** The id was used with another request. */
   | { readonly kind: 'conflict' }
-  /** It failed so often that its stream takes no more. */
+  /** It failed so often that its stream accepts no more tries. */
   | { readonly kind: 'spent' }
   | { readonly kind: 'refused'; readonly refusal: InsufficientBalance }
 
-/** Tries under one id. It bounds the stream, for whoever retries in a loop for ever. */
+/** The most tries per id. It limits the stream if a client retries in an endless loop. */
 export const maxAttempts = 50
 
 const nothing = <Answer>(answer: Answer): CommandDecision<Answer> => ({ appends: [], answer })
 
 /**
- * Starts a call: its price is held. A known id is told before anything else, so that a result is answered again whatever
- * the wallet has. Refusals append nothing: the id stays free.
+ * Starts a call: holds its price. A known id is answered before anything else, so that a result is returned again
+ * whatever the wallet's balance is. Refusals append nothing, so the id can be used again.
  *
- * Written in this order: the scrape, then the hold. The stream of the scrape gives each id to one caller; where the log
- * can lose the end of it, a try without its hold is ended when its lease is over, unbilled.
+ * The order of writes is: the scrape, then the hold. The stream of the scrape gives each id to one caller. If the log
+ * can lose the end of the append, a try without its hold is ended unbilled when its lease is over.
+ * @throws if the ledger already has the hold of the new try
  */
 export const decideStart = (
   { scrape, ledger }: ScrapeStates,
@@ -90,16 +91,16 @@ export const decideStart = (
   }
 }
 
-/** What ends a try. */
+/** The end of a try. */
 export type AttemptEnd = Pick<ScrapeFinished['data'], 'outcome' | 'body' | 'cached' | 'creditsCharged'>
 
-/** How the try stands ended: by this ending, or by one that came before it. */
+/** The end of the try: this one, or an earlier one. */
 export type FinishAnswer = {
   readonly finished: ScrapeFinished['data'] | null
   readonly isOwnAttempt: boolean
 }
 
-/** What the end of a try does to its hold; none where that was done before, or no hold was made. */
+/** The events that end the hold of a try. Empty if it was ended before, or if there was no hold. */
 const endHold = (
   ledger: LedgerState,
   holdId: string,
@@ -116,11 +117,11 @@ const endHold = (
 }
 
 /**
- * Ends a try, once: the first ending stands, and with it whether the call is billed. The hold is captured or released as
- * that says, also where only this was left to do.
+ * Ends a try, once. The first end is final, including whether the call is billed. The hold is captured or released
+ * accordingly, also if only this step was missing.
  *
- * Written in this order: the scrape, then the hold's end.
- * @throws when a call would be billed without a hold
+ * The order of writes is: the scrape, then the end of the hold.
+ * @throws if a call would be billed without a hold
  */
 export const decideFinish = (
   { scrape, ledger }: ScrapeStates,
@@ -134,7 +135,7 @@ export const decideFinish = (
     const events = endHold(ledger, holdId, billed)
     return events.length === 0 ? [] : [{ stream: ledgerStream(accountId), events }]
   }
-  // A later try is only started when this one had failed.
+  // A later try was started only because this one had failed.
   const superseded = attempt < scrape.started.attempt
   if (superseded || scrape.finished) {
     const finished = superseded ? null : scrape.finished

@@ -8,7 +8,7 @@ import { scrapers } from './scraper-table.ts'
 
 export type ScraperPrices = ScraperPricesSet['data']
 
-/** SHA-256, lower-case hex: the order of fields does not change it, that of the scrapers does. */
+/** SHA-256, lower-case hex. The order of fields does not change it. The order of the scrapers does. */
 export const pricesDigest = (prices: ScraperPrices['prices']): string =>
   sha256(canonicalJson({ prices })).toString('hex')
 
@@ -17,12 +17,12 @@ const pricesOf = (prices: ScraperPrices['prices']): ScraperPrices => ({
   prices,
 })
 
-/** What this program charges for calls. */
+/** The prices of this program. */
 export const scraperPrices: ScraperPrices = pricesOf(
   scrapers.map((row) => ({ scraper: rowName(row), priceMicros: row.priceMicros })),
 )
 
-/** The digest of the table that was set last; null before the first. */
+/** The digest of the last price table; null before the first. */
 type PricesState = string | null
 
 const pricesFold: Fold<PricesState, ScraperPricesSet> = {
@@ -32,9 +32,9 @@ const pricesFold: Fold<PricesState, ScraperPricesSet> = {
   evolve: (_digest, { data }) => data.digest,
 }
 
-/** The stream of the tables, as a command names it. */
+/** The stream reference of the price tables for a command. */
 export const scraperPricesRef = { stream: scraperPricesStream, fold: pricesFold }
 
-/** Says a table; nothing where it was said last. */
+/** Records a price table. No event if it is the last one. */
 export const decidePrices = (state: PricesState, prices: ScraperPrices): Decided<ScraperPricesSet> =>
   state === prices.digest ? decided() : decided({ type: 'ScraperPricesSet', data: prices })

@@ -11,7 +11,7 @@ import { web } from './rows/web.ts'
 import { youtube } from './rows/youtube.ts'
 import { rowName, type ScraperRow } from './scraper.ts'
 
-/** Every scraper that is sold, by platform and operation in the order of the alphabet. */
+/** Every scraper, in alphabetical order of platform and operation. */
 export const scrapers: readonly ScraperRow[] = [
   ...facebook,
   ...instagram,
@@ -28,9 +28,9 @@ export const scrapers: readonly ScraperRow[] = [
 
 const byName: ReadonlyMap<string, ScraperRow> = new Map(scrapers.map((row) => [rowName(row), row]))
 
-/** The row of `/v1/scrape/{platform}/{operation}`; null where there is none. */
+/** The row of `/v1/scrape/{platform}/{operation}`; null if there is none. */
 export const scraperOf = (platform: string, operation: string): ScraperRow | null =>
   byName.get(rowName({ platform, operation })) ?? null
 
-/** The platforms, in the order of the alphabet. */
+/** The platforms, in alphabetical order. */
 export const platforms: readonly string[] = [...new Set(scrapers.map(({ platform }) => platform))]

@@ -1,6 +1,6 @@
 import { type Micros, parseDollarsToMicros } from '../../kernel/money.ts'
 
-/** What an input may have beside its name and words. */
+/** The optional properties of an input. */
 type More = Partial<Pick<Input, 'required' | 'default' | 'sentAs' | 'also' | 'max'>>
 
 const input = (
@@ -11,15 +11,15 @@ const input = (
   more: More = {},
 ): Input => ({ name, kind, required: false, description, example, ...more })
 
-/** A field without a form of its own. */
+/** A text without a format. */
 export const text = (name: string, description: string, example: string, more?: More): Input =>
   input('text', name, description, example, more)
 
-/** A yes or no; without it, no. */
+/** A boolean, false by default. */
 export const flag = (name: string, description: string, more?: More): Input =>
   input('boolean', name, description, false, { default: false, ...more })
 
-/** One of some values. */
+/** One of several texts. */
 export const choice = (
   name: string,
   description: string,
@@ -28,7 +28,7 @@ export const choice = (
   more?: More,
 ): Input => ({ ...input('text', name, description, example, more), values })
 
-/** One of some whole numbers. */
+/** One of several whole numbers. */
 export const number = (
   name: string,
   description: string,
@@ -37,7 +37,7 @@ export const number = (
   more?: More,
 ): Input => ({ ...input('integer', name, description, example, more), values })
 
-/** A link to what is wanted; `hosts` are what its host must be, or end with. */
+/** A link. `hosts` are the accepted hosts, including their subdomains. */
 export const link = (what: string, hosts: readonly string[], example: string, more?: More): Input => ({
   ...input('url', 'url', `Link to the ${what}`, example, more),
   hosts,
@@ -67,7 +67,7 @@ export const language = (description: string, example: string, more?: More): Inp
 export const day = (name: string, description: string, more?: More): Input =>
   input('date', name, description, '2026-01-31', more)
 
-/** Where an answer said that the list goes on. */
+/** The position of the next page from an answer. */
 export const position = (name: string, description: string, example: string, more?: More): Input =>
   input('position', name, description, example, more)
 
@@ -80,17 +80,17 @@ export const page = (max?: number): Input =>
     ...(max === undefined ? {} : { max }),
   })
 
-/** A shorter answer. */
+/** Requests a shorter answer. */
 export const trim: Input = flag('trim', 'Leaves out what few people read, for a shorter answer')
 
-/** Where a platform is looked at from. */
+/** The country from which the provider opens the platform. */
 export const vantage: Input = country(
   'region',
   'Country, two letters, from which the platform is looked at; results are not filtered by it',
   'US',
 )
 
-/** Position and flag of most rows: `cursor`, read where it is sent. */
+/** The paging of most rows: by `cursor`, which is read from the field of the same name as it is sent. */
 export const byCursor = (
   more?: string,
   names: { readonly send?: string; readonly read?: string; readonly second?: string } = {},
@@ -114,10 +114,15 @@ export const byPage = (more?: string): Paging => ({
 })
 
 /**
- * What a value of an input must be. `text` has no form of its own; `handle` and `hashtag` lose one leading `@` or `#`;
- * `url` is https on one of `hosts` or below it; `country` and `language` are two letters, `countries` several countries
- * with commas between; `date` is a day such as 2026-01-31; `position` is a place in a list that an answer told; `page`
- * is a whole number, also in digits as `nextCursor` gives it.
+ * The format of an input's value.
+ *
+ * - `text` has no format.
+ * - `handle` and `hashtag` lose one leading `@` or `#`.
+ * - `url` is https on one of `hosts` or a subdomain of it.
+ * - `country` and `language` are two letters, `countries` are several countries separated by commas.
+ * - `date` is a day such as 2026-01-31.
+ * - `position` is a position in a list, from an earlier answer.
+ * - `page` is a whole number, also as a text of digits, because `nextCursor` has it so.
  */
 export type InputKind =
   | 'text'
@@ -142,24 +147,25 @@ export type Input = {
   readonly required: boolean
   readonly description: string
   readonly example: InputValue
-  /** What the platform takes where the field is left out; it is not sent. */
+  /** The platform's default. It is not sent. */
   readonly default?: InputValue
-  /** All values there are, where they can be told. */
+  /** All values, if they are known. */
   readonly values?: readonly InputValue[]
-  /** Of `url`. */
+  /** For `url`. */
   readonly hosts?: readonly string[]
-  /** Of `page`. */
+  /** For `page`. */
   readonly max?: number
-  /** Words that are taken beside two letters, of `country`. */
+  /** For `country`: values that are accepted besides two letters. */
   readonly also?: readonly string[]
-  /** Its name where the row is fetched, where it is another. */
+  /** The name of the parameter at the provider, if it differs. */
   readonly sentAs?: string
 }
 
 /**
- * How a row goes on to its next page. `send` is the parameter and `read` the path in the answer (with points) of the
- * position; `more` the path of a flag that says whether there is a next page, which `moreIsInverted` turns round. `second` is a second half of the position,
- * sent and read under one name. Rows without `read` count pages.
+ * How a row gets its next page. `send` is the parameter of the position, and `read` its path in the answer (with dots).
+ * Rows without `read` count pages. `more` is the path of a flag that says whether there is a next page.
+ * `moreIsInverted` inverts the flag. `second` is the name of the second part of the position, both in the request and
+ * in the answer.
  */
 export type Paging = {
   readonly input: 'cursor' | 'page'
@@ -183,33 +189,36 @@ export type FieldType =
   | 'number[]'
 export type AnswerField = { readonly name: string; readonly type: FieldType }
 
-/** What `data` holds: the fields that were seen, of which a platform may leave some out and add others. */
+/** The shape of `data`: the observed fields. A platform may omit some and add others. */
 export type AnswerShape = {
   readonly description: string
   readonly fields: readonly AnswerField[]
-  /** The list that the call is for, and what its entries hold. */
+  /** The main list of the answer, and the fields of its entries. */
   readonly items: { readonly path: string; readonly fields: readonly AnswerField[] } | null
-  /** `data` is that list itself. */
+  /** `data` is the list itself. */
   readonly isBareList: boolean
 }
 
-/** How a row is fetched from a provider of the protocol that docs/scrapers.md names. */
+/** How a row is fetched from a provider with the protocol of docs/scrapers.md. */
 export type Source = {
   readonly path: string
-  /** Takes the parameters as JSON in a POST, too: for positions that are too long for a query. */
+  /** Also accepts the parameters as JSON in a POST, for positions that are too long for a query. */
   readonly takesPost: boolean
-  /** What a call costs us, at the least and at the most, in credits of the provider. */
+  /** The minimum and maximum cost of a call for the service, in credits of the provider. */
   readonly credits: number
   readonly maxCredits: number
-  /** Answers may be asked for from the provider's cache. */
+  /** Answers from the provider's cache can be requested. */
   readonly isCacheable: boolean
-  /** A call is given up after this. */
+  /** The timeout of a call, milliseconds. */
   readonly timeoutMs: number
-  /** The platform or the first provider took it away: only a provider that names it serves it. */
+  /** The platform or the first provider withdrew it. Only a provider whose settings name it serves it. */
   readonly isWithdrawn: boolean
 }
 
-/** One scraper: everything that is known of it. Checks, queries, cursors, prices, reference and stand-in are made from it. */
+/**
+ * The complete definition of one scraper. Checks, queries, cursors, prices, reference and the simulated provider are
+ * derived from it.
+ */
 export type ScraperRow = {
   readonly platform: string
   readonly operation: string
@@ -217,24 +226,24 @@ export type ScraperRow = {
   readonly summary: string
   readonly note: string | null
   readonly inputs: readonly Input[]
-  /** Of each group at least one field must be given. */
+  /** At least one field of each group is required. */
   readonly oneOf: readonly (readonly string[])[]
-  /** Where `field` has `value`, `needs` must be given. */
+  /** If `field` has `value`, `needs` is required. */
   readonly needs: readonly { readonly field: string; readonly value: string; readonly needs: string }[]
-  /** A search: when nothing fits, the answer is empty and costs nothing. */
+  /** A search: without a match the answer is empty and costs nothing. */
   readonly isSearch: boolean
-  /** Where this field of an answer is null there was nothing to fetch, and the call costs nothing. */
+  /** If this field of an answer is null, there was nothing to fetch, and the call costs nothing. */
   readonly nothingWhenNull: string | null
   readonly paging: Paging | null
   readonly answer: AnswerShape
   readonly source: Source
 }
 
-/** The row's name, `youtube/video`: what stands behind `/v1/scrape/`. */
+/** The row's name, e.g. `youtube/video`: the part of the path after `/v1/scrape/`. */
 export const rowName = ({ platform, operation }: Pick<ScraperRow, 'platform' | 'operation'>): string =>
   `${platform}/${operation}`
 
-/** An example of a body: what must be given, and the first of each group of which one is enough. */
+/** An example of a body: the required fields, and the first field of each group. */
 export const exampleBody = (row: ScraperRow): Readonly<Record<string, InputValue>> => {
   const firsts = row.oneOf.map(([name]) => name)
   const needed = row.inputs.filter(({ name, required }) => required || firsts.includes(name))
@@ -254,8 +263,8 @@ const typeNames: readonly FieldType[] = [
 ]
 
 /**
- * Fields in one line: `id name likes:number posts:object[]`; without a type it is a string.
- * @throws RangeError for a type that there is not
+ * Parses a line of fields: `id name likes:number posts:object[]`. A field without a type is a string.
+ * @throws RangeError for an unknown type
  */
 export const fieldsOf = (line: string): readonly AnswerField[] =>
   line
@@ -273,7 +282,7 @@ const need = <Value>(value: Value | null, what: string): Value => {
   return value
 }
 
-/** How a row is written down in `rows/`: what is left out is as most rows have it. */
+/** A row as it is written in `rows/`. Absent properties have the most common value. */
 export type RowText = {
   /** Dollars with four decimals. */
   readonly price: string
@@ -291,16 +300,19 @@ export type RowText = {
   readonly isBareList?: true
   readonly path: string
   readonly takesPost?: true
-  /** 1 where left out. */
+  /** 1 by default. */
   readonly credits?: number
   readonly maxCredits?: number
   readonly isCacheable?: true
-  /** 30 where left out. */
+  /** 30 by default. */
   readonly timeoutSeconds?: number
   readonly isWithdrawn?: true
 }
 
-/** One row from its text. @throws RangeError for a price or a field that cannot be read */
+/**
+ * Creates a row from its text.
+ * @throws RangeError for an invalid price or field
+ */
 export const scraper = (platform: string, operation: string, text: RowText): ScraperRow => ({
   platform,
   operation,

@@ -3,7 +3,7 @@ import { defineEvent, type EventOf } from '../../kernel/event.ts'
 import { integer } from '../../kernel/event-fields.ts'
 import { adoptionStream } from '../../kernel/streams.ts'
 
-/** `adoption` */
+/** The stream `adoption`. */
 export const commitmentsAdopted = defineEvent('CommitmentsAdopted', {
   stream: 'adoption',
   means:
@@ -14,7 +14,7 @@ export const commitmentsAdopted = defineEvent('CommitmentsAdopted', {
     tokens: integer('finance tokens', '0 or more', 'that were adopted'),
   },
 })
-/** A type of its own, because versions before 0.2.0 was released adopted all but the whitelists. */
+/** A separate type, because unreleased versions before 0.2.0 adopted everything except the whitelists. */
 export const whitelistsAdopted = defineEvent('WhitelistsAdopted', {
   stream: 'adoption',
   means:
@@ -27,7 +27,7 @@ export type WhitelistsAdopted = EventOf<typeof whitelistsAdopted>
 export const adoptionEventDefinitions = [commitmentsAdopted, whitelistsAdopted] as const
 export type AdoptionEvent = EventOf<(typeof adoptionEventDefinitions)[number]>
 
-/** The adoptions that are over. */
+/** The types of the finished adoptions. */
 const adoptionFold: Fold<ReadonlySet<AdoptionEvent['type']>, AdoptionEvent> = {
   name: 'adoption',
   version: 2,

@@ -2,24 +2,24 @@ import type { CommandDecision } from '../../kernel/decider.ts'
 import { sealStream } from '../../kernel/streams.ts'
 import type { LogSealed, SealKeyRotated, SealState } from './events.ts'
 
-/** The last seal that the digest was chained on from, as the one who seals knows it. */
+/** The last seal from which the sealing process continued the digest. */
 export type SealProgress = { readonly throughOrdinal: number; readonly digest: string }
 
 export type SealAnswer =
   | { readonly outcome: 'sealed'; readonly seal: LogSealed['data'] }
-  /** Somebody sealed meanwhile: look again. */
+  /** Another process sealed meanwhile. Read the state again. */
   | { readonly outcome: 'moved'; readonly last: LogSealed['data'] }
-  /** The log was sealed under another key since: this one signs nothing more. */
+  /** The log was sealed under another key since. The caller's key must not sign any more. */
   | { readonly outcome: 'key_retired'; readonly publicKey: string }
 
 export type RotateAnswer =
   | { readonly outcome: 'rotated' }
-  /** The new key signs already. */
+  /** The new key is already in use. */
   | { readonly outcome: 'already_rotated' }
   | { readonly outcome: 'moved' }
   | { readonly outcome: 'key_retired'; readonly publicKey: string }
 
-/** One seal after another, each by the key that signs at its time. */
+/** Appends a seal if it follows the last one and its key is the current key. */
 export const decideSeal = (
   state: SealState,
   seal: LogSealed['data'],
@@ -34,8 +34,8 @@ export const decideSeal = (
 }
 
 /**
- * The key that signs hands over to another one, which signs what was sealed last as well: a verifier who pins the new
- * key finds a seal of it at once.
+ * Rotates the key. The current key signs the new key, and the new key signs the last seal again, so that a verifier
+ * that pins the new key finds a seal of it at once.
  */
 export const decideRotation = (
   state: SealState,

@@ -51,7 +51,7 @@ export type SealKeyRotated = EventOf<typeof sealKeyRotated>
 export const sealEventDefinitions = [logSealed, sealKeyRotated] as const
 export type SealEvent = EventOf<(typeof sealEventDefinitions)[number]>
 
-/** Who writes to the log (docs/seals.md, "Who wrote it"). */
+/** The keys of the processes that write to the log (docs/seals.md, "Who wrote it"). */
 export const processKeyIntroduced = defineEvent('ProcessKeyIntroduced', {
   stream: 'process-key-{publicKey}',
   means:
@@ -74,7 +74,7 @@ export const processKeyIntroduced = defineEvent('ProcessKeyIntroduced', {
 })
 export type ProcessKeyIntroduced = EventOf<typeof processKeyIntroduced>
 
-/** `signing` */
+/** The stream `signing`. */
 export const batchSigningStopped = defineEvent('BatchSigningStopped', {
   stream: 'signing',
   means:
@@ -91,7 +91,7 @@ export type BatchSigningStopped = EventOf<typeof batchSigningStopped>
 
 export const signingEventDefinitions = [processKeyIntroduced, batchSigningStopped] as const
 
-/** `breach-{event id}`: what was decided about an event that breaks a law. */
+/** `breach-{event id}`: an operator's decision about an event that violates an invariant. */
 export const lawBreachDecided = defineEvent('LawBreachDecided', {
   stream: 'breach-{eventId}',
   means:
@@ -107,11 +107,11 @@ export type LawBreachDecided = EventOf<typeof lawBreachDecided>
 export const violationEventDefinitions = [lawBreachDecided] as const
 export type ViolationEvent = EventOf<(typeof violationEventDefinitions)[number]>
 
-/** Where the seals of the log stand. */
+/** The last seal and the current key. */
 export type SealState = {
-  /** Null before the first. */
+  /** Null before the first seal. */
   readonly last: LogSealed['data'] | null
-  /** The key that signs: of the last seal or rotation. Null before the first of either. */
+  /** The current key: that of the last seal or rotation. Null before both. */
   readonly publicKey: string | null
 }
 
@@ -128,7 +128,6 @@ const evolve: Fold<SealState, SealEvent>['evolve'] = (state, event) => {
   }
 }
 
-/** The state of `seal`. */
 export const sealFold: Fold<SealState, SealEvent> = {
   name: 'seal',
   version: 1,
@@ -141,10 +140,9 @@ export const sealFold: Fold<SealState, SealEvent> = {
   },
 }
 
-/** The laws about which it was decided, of one event. */
+/** The invariants of one event whose violation was acknowledged. */
 export type AcknowledgedInvariants = readonly string[]
 
-/** The state of `breach-{event id}`. */
 export const violationFold: Fold<AcknowledgedInvariants, ViolationEvent> = {
   name: 'breach',
   version: 1,

@@ -31,10 +31,10 @@ export type Renewal = (typeof renewals)[number]
 export const orderMethods = ['wallet', ...rails] as const
 export type OrderMethod = (typeof orderMethods)[number]
 
-/** What reads show of it: all but the digests that only the log keeps. */
+/** The details as reads return them: without the digests, which only the log has. */
 export type ShownDetails = Omit<OrderDetails, 'catalogDigest' | 'fingerprint'>
 
-/** An order for a reseller's customer: the customer's credit pays `amountCents`, the reseller's wallet `costCents`. */
+/** An order for a reseller's customer. The customer's credit pays `amountCents`, the reseller's wallet `costCents`. */
 export type CustomerOrder = OrderDetails & { readonly customerId: CustomerId; readonly costCents: number }
 
 export const isCustomerOrder = (order: OrderDetails): order is CustomerOrder => {
@@ -43,7 +43,7 @@ export const isCustomerOrder = (order: OrderDetails): order is CustomerOrder => 
   return true
 }
 
-/** Who pays as an order names it: a key, or none. */
+/** The payer's fields of an order: of a key, or of none. `capKeyId` is left out if it equals `keyId`. */
 export const orderedBy = (
   payer: { readonly keyId: KeyId; readonly capKeyId: KeyId } | { readonly keyId: null },
 ): Pick<OrderDetails, 'keyId' | 'capKeyId'> => {
@@ -52,7 +52,7 @@ export const orderedBy = (
   return capKeyId === keyId ? { keyId } : { keyId, capKeyId }
 }
 
-/** What the wallet must have for an order, whole cents: the cost of one for a customer, else the amount. */
+/** What the wallet must have for an order, whole cents: the cost of an order for a customer, else the amount. */
 export const walletCents = ({ amountCents, costCents }: OrderDetails): number => costCents ?? amountCents
 
 const targetFields = {
@@ -64,7 +64,10 @@ const targetFields = {
     integer('minutes', '0 or more', 'between changes of the address, 0: by link; null but for mobile'),
   ),
 }
-/** What a dedicated-IP order asks for. `country` is alpha-3, upper case; the last three are null but for mobile. */
+/**
+ * The target of a dedicated-IP order. `country` is alpha-3, upper case. The last three fields are null except for
+ * mobile.
+ */
 export type Target = ShapeValue<typeof targetFields>
 export const target = orNull(
   group(targetFields, 'what rented addresses were asked for; null for other products'),
@@ -85,7 +88,7 @@ const paidPeriodFields = {
   period,
   periodStart: orNull(time('null for the first period, which starts when its order is placed')),
 }
-/** Which period of which subscription, so that a crash after the debit leaves enough to go on. */
+/** The paid period and its subscription, so that the renewal can go on after a crash after the debit. */
 export type PaidPeriod = ShapeValue<typeof paidPeriodFields>
 
 export const orderFields = {
@@ -152,8 +155,8 @@ export const orderFields = {
 }
 
 /**
- * The whole order, as it was decided. It stands in the debit that pays it, so that the order can be
- * completed from the ledger alone.
+ * The whole order, as it was decided. The debit that pays it carries it, so that the order can be completed from the
+ * ledger alone.
  */
 export type OrderDetails = ShapeValue<typeof orderFields>
 export const wholeOrder = group(orderFields, 'the whole order, as it was decided', 'order')

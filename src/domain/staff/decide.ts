@@ -5,7 +5,7 @@ import type { PersonState } from './fold.ts'
 import { isStaff } from './lifetimes.ts'
 import type { StaffRole } from './roles.ts'
 
-/** Passkeys of one person at once. */
+/** The most passkeys of one person at a time. */
 export const maxPasskeys = 10
 
 export type PersonRefusal =
@@ -13,12 +13,12 @@ export type PersonRefusal =
   | { readonly code: 'last_passkey' }
   | { readonly code: 'no_role' }
   | { readonly code: 'passkey_needed' }
-  /** The vault holds another e-mail for the member than events commit to. */
+  /** The member's e-mail in the vault is not the one that events commit to. */
   | { readonly code: 'email_changed' }
 
 export type PersonDecision = Decision<PersonEvent, PersonRefusal>
 
-/** A role that is held already is not granted again. Refusal: `email_changed`. */
+/** A role that the member already has is not granted again. Refusal: `email_changed`. */
 export const decideGrant = (
   state: PersonState,
   {
@@ -43,7 +43,7 @@ export const decideRoleRevocation = (
 ): PersonDecision =>
   state.roles.has(grant.role) ? decided({ type: 'StaffRoleRevoked', data: grant }) : decided()
 
-/** A link for a member of the staff who has no role opens nothing. Refusal: `no_role`. */
+/** A member of the staff without a role gets no link. Refusal: `no_role`. */
 export const decideLink = (
   state: PersonState,
   link: { readonly subjectId: string; readonly expiresAt: string },
@@ -53,8 +53,8 @@ export const decideLink = (
     : decided({ type: 'SignInLinkMade', data: link })
 
 /**
- * Accounts sign in by whatever they have. Staff needs a role and a passkey; a link of the command line opens the page
- * where one is registered, and nothing else. Refusals: `no_role`, `passkey_needed`.
+ * Accounts can sign in with any method. Staff needs a role and a passkey: a link of the command line opens only the
+ * page that registers a passkey. Refusals: `no_role`, `passkey_needed`.
  */
 export const decideSignIn = (
   state: PersonState,
@@ -86,7 +86,10 @@ export const decidePasskey = (
     : decided({ type: 'PasskeyAdded', data: passkey })
 }
 
-/** The last passkey of a member of the staff stays: without it only the command line lets them in. Refusal: `last_passkey`. */
+/**
+ * The last passkey of a member of the staff cannot be removed, because then only the command line could give access.
+ * Refusal: `last_passkey`.
+ */
 export const decidePasskeyRemoval = (
   state: PersonState,
   passkey: { readonly subjectId: string; readonly passkeyId: string },
@@ -100,19 +103,21 @@ export const decidePasskeyRemoval = (
 export const decideConfirmation = (_state: PersonState, confirmed: ActConfirmed['data']): PersonDecision =>
   decided({ type: 'ActConfirmed', data: confirmed })
 
-/** Refusal: `no_role`: operators alone look at the pages of an account. */
+/** Only operators may view the pages of an account. Refusal: `no_role`. */
 export const decideView = (state: PersonState, viewed: AccountViewed['data']): PersonDecision =>
   state.roles.has('operator')
     ? decided({ type: 'AccountViewed', data: viewed })
     : refused({ code: 'no_role' })
 
-/** Refusal: `no_role`: operators alone have work tried again. */
+/** Only operators may retry abandoned work. Refusal: `no_role`. */
 export const decideWorkRetry = (state: PersonState, asked: WorkRetryAsked['data']): PersonDecision =>
   state.roles.has('operator')
     ? decided({ type: 'WorkRetryAsked', data: asked })
     : refused({ code: 'no_role' })
 
-/** Adopts what an upgrade found in the vault and no event commits to yet. What is committed to already stays as it is. */
+/**
+ * Adopts commitments that an upgrade found in the vault and that no event has yet. Existing commitments do not change.
+ */
 export const decidePersonAdoption = (
   state: PersonState,
   found: {
@@ -122,7 +127,7 @@ export const decidePersonAdoption = (
   },
 ): Decided<PersonEvent> => {
   const passkeys = found.passkeys.filter(({ passkeyId }) => state.passkeys.get(passkeyId) === null)
-  // Whoever was never given a role has no e-mail that counts.
+  // The e-mail of a person without a role and without passkeys is not adopted.
   const known = !state.roles.isEmpty() || !state.passkeys.isEmpty()
   const emailCommitment = known && state.emailCommitment === null ? found.emailCommitment : null
   if (emailCommitment === null && passkeys.length === 0) return decided()

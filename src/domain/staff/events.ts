@@ -14,8 +14,8 @@ import {
 import { staffRoles } from './roles.ts'
 
 /**
- * A `console-{acc_… or stf_…}` stream: what one person may do in the console, and what was done about signing in. Addresses,
- * secrets and keys of passkeys stand in the vault, never here.
+ * A `console-{acc_… or stf_…}` stream: what one person may do in the console, and how the person signed in.
+ * Addresses, secrets and keys of passkeys are in the vault only.
  */
 const stream = 'console-{person}'
 

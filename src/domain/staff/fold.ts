@@ -8,13 +8,13 @@ import type { StaffRole } from './roles.ts'
 export type PersonState = {
   readonly roles: ImmutableSet<StaffRole>
   /**
-   * The passkeys that open the console, each with what commits to its row in the vault; null for one of an older release,
-   * which opens nothing.
+   * The passkeys for the console, each with the commitment to its row in the vault. Null for a passkey of an older
+   * release, which gives no access.
    */
   readonly passkeys: ImmutableMap<string, string | null>
   /** Commits to the e-mail of a member of the staff; null for an account, and for a member of an older release. */
   readonly emailCommitment: string | null
-  /** Sessions that were begun and not ended, with the time (milliseconds since the epoch) when each ends by itself. */
+  /** Sessions that were not ended, each with the time when it expires, milliseconds since the epoch. */
   readonly sessions: ImmutableMap<string, number>
 }
 
@@ -41,7 +41,7 @@ const evolve: Fold<PersonState, PersonEvent>['evolve'] = (state, event) => {
       const atMs = event.recordedAtMs
       return {
         ...state,
-        // Those that are over are dropped, so that there are never many.
+        // Expired sessions are dropped, so that the map stays small.
         sessions: state.sessions
           .filter((endsAtMs) => endsAtMs > atMs)
           .set(sessionId, atMs + lifetimeOf(subjectId).wholeMs),
@@ -85,5 +85,5 @@ export const personFold: Fold<PersonState, PersonEvent> = {
   evolve,
 }
 
-/** The stream of a person, as a command names it. */
+/** The stream reference of a person for a command. */
 export const personRef = (subjectId: string) => ({ stream: consoleStream(subjectId), fold: personFold })

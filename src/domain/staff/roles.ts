@@ -1,3 +1,3 @@
-/** What a member of the staff may be granted; customers and resellers have their pages by their account. */
+/** The roles of staff members. Customers and resellers have their pages through their account. */
 export const staffRoles = ['finance', 'operator'] as const
 export type StaffRole = (typeof staffRoles)[number]

@@ -16,18 +16,27 @@ import type {
 import { poolKey, type Rental, replacementsMs, type StockAnswer, type StockState } from './fold.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
-/** Released addresses rest before they are sold again (docs/http-api.md, "Orders"). */
+/** How long released addresses cool down before they are sold again, milliseconds (docs/http-api.md, "Orders"). */
 export const cooldownMs = 15 * 60 * 1000
-/** No extension is paid for further ahead than this: ends stay instants that every reader and Postgres can write. */
+/**
+ * The most days that an extension may end in the future. The limit ensures that all readers and Postgres can represent
+ * the end.
+ */
 export const maxDaysAhead = 10 * 365
 
-/** What the arbiter says of an order: the answer that stands or will stand, and the fact that makes it so, if it is new. */
+/**
+ * The answer to an order, and the event that records it. No event if the answer is already recorded or is an unrecorded
+ * refusal.
+ */
 export type StockDecision = {
   readonly events: readonly StockEvent[]
   readonly answer: StockAnswer
 }
 
-/** The addresses that a pool can sell now, at most `limit` of them: stocked first, then those that have rested. */
+/**
+ * The addresses that a pool can sell now, at most `limit` of them: first those never sold, then those that have cooled
+ * down.
+ */
 export const sellable = (
   state: StockState,
   target: Pick<Target, 'carrierId' | 'service'>,
@@ -53,8 +62,10 @@ const refusal = (reason: StockRefusal, free?: number): StockDecision => ({
 })
 
 /**
- * Allocates the order's addresses, or refuses with `out_of_stock` and how many are free. A refusal gives no event; an order that is paid already
- * needs it on record and appends `recordRefusal`. An order that was answered before gets that answer.
+ * Allocates the order's addresses, or refuses with `out_of_stock` and the number of free ones. A refusal gives no
+ * event. The caller appends `recordRefusal` for an order that is paid already, because that needs a recorded refusal.
+ * An order that was answered before gets the same answer.
+ * @throws if the order has no target
  */
 export const decideAllocation = (state: StockState, order: OrderDetails, nowMs: number): StockDecision => {
   const known = findRemembered(state.answers, order.orderId)
@@ -99,7 +110,7 @@ export const decideAllocation = (state: StockState, order: OrderDetails, nowMs: 
   }
 }
 
-/** An extension keeps what is the account's, is not released and has not reached its end. */
+/** Whether the rental can be extended: it is the account's, was not released and has not reached its end. */
 export const isActiveRentalOf = (
   rental: Rental | undefined,
   accountId: string,
@@ -107,9 +118,10 @@ export const isActiveRentalOf = (
 ): rental is Rental => rental !== undefined && rental.accountId === accountId && rental.expiresAtMs > nowMs
 
 /**
- * Prolongs each rental that the order names by its period, from the rental's own end; refuses with `rental_ended` when
- * one of them is released, past its end or another account's, and with `too_far_ahead` when one would end more than
- * `maxDaysAhead` from now. An order that was answered before gets that answer.
+ * Extends each rental of the order by its period, from the rental's own end. Refusals: `rental_ended` if one of them is
+ * released, past its end or another account's; `too_far_ahead` if one would end more than `maxDaysAhead` from now. An
+ * order that was answered before gets the same answer.
+ * @throws if the order has no target
  */
 export const decideExtension = (state: StockState, order: OrderDetails, nowMs: number): StockDecision => {
   const known = findRemembered(state.answers, order.orderId)
@@ -136,7 +148,7 @@ export const decideExtension = (state: StockState, order: OrderDetails, nowMs: n
   }
 }
 
-/** Those of an account's rentals that an extension decided now would keep. */
+/** Those of the account's rentals that can be extended now. */
 export const stillRunning = (
   state: StockState,
   asked: { readonly accountId: string; readonly proxyIds: readonly string[] },
@@ -146,13 +158,13 @@ export const stillRunning = (
     isActiveRentalOf(state.rentals.get(proxyId), asked.accountId, nowMs),
   )
 
-/** Puts a refusal on record, so that no later attempt allocates for an order that is being refunded. */
+/** The event that records a refusal, so that no later attempt allocates for an order that is being refunded. */
 export const recordRefusal = (orderId: string, reason: StockRefusal): StockEvent => ({
   type: 'AllocationRefused',
   data: { orderId, reason },
 })
 
-/** Those of the rentals that still run and were extended, with the orders that did it, oldest first. */
+/** Those of the rentals that are active and were extended, each with the ids of the extending orders, oldest first. */
 export const extensionsOf = (
   state: StockState,
   proxyIds: Iterable<ProxyId>,
@@ -166,7 +178,7 @@ export const extensionsOf = (
   return extended
 }
 
-/** Ends those of the rentals that still run; their addresses rest 15 minutes. No event when none does. */
+/** Ends those of the rentals that are active. Their addresses cool down for 15 minutes. No event if none is active. */
 export const decideRelease = (
   state: StockState,
   proxyIds: Iterable<string>,
@@ -190,7 +202,7 @@ export const decideRelease = (
   ]
 }
 
-/** Ends those of the named rentals whose time is over; one that was extended meanwhile goes on. */
+/** Ends those of the named rentals whose time is over. A rental that was extended meanwhile does not end. */
 export const decideExpiry = (
   state: StockState,
   proxyIds: Iterable<string>,
@@ -204,29 +216,32 @@ export const decideExpiry = (
   return decideRelease(state, over, 'expired', nowMs)
 }
 
-/** A rental gets another address once in this time. */
+/** The address of a rental can be replaced once in this time, milliseconds. */
 export const replaceEveryMs = dayMs
-/** And so often in 30 days, the time that a rental remembers its replacements. */
+/** The most replacements of a rental's address in 30 days. The rental's state has the replacements of that time. */
 export const maxReplacements = 3
-/** A replaced address rests longer than one that was given back: its operator may look at it first. */
+/**
+ * How long a replaced address cools down, milliseconds. It is longer than for a released address, so that its operator
+ * can check it first.
+ */
 export const replacedCooldownMs = dayMs
-/** How many free addresses are looked at for one of another network. */
+/** At most this many free addresses are searched for one in another network. */
 const maxLookedAt = 1_000
 
 export type ReplacementRefusal =
   | { readonly code: 'rental_ended' | 'out_of_stock' | 'another_request' }
   | { readonly code: 'too_often'; readonly retryAtMs: number }
 
-/** The address that the rental has after the request. */
+/** The rental's address after the request. */
 type Replaced = {
   readonly address: StockedAddress
-  /** When this request replaced it; null: an earlier one did. */
+  /** When this request replaced it, ISO 8601 UTC; null: an earlier request did. */
   readonly replacedAt: string | null
 }
 
 /**
- * Gives a rental another address of its pool: of the same product and country, and of the same carrier and service. A
- * request with the id of an earlier one changes nothing.
+ * Gives a rental another address of its pool: of the same product, country, carrier and service. A request with the id
+ * of an earlier one changes nothing. Refusals: `rental_ended`, `another_request`, `too_often`, `out_of_stock`.
  */
 export const decideReplacement = (
   state: StockState,

@@ -26,7 +26,7 @@ const endpointFields = {
   udp: flag('whether it passes UDP on'),
   credentialId: orNull(text('names its login in the vault; null: it takes none')),
 }
-/** A supplier's proxy that traffic of an address goes out through; what signs in there stands in the vault. */
+/** A supplier's proxy that an address's traffic goes out through. Its credentials are in the vault. */
 export type StockedEndpoint = ShapeValue<typeof endpointFields>
 const endpoint = group(endpointFields, "a supplier's proxy that traffic of the address goes out through")
 
@@ -42,7 +42,7 @@ const addressFields = {
   asnOrg: orNull(text('who that is; null: not known')),
   endpoint: orAbsent(endpoint),
 }
-/** An address as it is stocked. `carrierId` and `service` are null but for mobile. */
+/** An address as it is stocked. `carrierId` and `service` are null except for mobile. */
 export type StockedAddress = ShapeValue<typeof addressFields>
 
 const proxyId = id<ProxyId>('prx', 'the rental')
@@ -52,7 +52,9 @@ const orderId = id('ord', 'the order that it answers')
 const periodDays = integer('days', 'above 0', 'what was paid for')
 const availableFrom = time('they rest until then before they are sold again')
 
-/** `address-{ip}`: an address is in stock once, across products; written before its stock stream. */
+/**
+ * `address-{ip}` ensures that an address is in stock only once, across products. It is written before the stock stream.
+ */
 const ofAddress = 'address-{ip}'
 export const addressStocked = defineEvent('AddressStocked', {
   stream: ofAddress,
@@ -69,7 +71,7 @@ export type AddressRetired = EventOf<typeof addressRetired>
 export const addressEventDefinitions = [addressStocked, addressRetired] as const
 export type AddressEvent = EventOf<(typeof addressEventDefinitions)[number]>
 
-/** `stock-{product}-{country}`: the arbiter of dedicated orders. */
+/** `stock-{product}-{country}`: the allocation owner of dedicated orders. */
 const stream = 'stock-{product}-{country}'
 
 export const addressesStocked = defineEvent('AddressesStocked', {
@@ -116,10 +118,10 @@ export const addressesAllocated = defineEvent('AddressesAllocated', {
     expiresAt: time('when the rentals end'),
   },
 })
-/** Too few addresses; of an extension: a rental that is over, or would end further ahead than any may. */
+/** There are too few addresses. For an extension: a rental has ended, or it would end too far in the future. */
 export const stockRefusals = ['out_of_stock', 'rental_ended', 'too_far_ahead'] as const
 export type StockRefusal = (typeof stockRefusals)[number]
-/** The first answer for an order stands: an order refused here is never allocated later. */
+/** The first answer to an order is final: an order refused here is never allocated later. */
 export const allocationRefused = defineEvent('AllocationRefused', {
   stream,
   means: 'The stock cannot serve the order. The first answer for an order stands.',
@@ -148,7 +150,7 @@ export const addressesReleased = defineEvent('AddressesReleased', {
     availableFrom,
   },
 })
-/** Why a renter wants another address; what `custom` means stands in the vault. */
+/** Why a customer wants another address. The explanation of `custom` is in the vault. */
 export const replaceReasons = [
   'not_working',
   'wrong_location',

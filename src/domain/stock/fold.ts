@@ -22,14 +22,14 @@ import type {
   StockRefusal,
 } from './events.ts'
 
-/** Where an address is in stock; null when it never was. */
+/** The stock that an address is in; null if it never was in stock. */
 export type AddressState = {
   readonly productId: string
   readonly country: string
   readonly retired: boolean
 } | null
 
-/** The fold of `address-{ip}`: an address is in stock once, across products. */
+/** The fold of `address-{ip}`, which ensures that an address is in stock only once, across products. */
 export const addressFold: Fold<AddressState, AddressEvent> = {
   name: 'address',
   version: 1,
@@ -46,15 +46,18 @@ export const addressFold: Fold<AddressState, AddressEvent> = {
   },
 }
 
-/** One address under one order, until it is released. */
+/** One address of one order, until it is released. */
 export type Rental = {
   readonly ip: string
   readonly orderId: string
   readonly accountId: string
   readonly expiresAtMs: number
-  /** The orders that have extended it, oldest first. Absent until one has: most rentals never are. */
+  /**
+   * The ids of the orders that extended it, oldest first. Absent before the first, because most rentals are never
+   * extended.
+   */
   readonly extendedBy?: readonly string[]
-  /** The replacements of its address, oldest first, those of the last 30 days at least. Absent until there is one. */
+  /** The replacements of its address, oldest first, at least those of the last 30 days. Absent before the first. */
   readonly replaced?: readonly Replacement[]
 }
 
@@ -64,21 +67,22 @@ export type Replacement = {
   readonly requestId: string | null
 }
 
-/** An address that was released and rests until it may be sold again. */
+/** An address that was released and cools down until it may be sold again. */
 type Resting = { readonly address: StockedAddress; readonly availableFromMs: number }
 
 /**
- * Addresses that are alike to a buyer: one carrier and service, or all of a product that has neither. They queue
- * themselves, not their names: a look into the map of all of them was a tenth of what an order of an address takes.
+ * Addresses that are equal for a buyer: of one carrier and service, or all of a product that has neither. The queues
+ * contain the addresses and not only their IPs, because looking them up in the map of all addresses took a tenth of the
+ * time of an order.
  */
 export type Pool = {
-  /** First stocked, first sold. */
+  /** In the order in which they were stocked, which is the order of sale. */
   readonly ready: List<StockedAddress>
   /** In the order in which they may be sold again. */
   readonly resting: List<Resting>
 }
 
-/** What an order was told here. The first answer stands (docs/architecture.md, "An order"). */
+/** The stock's answer to an order. The first answer is final (docs/architecture.md, "An order"). */
 export type StockAnswer =
   | {
       readonly outcome: 'fulfilled'
@@ -89,11 +93,11 @@ export type StockAnswer =
   | {
       readonly outcome: 'refused'
       readonly reason: StockRefusal
-      /** How many addresses were free as it was decided; absent on a refusal that is on record, or for another reason. */
+      /** How many addresses were free at the decision. Absent for a recorded refusal and for other reasons. */
       readonly free?: number
     }
 
-/** The arbiter of one product in one country. */
+/** The allocation owner of one product in one country. */
 export type StockState = {
   readonly addresses: ImmutableMap<string, StockedAddress>
   readonly pools: ImmutableMap<string, Pool>
@@ -103,7 +107,7 @@ export type StockState = {
 
 const emptyPool: Pool = { ready: List(), resting: List() }
 
-/** Names the pool that an order draws from. */
+/** The key of the pool that an order is served from. */
 export const poolKey = (of: { readonly carrierId: string | null; readonly service: string | null }): string =>
   JSON.stringify([of.carrierId, of.service])
 
@@ -127,7 +131,7 @@ const addStocked = (state: StockState, stocked: readonly StockedAddress[]): Stoc
   return { ...state, addresses, pools }
 }
 
-/** The same addresses with other endpoints, in their places. */
+/** Changes endpoints of addresses. Their positions in the queues stay. */
 const withEndpoints = (state: StockState, { changes }: EndpointsChanged['data']): StockState => {
   const changed = new Map<string, StockedAddress>()
   for (const { ip, endpoint } of changes) {
@@ -146,7 +150,7 @@ const withEndpoints = (state: StockState, { changes }: EndpointsChanged['data'])
   return { ...state, addresses: state.addresses.merge(changed), pools }
 }
 
-/** Drops `taken` from a queue whose front they usually are, so that the usual cost is one slice. */
+/** Removes `taken` from a queue. They are usually at its front, so the usual cost is one slice. */
 const withoutTaken = <Item>(
   queue: List<Item>,
   taken: ReadonlySet<string>,
@@ -167,7 +171,10 @@ const take = (state: StockState, key: string, ips: readonly string[]): StockStat
   return state.pools.set(key, { ready, resting })
 }
 
-/** Behind those that may be sold no later: nearly always at the end, since nearly all rest equally long. */
+/**
+ * Inserts an address by the time of its next sale. That is nearly always at the end, because nearly all addresses cool
+ * down equally long.
+ */
 const atRest = (
   resting: Pool['resting'],
   address: StockedAddress,
@@ -179,7 +186,7 @@ const atRest = (
   return place === resting.size ? resting.push(item) : resting.insert(place, item)
 }
 
-/** How long a rental remembers its replacements, since its limits reach no further back. */
+/** How long a rental's state has its replacements, milliseconds. The limits on replacements need no older ones. */
 export const replacementsMs = 30 * 24 * 60 * 60 * 1000
 
 const evolve: Fold<StockState, StockEvent>['evolve'] = (before, event) => {
@@ -296,7 +303,7 @@ const evolve: Fold<StockState, StockEvent>['evolve'] = (before, event) => {
   }
 }
 
-/** A snapshot names addresses where a pool queues them. */
+/** In a snapshot, pools name their addresses by IP. */
 type Snapshot = {
   addresses: StockedAddress[]
   pools: [string, { ready: string[]; resting: { ip: string; availableFromMs: number }[] }][]
@@ -323,7 +330,10 @@ const poolFromJson =
     }
   }
 
-/** The state of `stock-{product}-{country}`: every address there is, who rents it, and what each order was told. */
+/**
+ * The state of `stock-{product}-{country}`: every address, the active rentals, and the answers to the orders of the
+ * last seven days.
+ */
 export const stockFold: Fold<StockState, StockEvent> = {
   name: 'stock',
   version: 2,
@@ -350,12 +360,12 @@ export const stockFold: Fold<StockState, StockEvent> = {
         answers: rememberedFromJson(snapshot.answers),
       }
     },
-    // An address or a rental, an object in a map, takes as much memory as some four remembered facts.
+    // An address or a rental is an object in a map and takes about as much memory as four remembered answers.
     entries: (state) => 4 * (state.addresses.size + state.rentals.size) + rememberedCount(state.answers),
   },
 }
 
-/** The stream of a product's stock in a country, as a command names it. */
+/** The stream reference of a product's stock in a country for a command. */
 export const stockRef = (productId: string, country: string) => ({
   stream: stockStream(productId, country),
   fold: stockFold,

@@ -4,7 +4,7 @@ import type { OrderDetails } from '../shared/order-terms.ts'
 import type { SubscriptionEvent } from './events.ts'
 import type { Subscription, SubscriptionState } from './fold.ts'
 
-/** An order that was paid and delivered, as far as a subscription is told of it. */
+/** The part of a paid and fulfilled order that a subscription uses. */
 export type PaidOrder = {
   readonly details: OrderDetails
   readonly planId: string | null
@@ -16,7 +16,7 @@ const started = (order: PaidOrder): SubscriptionEvent => {
   const { details, planId, proxyIds, fulfilledAt } = order
   const { subscription, accountId, keyId, productId, quantity, target } = details
   if (!subscription) throw new Error(`${details.orderId} pays no subscription`)
-  // What was bought lasts from when it was delivered.
+  // The first period starts at the fulfilment.
   const startedAt = fulfilledAt ?? details.createdAt
   const { subscriptionId, interval, period } = subscription
   return {
@@ -61,9 +61,11 @@ const renewed = (state: Subscription, order: PaidOrder): SubscriptionEvent => {
 }
 
 /**
- * What a paid order makes of its subscription: it starts, or the next period is paid. Null: this period is not to be
- * paid (it is paid by another order, a cancellation came before, or all is over), so the order must not stand. No
- * events: the subscription knows this order.
+ * The events of a subscription for a paid order: it starts, or the next period is paid. Empty if the subscription
+ * already has this order, or if the period of a renewal was paid before. Null if the period must not be paid: another
+ * order started the subscription, the period is not the next one, a cancellation is scheduled, or the subscription has
+ * ended. Then the order must not be placed, and an existing order is refunded.
+ * @throws if the order pays no subscription
  */
 export const decidePaid = (
   state: SubscriptionState,
@@ -80,7 +82,7 @@ export const decidePaid = (
   return [renewed(state, order)]
 }
 
-/** When the next period is to be paid, or the end that was asked for comes; milliseconds. */
+/** When the next period must be paid, or the scheduled end comes, milliseconds since the epoch. */
 export const dueAtMs = ({ terms, currentPeriodEnd, cancelScheduled }: Subscription): number =>
   Date.parse(currentPeriodEnd) - (terms.target !== null && !cancelScheduled ? rentalLeadMs : 0)
 
@@ -100,7 +102,10 @@ const canceled = (state: Subscription, nowMs: number): SubscriptionEvent => ({
   data: { ...endedData(state), status: 'canceled', reason: 'requested', canceledAt: isoTime(nowMs) },
 })
 
-/** Cancels at the end of the period that is paid, at once when that is over. What is over or asked for stays so. */
+/**
+ * Cancels at the end of the paid period, or at once if that is over. A subscription that has ended or is to end does
+ * not change.
+ */
 export const decideCancellation = (state: Subscription, nowMs: number): readonly SubscriptionEvent[] => {
   if (state.ended || state.cancelScheduled) return []
   if (nowMs >= Date.parse(state.currentPeriodEnd)) return [canceled(state, nowMs)]
@@ -113,15 +118,15 @@ export const decideCancellation = (state: Subscription, nowMs: number): readonly
   ]
 }
 
-/** The end that was asked for has come. */
+/** Cancels at the scheduled end. */
 export const decideScheduledEnd = (state: Subscription, nowMs: number): readonly SubscriptionEvent[] =>
   !state.ended && state.cancelScheduled && nowMs >= Date.parse(state.currentPeriodEnd)
     ? [canceled(state, nowMs)]
     : []
 
 /**
- * A renewal was refused: after the grace of three days the subscription expires, with the code of the refusal. Not when
- * another period was paid meanwhile, or the order of this one stands after all.
+ * A renewal was refused: after the grace period of three days the subscription expires, with the code of the refusal.
+ * It does not expire if another period was paid meanwhile, or if the order of this period exists after all.
  */
 export const decideRefused = (
   state: Subscription,

@@ -2,7 +2,7 @@ import { defineEvent, type EventOf } from '../../kernel/event.ts'
 import { cents, exactly, id, integer, list, orNull, pastTime, text, time } from '../../kernel/event-fields.ts'
 import { interval, period, target } from '../shared/order-terms.ts'
 
-/** `subscription-{id}`: orders that repeat themselves, each paid from the wallet. */
+/** `subscription-{id}`: repeated orders, each paid from the wallet. */
 const stream = 'subscription-{subscription}'
 
 const named = { subscriptionId: id('sub', 'the subscription'), accountId: id('acc', 'who pays') }

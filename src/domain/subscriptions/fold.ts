@@ -4,14 +4,14 @@ import { type AccountId, deriveId, type OrderId, type SubscriptionId } from '../
 import { subscriptionStream } from '../../kernel/streams.ts'
 import type { SubscriptionEvent, SubscriptionStarted } from './events.ts'
 
-/** One subscription as its stream tells it; null before it starts. Instants are ISO 8601 UTC. */
+/** One subscription according to its stream; null before it starts. Times are ISO 8601 UTC. */
 export type Subscription = {
   readonly terms: SubscriptionStarted['data']
-  /** Paid so far. */
+  /** The number of paid periods. */
   readonly periods: number
   readonly currentPeriodStart: string
   readonly currentPeriodEnd: string
-  /** Of the period that was paid last. */
+  /** This and the next three fields are of the last paid period. */
   readonly orderId: string
   readonly planId: string | null
   readonly proxyIds: readonly string[]
@@ -25,9 +25,9 @@ export type Subscription = {
 }
 export type SubscriptionState = Subscription | null
 
-/** The subscription after facts that were just decided. */
+/** The subscription after events that were just decided. */
 export const subscriptionAfter = (state: Subscription, events: readonly SubscriptionEvent[]): Subscription =>
-  // `evolve` looks at the facts only, never at their time.
+  // `evolve` does not use the time of the events.
   applyDecided(subscriptionFold, state as SubscriptionState, events, 0) ?? state
 
 /** The state of `subscription-{id}`: a few events a year, so it is never snapshotted. */
@@ -83,22 +83,23 @@ export const subscriptionFold: Fold<SubscriptionState, SubscriptionEvent> = {
   },
 }
 
-/** Who does what a subscription does by itself. */
+/** The actor of everything that a subscription does without a request. */
 export const subscriptionsActor = { kind: 'system', name: 'subscriptions' } as const satisfies Actor
 
-/** The stream of one subscription, as a command names it. */
+/** The stream reference of a subscription for a command. */
 export const subscriptionRef = (subscription: SubscriptionId) => ({
   stream: subscriptionStream(subscription),
   fold: subscriptionFold,
 })
 
-/** One subscription a key for ever; apart from the keys of orders and deposits. */
+/** One subscription per key. The keys of orders and deposits are separate. */
 export const subscriptionIdOf = (account: AccountId, idempotencyKey: string): SubscriptionId =>
   deriveId('sub', [account, 'subscription', idempotencyKey])
 
 /**
- * The order of a subscription's period: `first`, or the instant at which the period starts, ISO 8601. The orders of a
- * period that failed are counted by `failedBefore`: each was refunded, and the next one has an id of its own.
+ * The order id of a subscription's period. `periodStart` is the start of the period, ISO 8601, or null for the first
+ * period. `failedBefore` is the number of failed orders of the period: each was refunded, and the next order needs
+ * another id.
  */
 export const orderIdOfPeriod = (
   subscription: SubscriptionId,
@@ -111,5 +112,5 @@ export const orderIdOfPeriod = (
     ...(failedBefore === 0 ? [] : [String(failedBefore)]),
   ])
 
-/** How many orders a period has at most, the failed ones among them. */
+/** The most orders of one period, including failed ones. */
 export const maxOrdersOfPeriod = 4

@@ -7,17 +7,19 @@ import type { ScrapeBatchFinished } from '../scrapers/batches.ts'
 import type { SubscriptionCanceled, SubscriptionExpired } from '../subscriptions/events.ts'
 import type { WebhookEventName } from './events.ts'
 
-/** Who is told: the endpoints of one account, or those of every account of an audience (docs/http-api.md). */
+/** The endpoints of one account, or of every account of an audience (docs/http-api.md). */
 export type Recipients = { readonly accountId: string } | { readonly audience: Audience }
 
-/** What a delivery tells: known from the fact itself, or read from the order's stream as of the fact. */
+/**
+ * The payload of a delivery: known from the event itself, or read from the order's stream up to the event's revision.
+ */
 export type PayloadSource =
   | { readonly kind: 'ready'; readonly data: Readonly<Record<string, unknown>> }
   | { readonly kind: 'order'; readonly orderId: string; readonly throughRevision: number }
 
 export type WebhookTrigger = {
   readonly event: WebhookEventName
-  /** With the event and the endpoint it names the delivery: one of them for ever. */
+  /** Identifies the delivery together with the event and the endpoint. There is only one such delivery. */
   readonly resource: string
   readonly to: Recipients
   readonly data: PayloadSource
@@ -95,17 +97,18 @@ const batchCause: CauseOf<ScrapeBatchFinished> = ({
 })
 
 /**
- * Which fact of the log tells whom of what (docs/http-api.md, "Webhooks and notices"): stored type → recipients and
- * payload. A map from type to function, so that the thousands of facts a second that concern nobody cost one look-up
- * each. `plan.low_traffic` is not here: it also reaches endpoints that come later, see `projections/low-traffic.ts`. `ping` is
- * enqueued by its request.
+ * The log events that trigger webhooks (docs/http-api.md, "Webhooks and notices"): stored type → recipients and
+ * payload. It is a map by type, so that each of the thousands of other events per second costs one look-up.
+ *
+ * `plan.low_traffic` is not here, because it also goes to endpoints that are registered later: see
+ * `projections/low-traffic.ts`. `ping` is enqueued by its request.
  */
 export const webhookTriggers: ReadonlyMap<string, (event: RecordedEvent) => WebhookTrigger | null> = new Map(
   Object.entries({
     OrderCompleted: completedCause,
     OrderFulfilled: orderCause('order.fulfilled'),
     OrderFailed: orderCause('order.failed'),
-    // An order that is refunded in parts is refunded once nothing of it is left.
+    // A partly refunded order is refunded when nothing of it is left.
     OrderRefunded: orderCause<Extract<OrderEvent, { type: 'OrderRefunded' }>>(
       'order.refunded',
       ({ data }) => data.complete,

@@ -9,13 +9,13 @@ import type {
 } from './events.ts'
 import type { DeliveryState, EndpointStatus, EndpointsState } from './fold.ts'
 
-/** docs/http-api.md, "Webhooks and notices": active endpoints of one account. */
+/** The most active endpoints of one account (docs/http-api.md, "Webhooks and notices"). */
 export const maxActiveEndpoints = 10
 
-/** Disabled ones included, so that an account cannot pile them up. */
+/** Disabled endpoints count too, so that an account cannot collect any number of them. */
 export const maxEndpoints = 100
 
-/** How long the former secret signs beside the new one after a rotation (docs/http-api.md, "Webhooks and notices"). */
+/** How long the former secret also signs after a rotation, milliseconds (docs/http-api.md, "Webhooks and notices"). */
 export const previousSecretMs = 24 * 60 * 60 * 1000
 
 export type EndpointRefusal = 'webhook_limit_reached' | 'not_found'
@@ -45,14 +45,16 @@ export const decideRegistration = (
 export type EndpointChange = {
   readonly events?: Subscription | undefined
   readonly urlId?: string | undefined
-  /** Goes with the URL. */
+  /** Belongs to the new URL. */
   readonly urlCommitment?: string
   readonly status?: EndpointStatus | undefined
 }
 
 const sameEvents = (a: Subscription, b: Subscription): boolean => JSON.stringify(a) === JSON.stringify(b)
 
-/** Refusals: `not_found`, and `webhook_limit_reached` when a disabled endpoint is to be active as an eleventh. */
+/**
+ * Refusals: `not_found`, and `webhook_limit_reached` if there are ten active endpoints and a disabled one is enabled.
+ */
 export const decideChange = (
   state: EndpointsState,
   { endpointId, accountId }: EndpointRef,
@@ -79,7 +81,7 @@ export const decideChange = (
 export const decideRemoval = (state: EndpointsState, ref: EndpointRef): EndpointDecision =>
   state.has(ref.endpointId) ? decided({ type: 'EndpointRemoved', data: { ...ref } }) : refused('not_found')
 
-/** Nothing is sent any more. An endpoint that is disabled or removed already stays as it is. */
+/** Disables an endpoint, so that nothing more is sent. A disabled or removed endpoint does not change. */
 export const decideDisabling = (
   state: EndpointsState,
   ref: EndpointRef,
@@ -108,13 +110,16 @@ export const decideRotation = (
   })
 }
 
-/** One event per endpoint per event per resource for ever: what was enqueued once is not enqueued again. */
+/** One event per endpoint, event and resource. A delivery that was enqueued before is not enqueued again. */
 export const decideEnqueue = (
   state: DeliveryState,
   enqueue: WebhookEnqueued['data'],
 ): readonly DeliveryEvent[] => (state ? [] : [{ type: 'WebhookEnqueued', data: { ...enqueue } }])
 
-/** Sends a finished delivery once more; one that is still on its way stays so. */
+/**
+ * Sends a finished delivery again. A delivery in progress does not change.
+ * @throws if the delivery was never enqueued
+ */
 export const decideRedelivery = (state: DeliveryState): readonly DeliveryEvent[] => {
   if (!state) throw new Error('a delivery that was never enqueued cannot be sent again')
   if (state.open) return []

@@ -29,25 +29,25 @@ export const webhookEvents = [
 export type WebhookEventName = (typeof webhookEvents)[number]
 
 /**
- * What only those get who name it: it came after receivers of "all" were written, and tells of work that is asked for
- * by who waits for it.
+ * The events that only endpoints which name them receive. They were added when there were receivers of "all" events
+ * already, and they report the end of work that its caller waits for.
  */
 const onlyWhenNamed: ReadonlySet<WebhookEventName> = new Set<WebhookEventName>(['scrape.batch.finished'])
 
-/** What an endpoint is told of that names no events. */
+/** The events of an endpoint that names none. */
 export const defaultEvents: readonly WebhookEventName[] = webhookEvents.filter(
   (name) => !onlyWhenNamed.has(name),
 )
 
-/** Null subscribes to the usual events, also to those that a later version adds. */
+/** Null subscribes to the default events, including those that a later version adds. */
 export type Subscription = readonly WebhookEventName[] | null
 
 export const isSubscribed = (subscription: Subscription, event: WebhookEventName): boolean =>
   subscription === null ? !onlyWhenNamed.has(event) : subscription.includes(event)
 
 /**
- * `webhooks-{accountId}`: the endpoints of one account. URLs and secrets stand in the vault under
- * ids of their own; a new one gets a new id, so that a fact never changes what it names.
+ * `webhooks-{accountId}`: the endpoints of one account. URLs and secrets are in the vault under ids of their own. A new
+ * URL or secret gets a new id, so the value behind an event's id never changes.
  */
 const ofEndpoints = 'webhooks-{account}'
 
@@ -98,7 +98,6 @@ export const endpointDisabled = defineEvent('EndpointDisabled', {
 })
 export type EndpointDisabled = EventOf<typeof endpointDisabled>
 
-/** Why an endpoint is disabled. */
 export type DisablingReason =
   | { readonly reason: 'gone' }
   | { readonly reason: 'failing'; readonly failingSince: string }
@@ -133,8 +132,8 @@ export const endpointEventDefinitions = [
 export type EndpointEvent = EventOf<(typeof endpointEventDefinitions)[number]>
 
 /**
- * `delivery-{endpointId}.{event}.{resourceId}`, made with `noStream`: one event per endpoint per event per resource for
- * ever.
+ * `delivery-{endpointId}.{event}.{resourceId}`. It is created with `noStream`, so there is one delivery per endpoint,
+ * event and resource.
  */
 const ofDelivery = 'delivery-{endpoint}.{event}.{resource}'
 

@@ -9,11 +9,11 @@ export type Endpoint = {
   readonly events: Subscription
   readonly urlId: string
   readonly secretId: string
-  /** The secret before, and until when it signs beside this one; null: there was none. */
+  /** The previous secret, and until when it signs too, ISO 8601; null: there was none. */
   readonly previous: { readonly secretId: string; readonly until: string } | null
 }
 
-/** The endpoints of one account that were not removed, by their id. */
+/** The endpoints of one account by id, without removed ones. */
 export type EndpointsState = ImmutableMap<string, Endpoint>
 
 const evolveEndpoints: Fold<EndpointsState, EndpointEvent>['evolve'] = (state, event) => {
@@ -45,7 +45,7 @@ const evolveEndpoints: Fold<EndpointsState, EndpointEvent>['evolve'] = (state, e
   }
 }
 
-/** Whether endpoints can be what the event left, by what the event says of its own. */
+/** Whether a cached state agrees with the data of its last event. */
 const endpointsAgree = (state: EndpointsState, { type, data }: EndpointEvent): boolean => {
   const endpoint = state.get(data.endpointId)
   if (type === 'EndpointRemoved') return endpoint === undefined
@@ -71,7 +71,7 @@ const endpointsAgree = (state: EndpointsState, { type, data }: EndpointEvent): b
   }
 }
 
-/** The state of `webhooks-{accountId}`: at most 100 endpoints, and as many events as its owner cares to make. */
+/** The state of `webhooks-{accountId}`: at most 100 endpoints, and any number of events. */
 export const endpointsFold: Fold<EndpointsState, EndpointEvent> = {
   name: 'webhooks',
   version: 2,
@@ -85,7 +85,7 @@ export const endpointsFold: Fold<EndpointsState, EndpointEvent> = {
   },
 }
 
-/** One delivery: the round that runs or ran last, and whether it has its outcome. Null before it is enqueued. */
+/** One delivery: its last round, and whether the outcome is open. Null before it is enqueued. */
 export type DeliveryState = {
   readonly enqueued: WebhookEnqueued['data']
   readonly round: number
@@ -109,7 +109,6 @@ const evolveDelivery: Fold<DeliveryState, DeliveryEvent>['evolve'] = (state, eve
   }
 }
 
-/** The state of `delivery-{endpointId}.{event}.{resourceId}`. */
 export const deliveryFold: Fold<DeliveryState, DeliveryEvent> = {
   name: 'delivery',
   version: 1,

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { isEmail } from '../../kernel/formats.ts'
 import { type Cli, wholeNumber } from '../../platform/cli/cli-context.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Imported lazily, when a command runs. */
 const runs = () => import('./run-account-commands.ts')
 
 const email = (text: string): string => {

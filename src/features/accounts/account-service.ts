@@ -35,10 +35,10 @@ import {
 } from './account-vault.ts'
 import { type ApiKey, displayPrefixOf, generateKey, hashKey } from './api-key.ts'
 
-/** Why an account may only read: what was said when it was blocked, when (ISO 8601 UTC), and by whom. */
+/** The block of an account that may only read: reason, time (ISO 8601 UTC) and operator. */
 export type Block = { readonly reason: string; readonly at: string; readonly by: string }
 
-/** The block that is in force, or null for an account that is not blocked. */
+/** The current block of the account; null if it is not blocked. */
 export const blockOf = async (
   log: Pick<EventLog, 'readStream'>,
   accountId: AccountId,
@@ -57,15 +57,16 @@ export const blockOf = async (
 
 export type AccountsRefusal =
   | AccountRefusal
-  /** `accountId` is the account that has it. */
+  /** `accountId` is the account that owns the e-mail. */
   | { readonly code: 'email_taken'; readonly accountId: AccountId }
   | { readonly code: 'invalid_email' }
 
 export type AccountsResult<Made = object> = Result<AccountsRefusal, Made>
 
 /**
- * Every change of accounts and keys: an event with its actor. Rows of the vault are written first and make nothing
- * exist: a crash in between leaves an e-mail that the next `create` takes up again, or a hash that is no key.
+ * Changes accounts and keys. Each change is an event with its actor. Rows of the vault are written before the event and
+ * have no effect without it. After a crash in between, the vault has an e-mail that the next `create` uses again, or
+ * the hash of a key that does not exist.
  */
 export type Accounts = {
   /** Refusals: `invalid_email`, `email_taken`. */
@@ -77,30 +78,30 @@ export type Accounts = {
   block(accountId: AccountId, reason: string, cause: Cause): Promise<AccountsResult>
   /** Refusal: `unknown_account`. */
   unblock(accountId: AccountId, cause: Cause): Promise<AccountsResult>
-  /** The key is shown this once. Refusals: `unknown_account`, `expiry_passed`, `too_many_keys`. */
+  /** Returns the key; it is never shown again. Refusals: `unknown_account`, `expiry_passed`, `too_many_keys`. */
   issueKey(
     issue: {
       readonly accountId: AccountId
       readonly scopes: readonly Scope[]
       readonly dailyCapCents: number | null
-      /** What the operator calls it. */
+      /** The operator's name for the key. */
       readonly name?: string | null
-      /** Milliseconds since the epoch; null for a key that works until it is revoked. */
+      /** Milliseconds since the epoch; null: until it is revoked. */
       readonly expiresAtMs?: number | null
-      /** The only addresses and networks that it works from; null for anywhere. */
+      /** The only addresses and networks that may use the key; null: any. */
       readonly networks?: readonly string[] | null
     },
     cause: Cause,
   ): Promise<AccountsResult<{ readonly keyId: KeyId; readonly key: ApiKey }>>
   /**
-   * Issues a key in the place of another one, which ends after the overlap (`decideRoll`). The key is shown this once.
-   * Refusals: `unknown_key`, `key_revoked`, `key_expired`, `expiry_passed`, `too_many_keys`.
+   * Issues a key that replaces another one, which expires after the overlap (`decideRoll`). The key is never shown
+   * again. Refusals: `unknown_key`, `key_revoked`, `key_expired`, `expiry_passed`, `too_many_keys`.
    */
   rollKey(
     roll: { readonly keyId: KeyId; readonly overlapMs: number; readonly expiresAtMs?: number },
     cause: Cause,
   ): Promise<AccountsResult<{ readonly accountId: AccountId; readonly keyId: KeyId; readonly key: ApiKey }>>
-  /** Null lifts the cap. Refusals: `unknown_key`, `key_revoked`. */
+  /** Null removes the cap. Refusals: `unknown_key`, `key_revoked`. */
   capKey(
     keyId: KeyId,
     dailyCapCents: number | null,
@@ -109,20 +110,20 @@ export type Accounts = {
   /** Refusal: `unknown_key`. */
   revokeKey(keyId: KeyId, cause: Cause): Promise<AccountsResult<{ readonly accountId: AccountId }>>
   /**
-   * Whose e-mail it is, in whatever case it is typed, with the e-mail as it is kept. Null when nobody has it, and when the
-   * vault holds another one than events commit to: such a row is logged, and names nobody.
+   * The account with this e-mail, in any case, and the e-mail as it is stored. Null if no account has it, or if the
+   * stored e-mail does not match the commitment in the events; such a row is logged.
    */
   byEmail(
     email: string,
     cause: Cause,
   ): Promise<{ readonly accountId: AccountId; readonly email: string } | null>
-  /** The account's e-mail; null when it was erased, and when it is another one than events commit to. */
+  /** The account's e-mail; null if it was erased or does not match the commitment in the events. */
   emailOf(accountId: AccountId, cause: Cause): Promise<string | null>
-  /** The account as the log has it now; null for an unknown one. */
+  /** The current state of the account in the log; null for an unknown one. */
   read(accountId: AccountId, cause: Cause): Promise<AccountState>
 }
 
-/** Finds an account by its id or its e-mail; null when nobody has it. */
+/** Finds an account by its id or its e-mail; null if there is none. */
 export type FindAccount = (idOrEmail: string) => Promise<AccountId | null>
 
 export const createAccounts = ({
@@ -144,7 +145,7 @@ export const createAccounts = ({
       decide(state, nowMs),
     )
 
-  /** Makes a key whose hash is stored first; that of a refused one goes again. */
+  /** Stores the hash of a new key, then issues the key. The hash is deleted if the key is refused. */
   const makeKey = async (
     name: string,
     accountId: AccountId,
@@ -180,9 +181,9 @@ export const createAccounts = ({
   const read = (accountId: AccountId, cause: Cause): Promise<AccountState> =>
     readState(runner, { ...cause, name: 'read-account' }, accountRef(accountId))
 
-  /** The e-mail of a row, where it is the one that the account was created with. */
+  /** The e-mail of a row if it is the one that the account was created with, else null. */
   const checkedEmail = async (stored: StoredEmail | null, cause: Cause): Promise<StoredEmail | null> => {
-    // The log is read either way: the time of the answer says nothing of the address.
+    // The log is read in either case, so that the response time does not show whether the address exists.
     const state = await read(stored?.accountId ?? ('acc_' as AccountId), cause)
     if (stored === null || state === null) return null
     if (stored.commitment !== null && stored.commitment === state.emailCommitment) return stored

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { AccountId, KeyId } from '../../kernel/ids.ts'
 import { commitmentOf, freshSalt, saltedText } from '../../platform/vault/seal.ts'
 
-/** What an event commits to of an API key. */
+/** The commitment of an API key in its event. */
 export const keyCommitment = (key: {
   readonly keyId: string
   readonly accountId: string
@@ -11,11 +11,11 @@ export const keyCommitment = (key: {
 }): string =>
   commitmentOf({ what: 'api-key', id: key.keyId, owner: key.accountId }, saltedText(key.salt, key.hash))
 
-/** What an event commits to of the e-mail of an account. */
+/** The commitment of an account's e-mail in its event. */
 export const emailCommitment = (accountId: string, salt: Uint8Array, email: string): string =>
   commitmentOf({ what: 'account-email', id: accountId, owner: accountId }, saltedText(salt, email))
 
-/** An e-mail as the vault has it; `commitment` is what an event must commit to, null for a row that nothing commits to. */
+/** A stored e-mail. An event must have the same `commitment`; null for a row without one. */
 export type StoredEmail = {
   readonly accountId: AccountId
   readonly email: string
@@ -31,8 +31,8 @@ const storedEmail = ({ account_id: accountId, email, salt }: EmailRow): StoredEm
 })
 
 /**
- * The account id that an e-mail belongs to: the given one when the e-mail was free, else the one that took it before.
- * E-mails that differ in case only are one.
+ * Claims an e-mail. Returns the given account id if the e-mail was free, else the id of the account that owns it.
+ * E-mails are compared case-insensitively.
  */
 export const claimEmail = async (
   pool: pg.Pool,
@@ -49,7 +49,7 @@ export const claimEmail = async (
   return { accountId, commitment: emailCommitment(accountId, salt, kept) }
 }
 
-/** Keeps a key's hash, and gives what commits to it. The key works once its `KeyIssued` is in the log. */
+/** Stores a key's hash and returns its commitment. The key works once its `KeyIssued` is in the log. */
 export const storeKey = async (
   pool: pg.Pool,
   key: { readonly hash: Buffer; readonly keyId: KeyId; readonly accountId: AccountId },
@@ -62,12 +62,12 @@ export const storeKey = async (
   return keyCommitment({ ...key, salt })
 }
 
-/** Drops the hash of a key that was refused. */
+/** Deletes the hash of a key that was refused. */
 export const dropKey = async (pool: pg.Pool, keyId: KeyId): Promise<void> => {
   await pool.query('delete from vault.api_keys where key_id = $1::text', [keyId])
 }
 
-/** The account whose key it is, or null. */
+/** The account of the key, or null. */
 export const accountOfKey = async (pool: pg.Pool, keyId: KeyId): Promise<AccountId | null> => {
   const { rows } = await pool.query<{ account_id: AccountId }>(
     'select account_id from vault.api_keys where key_id = $1::text',
@@ -85,7 +85,7 @@ export const emailOf = async (pool: pg.Pool, accountId: AccountId): Promise<Stor
   return rows[0] ? storedEmail(rows[0]) : null
 }
 
-/** The account that claimed this e-mail, in whatever case it is written, or null. It may never have been created. */
+/** The account that claimed this e-mail, in any case, or null. The account may never have been created. */
 export const accountOfEmail = async (pool: pg.Pool, email: string): Promise<StoredEmail | null> => {
   const { rows } = await pool.query<EmailRow>(
     'select account_id, email, salt from vault.accounts where lower(email) = lower($1::text)',
@@ -94,10 +94,10 @@ export const accountOfEmail = async (pool: pg.Pool, email: string): Promise<Stor
   return rows[0] ? storedEmail(rows[0]) : null
 }
 
-/** An account as it is listed. */
+/** An account in a list. */
 export type ListedAccount = {
   readonly accountId: AccountId
-  /** Null when it was erased, or stayed behind when the log was moved. */
+  /** Null if it was erased, or if the log was moved without its vault. */
   readonly email: string | null
   /** ISO 8601 UTC. */
   readonly createdAt: string
@@ -110,8 +110,8 @@ type ListedRow = {
 }
 
 /**
- * A page of accounts, newest first: those that have an e-mail and, once a server has made the read tables, those that
- * have none. An e-mail whose account was not created (its command was killed) counts until it is.
+ * A page of accounts, newest first: accounts with an e-mail and, if the read tables exist, those without one. An e-mail
+ * whose account was not created (its command was killed) is also listed.
  */
 export const listAccounts = async (
   pool: pg.Pool,
@@ -128,7 +128,7 @@ export const listAccounts = async (
       : ''
   }) known`
   const [found, counted] = await Promise.all([
-    // Ids begin with the time at which they were made.
+    // Account ids begin with the time of their creation.
     pool.query<ListedRow>(
       `select account_id, email, created_at from ${known}
        order by account_id desc limit $1::bigint offset $2::bigint`,
@@ -146,18 +146,18 @@ export const listAccounts = async (
   return { accounts, total: counted.rows[0]?.total ?? 0 }
 }
 
-/** An account as the read tables have it, with its e-mail. */
+/** An account of the read tables, with its e-mail. */
 export type KnownAccount = ListedAccount & { readonly reseller: boolean; readonly blocked: boolean }
 
 /**
- * Up to `limit` accounts, newest first, that come after one; null: from the newest on. However many there are, it reads as
- * many rows as it gives, once a server has made the read tables.
+ * Up to `limit` accounts after `after` (null: the newest), newest first. Reads only the returned rows. Needs the read
+ * tables.
  */
 export const accountsAfter = async (
   pool: pg.Pool,
   { after, limit }: { readonly after: string | null; readonly limit: number },
 ): Promise<readonly KnownAccount[]> => {
-  // Ids begin with the time at which they were made.
+  // Account ids begin with the time of their creation.
   const { rows } = await pool.query<ListedRow & { readonly reseller: boolean; readonly blocked: boolean }>(
     `select r.account_id, v.email, r.created_at, r.reseller, r.blocked
        from read.accounts r left join vault.accounts v on v.account_id = r.account_id
@@ -173,7 +173,7 @@ export const accountsAfter = async (
   }))
 }
 
-/** Up to `limit` accounts that a key was ever made for, after the given one, in the order of their ids. */
+/** Up to `limit` accounts that ever had a key, after the given one, by id. */
 export const accountsWithKeys = async (
   pool: pg.Pool,
   after: AccountId | null,

@@ -3,27 +3,27 @@ import { tokenForm } from '../../platform/vault/secrets.ts'
 
 declare const brand: unique symbol
 
-/** A whole API key, a secret: `fbx_`, 34 random base62 characters, 6 of checksum (docs/http-api.md, "Names"). */
+/** A complete API key, a secret: `fbx_`, 34 random base62 characters, 6 of checksum (docs/http-api.md, "Names"). */
 export type ApiKey = string & { readonly [brand]: 'ApiKey' }
 
 const form = tokenForm<ApiKey>('fbx_')
 
-/** A fresh key of 202 random bits. */
+/** Generates a key of 202 random bits. */
 export const generateKey = form.generate
 
-/** The text as a key, or null when its form or checksum is wrong: a typo costs no look-up. */
+/** Parses a key; null if its form or checksum is wrong, so that a typo needs no query. */
 export const parseKey = form.parse
 
-/** SHA-256, all that is kept of a key. */
+/** SHA-256. Only the hash of a key is stored. */
 export const hashKey = form.hash
 
 /** The first 8 characters, for display. */
 export const displayPrefixOf = form.displayPrefixOf
 
-/** Addresses and networks that one key may name. */
+/** The largest number of addresses and networks of one key. */
 export const maxNetworks = 50
 
-/** The addresses and networks that a text names, with commas between, or what is wrong with it as a sentence. */
+/** Parses addresses and networks with commas between. A failure has a sentence for the reader. */
 export const parseNetworks = (
   text: string,
 ): { readonly networks: readonly string[] } | { readonly problem: string } => {

@@ -30,20 +30,20 @@ type Found = {
 }
 
 /**
- * The index compares hashes in a time that depends on their bytes. That gives no key away: a guess has an unpredictable
- * hash, so learning how many bytes of it matched does not help to choose the next guess.
+ * The index compares hashes in a time that depends on their bytes. This is safe: the hash of a guess is unpredictable,
+ * so the number of matching bytes does not help to choose the next guess.
  */
 const query = `
   select k.hash, k.salt, k.account_id, k.key_id, v.email
   from vault.api_keys k left join vault.accounts v on v.account_id = k.account_id
   where k.hash = any ($1::bytea[])`
 
-/** A key that was issued and not revoked, with what it is held to at each use. */
+/** A key that was issued and not revoked, with the limits that are checked at each use. */
 export type FoundKey = {
   readonly caller: Caller
-  /** Milliseconds since the epoch; null for one that works until it is revoked. */
+  /** Milliseconds since the epoch; null: until it is revoked. */
   readonly expiresAtMs: number | null
-  /** Where it works from; null for anywhere. */
+  /** The addresses that may use the key; null: any. */
   readonly worksFrom: AddressSet | null
 }
 
@@ -58,9 +58,9 @@ const foundOf = (
 })
 
 /**
- * The key that has this hash, or null for an unknown or revoked one; hashes that are asked for at once share a query. The
- * vault says only whose key has the hash. What the key may do is read from the log, and so is what commits to the hash: a
- * row that somebody exchanged opens nothing, and is logged.
+ * Finds the key with this hash; null for an unknown or revoked one. Concurrent calls share a query. The vault only maps
+ * the hash to its key. The permissions of the key and the commitment of the hash are read from the log: a row that was
+ * replaced in the database does not authenticate, and is logged.
  */
 export const createFindCaller = ({ pool, log, logger }: FindCallerDeps) => {
   const look = createBatchLoader(async (ids: readonly string[]) => {
@@ -75,7 +75,7 @@ export const createFindCaller = ({ pool, log, logger }: FindCallerDeps) => {
     const { account_id: accountId, key_id: keyId, salt } = found
     const { state: account } = await accountOf(accountId)
     const key = account?.keys.get(keyId)
-    // A hash whose key was never issued: its command was refused, or is under way.
+    // The key of this hash was not issued: its command was refused, or still runs.
     if (!account || !key || key.revoked) return null
     if (salt !== null && key.commitment === keyCommitment({ keyId, accountId, salt, hash: found.hash }))
       return foundOf(found, account, key)
@@ -88,17 +88,18 @@ export type DirectoryOptions = FindCallerDeps & {
   /** Of the tables `accounts` and `keys`. */
   readonly watch: Watch
   readonly clock: Clock
-  /** What is wrong with this process's clock, by which no key is found to be expired or not; else null. */
+  /** A problem of this process's clock, or null. With a problem no key's expiry can be checked. */
   readonly clockProblem: () => string | null
-  /** Told of each request that a key lets in. */
+  /** Called for each request that a key authenticates. */
   readonly onUse: (keyId: KeyId) => void
   /** Default `performance.now`. */
   readonly monotonicMs?: MonotonicClock
 }
 
 /**
- * How long a caller is used that nothing was told of: its e-mail is outside the log. Where this process may have missed a
- * change it is half a second, so that a revocation and a block act within a second on every process.
+ * How long a caller is cached without a notification of a change, because its e-mail is outside the log. If this
+ * process may have missed a notification it is half a second, so that a revocation and a block take effect within a
+ * second on every process.
  */
 const callerMs = 10_000
 const untoldMs = 500
@@ -111,9 +112,9 @@ const maxUnknown = 1_000
 type Cached = { readonly found: FoundKey; readonly version: number | null; readonly askedMs: number }
 
 /**
- * Looks API keys up, without a query for a key that was asked for since accounts and keys changed last; requests that come
- * at once share one query. Keys are cached by their hash. A key with a wrong checksum costs no look-up, and unknown keys
- * have a cache of their own, so that sending many of them drives no caller out.
+ * Authenticates API keys. A key that was found after the last change of accounts and keys needs no query. Concurrent
+ * requests share one query. Keys are cached by their hash. A key with a wrong checksum needs no query. Unknown keys
+ * have their own cache, so that many of them cannot evict callers.
  */
 export const createDirectory = ({
   monotonicMs = () => performance.now(),
@@ -129,7 +130,7 @@ export const createDirectory = ({
   const lookUps = new Map<string, Promise<FoundKey | null>>()
 
   const ask = async (id: string, hash: Buffer): Promise<FoundKey | null> => {
-    // What is found is at least as new as this moment.
+    // Read before the query, so that the result is at least as new as this version.
     const version = watch.version()
     const askedMs = monotonicMs()
     const found = await findCaller(hash)
@@ -171,7 +172,7 @@ export const createDirectory = ({
       const found = await find(text)
       if (!found) return null
       const { caller, expiresAtMs, worksFrom } = found
-      // What is cached is held to the time and the address of each use, so a key ends with its last millisecond.
+      // Expiry and address are checked at each use, not cached, so that a key ends exactly with its last millisecond.
       if (expiresAtMs !== null) {
         const problem = clockProblem()
         if (problem !== null) throw refuseWithRetryAfter('overloaded', problem, 5)

@@ -10,8 +10,9 @@ import { deriveKey, type MasterKey } from '../../platform/vault/keys.ts'
 import { storeCustomer } from './customer-vault.ts'
 
 /**
- * A keyed hash (HMAC-SHA256, RFC 2104, cut to 128 bits), not `deriveId`: a reseller's own id may be a telephone number,
- * and the log keeps `cus_…` for ever. Without the master key nobody finds out by trying which person it was.
+ * Derives customer ids with a keyed hash (HMAC-SHA256, RFC 2104, cut to 128 bits) instead of `deriveId`. A reseller's
+ * own id may be a telephone number, and the log stores `cus_…` permanently. Without the master key nobody can find the
+ * person by brute force.
  */
 export const createCustomerIds = (master: MasterKey): CustomerIdOf => {
   const key = deriveKey(master, 'customer id v1')
@@ -22,7 +23,7 @@ export const createCustomerIds = (master: MasterKey): CustomerIdOf => {
       .slice(0, 32)}` as CustomerId
 }
 
-/** Whom a thing is for, the same on everything that a reseller reads: our id of the customer, and the reseller's own. */
+/** The customer of a resource, in every answer to a reseller: our id, and the reseller's own id. */
 export const customerIdField = z
   .string()
   .nullable()
@@ -33,13 +34,13 @@ export const customerField = z
   .meta({ description: "The same customer by the reseller's own id; null once that was erased." })
 
 /**
- * That a request which charges names whom a plan or a rental is held for: what a customer holds is paid by that
- * customer, never by mistake by the reseller. What was found within the scope of a request that names a customer is that
- * customer's.
- * @param holder Whom it is held for; null: the account itself
- * @param named The customer of the request; null: none
- * @param what What is held, as the refusal tells it
- * @throws ApiError invalid_customer_id (a customer's, and none is named)
+ * Checks that a charging request names the customer of a plan or a rental, so that a customer's resource is paid by
+ * that customer and never by mistake by the reseller. A resource that was found within the scope of a request that
+ * names a customer belongs to that customer.
+ * @param holder the customer to whom it belongs; null: the account itself
+ * @param named the customer of the request; null: none
+ * @param what the resource, for the message of the refusal
+ * @throws ApiError invalid_customer_id (it belongs to a customer, and the request names none)
  */
 export const requireHolderNamed = (holder: string | null, named: string | null, what: string): void => {
   if (holder === named) return
@@ -50,13 +51,13 @@ export const requireHolderNamed = (holder: string | null, named: string | null, 
   )
 }
 
-/** A reseller's relations to its customers, by the reseller's own ids of them. */
+/** A reseller's relations to its customers, by the reseller's own ids. */
 export type Customers = {
-  /** The id inside, whether or not the relation exists. */
+  /** Our id, whether or not the relation exists. */
   readonly idOf: CustomerIdOf
   /**
-   * The id inside; the first use makes the relation. Call it once nothing refuses the request any more: a refused one
-   * leaves no customer behind.
+   * Returns our id and creates the relation if it does not exist. Call it after all checks, so that a refused request
+   * leaves no customer.
    */
   ensure(reseller: AccountId, ref: string): Promise<CustomerId>
 }
@@ -71,7 +72,7 @@ export const createCustomers = ({
   readonly master: MasterKey
 }): Customers => {
   const idOf = createCustomerIds(master)
-  /** Relations that this process has seen, so that only a customer's first order here asks the vault. */
+  // Relations that this process has seen, so that only a customer's first order here needs a query.
   const kept = new LRUCache<CustomerId, true>(growingCacheOptions(maxKept))
   return {
     idOf,

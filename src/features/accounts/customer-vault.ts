@@ -4,13 +4,13 @@ import type { Keys, MasterKey } from '../../platform/vault/keys.ts'
 import { createRowSigner } from '../../platform/vault/seal.ts'
 import { signOldRows } from '../../platform/vault/sign-old-rows.ts'
 
-/** What the vault knows of a customer; `ref` is the reseller's own id, null once it was erased. */
+/** A customer in the vault; `ref` is the reseller's own id, null once it was erased. */
 export type CustomerRecord = {
   readonly customerId: CustomerId
   readonly accountId: AccountId
   readonly ref: string | null
   readonly label: string | null
-  /** Where the reseller's messaging bot reaches the customer. */
+  /** The chat in which the reseller's messaging bot reaches the customer. */
   readonly chatId: string | null
   /** ISO 8601 UTC. */
   readonly createdAt: string
@@ -37,8 +37,8 @@ const recordOf = (row: Row): CustomerRecord => ({
 })
 
 /**
- * Makes the relation, once; one that was erased is there again. (A conflict target would guard one of the two unique
- * indexes only, and the other one fails when two requests make the same relation at once.)
+ * Creates the relation once, or creates it again after it was erased. (A conflict target would cover only one of the
+ * two unique indexes, and the other one fails when two requests create the same relation at once.)
  */
 export const storeCustomer = async (
   pool: pg.Pool,
@@ -54,7 +54,7 @@ export const storeCustomer = async (
   })
 }
 
-/** A customer of this reseller, or null: absent and foreign read alike. */
+/** A customer of this reseller; null for an absent one and for one of another reseller. */
 export const findCustomer = async (
   pool: pg.Pool,
   reseller: AccountId,
@@ -68,7 +68,7 @@ export const findCustomer = async (
   return rows[0] ? recordOf(rows[0]) : null
 }
 
-/** The reseller whose customer it is, for the operator; null for an unknown id. */
+/** The reseller of the customer, for the operator; null for an unknown id. */
 export const resellerOfCustomer = async (pool: pg.Pool, customerId: string): Promise<AccountId | null> => {
   const { rows } = await pool.query<{ account_id: AccountId }>(
     'select account_id from vault.customers where customer_id = $1::text',
@@ -78,7 +78,7 @@ export const resellerOfCustomer = async (pool: pg.Pool, customerId: string): Pro
 }
 
 /**
- * The reseller's own ids of customers by ours; those that were erased are left out. No query for none.
+ * Maps our customer ids to the reseller's own ids, without those that were erased. An empty list needs no query.
  * @param reseller null: customers of any
  */
 export const customerRefs = async (
@@ -97,7 +97,7 @@ export const customerRefs = async (
   return new Map(rows.map(({ customer_id, ref }) => [customer_id, ref]))
 }
 
-/** A page of a reseller's customers, newest first, and how many there are in all; null: of all resellers. */
+/** A page of a reseller's customers, newest first, and their total; null: of all resellers. */
 export const listCustomers = async (
   pool: pg.Pool,
   reseller: AccountId | null,
@@ -120,8 +120,8 @@ export const listCustomers = async (
 }
 
 /**
- * Up to `limit` customers of a reseller, newest first, that come after one; null: from the newest on. None after a customer
- * that the reseller does not have.
+ * Up to `limit` customers of a reseller after `after` (null: the newest), newest first. Empty if `after` is not a
+ * customer of the reseller.
  */
 export const customersAfter = async (
   pool: pg.Pool,
@@ -138,7 +138,7 @@ export const customersAfter = async (
   return rows.map(recordOf)
 }
 
-/** What is signed of a customer's chat. */
+/** The signed fields of a customer's chat. */
 export type SignedChat = { readonly customerId: string; readonly accountId: string; readonly chatId: string }
 
 /** Signs the chats of customers. */
@@ -156,7 +156,7 @@ export const createChatSigner = (master: MasterKey): ChatSigner => {
   }
 }
 
-/** Where a reseller's bot reaches a customer, null: nowhere; or that somebody else than the service wrote it. */
+/** The chat in which a reseller's bot reaches a customer, or null. `forged` if the row has no valid signature. */
 export const findChat = async (
   pool: pg.Pool,
   signer: ChatSigner,
@@ -173,7 +173,7 @@ export const findChat = async (
   return signer.isSigned({ customerId, accountId: reseller, chatId, signature }) ? { chatId } : 'forged'
 }
 
-/** Signs the chats that an older release left. */
+/** Signs the chats that an older release stored without a signature. */
 export const adoptChats = async (pool: pg.Pool, keys: Pick<Keys, 'master'>): Promise<void> => {
   const { sign } = createChatSigner(keys.master)
   await signOldRows<SignedChat>(
@@ -191,7 +191,9 @@ export const adoptChats = async (pool: pg.Pool, keys: Pick<Keys, 'master'>): Pro
   )
 }
 
-/** Changes what is given; null takes it away. The customer as it is then, or null when this reseller has none. */
+/**
+ * Changes the given fields; null clears one. Returns the changed customer; null if this reseller has none of that id.
+ */
 export const changeCustomer = async (
   pool: pg.Pool,
   signer: ChatSigner,

@@ -18,9 +18,9 @@ export { keyUses } from './key-uses.ts'
 type AccountsFeature = Feature & {
   readonly accounts: Accounts
   readonly customers: Customers
-  /** By id or e-mail; null when nobody has it. */
+  /** By id or e-mail; null if there is none. */
   readonly findAccount: (idOrEmail: string) => Promise<AccountId | null>
-  /** Finds callers by their keys, and notes when keys are used, until it is stopped. */
+  /** Opens the directory that authenticates keys and records their use, until it is stopped. */
   openDirectory(): { readonly directory: Directory; stop(): Promise<void> }
 }
 

@@ -2,17 +2,17 @@ import { type Command, Option } from 'commander'
 import { type Cli, wholeNumber } from '../../platform/cli/cli-context.ts'
 import type { ListedResource, Listing } from './list-things.ts'
 
-/** Things of accounts that a command lists. */
+/** A resource of accounts that a command lists. */
 export type ListedNames = {
-  /** As the command and the list in `--json` are called, e.g. `deposits`. */
+  /** The name of the command and of the list in `--json`, e.g. `deposits`. */
   readonly name: string
-  /** What `--status` takes; left out: there is no such option. */
+  /** The values of `--status`; left out: there is no such option. */
   readonly statuses?: readonly string[]
 }
 
-/** Things of accounts that commands list and show. */
+/** A resource of accounts that commands list and show. */
 export type ResourceNames = ListedNames & {
-  /** One of them, e.g. `deposit`. */
+  /** The singular, e.g. `deposit`. */
   readonly one: string
   /** For help, e.g. `dep_…`. */
   readonly exampleId: string

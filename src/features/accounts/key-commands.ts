@@ -3,7 +3,7 @@ import { type Cli, listOf, wholeNumber } from '../../platform/cli/cli-context.ts
 import { instantOption, nameOption } from '../../platform/cli/options.ts'
 import { parseNetworks } from './api-key.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Imported lazily, when a command runs. */
 const runs = () => import('./run-key-commands.ts')
 
 const capOption = wholeNumber(0, 1_000_000_000)

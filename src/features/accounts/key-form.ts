@@ -9,7 +9,7 @@ const maxCapCents = 1_000_000_000
 const maxDays = 3_650
 const maxName = 64
 
-/** What a form of a key asks for; null in `value` when something is wrong. */
+/** The fields of the key form. `value` is null if a field is invalid. */
 export type KeyInput = {
   readonly name: string | null
   readonly scopes: readonly Scope[]
@@ -18,7 +18,7 @@ export type KeyInput = {
   readonly expiresAtMs: number | null
 }
 
-/** Dollars as they were typed, as whole cents; undefined for what is no amount. An empty text is no cap. */
+/** Parses dollars into whole cents; undefined if invalid, null (no cap) for an empty text. */
 export const parseCap = (text: string): number | null | undefined =>
   text === '' ? null : parseCents(text, maxCapCents)
 
@@ -32,7 +32,7 @@ const daysOf = (text: string): number | null | undefined => {
 export const capProblem = `Type dollars such as 50 or 50.25, at most ${maxCapCents / 100}.`
 const daysProblem = `Type whole days, 1 to ${maxDays}.`
 
-/** Reads what was typed, or says beside each field what is wrong. */
+/** Parses the form. Problems are listed per field. */
 export const parseKeyForm = (
   typed: FormInput,
   nowMs: number,
@@ -94,7 +94,7 @@ export const daysField = (typed: FormInput, problems: Problems): Html =>
     problems,
   )
 
-/** The fields of a key that is to be made. */
+/** The fields of a new key. */
 export const keyFields = (typed: FormInput, problems: Problems): Html => html`${fieldOf(
   {
     name: 'name',

@@ -58,7 +58,7 @@ const stateOf = (key: Key, nowMs: number): Html => {
 
 const nameOf = ({ name, displayPrefix }: Key): string => name ?? `${displayPrefix}…`
 
-/** A key as it is shown once. */
+/** Shows a new key. It is never shown again. */
 const secretView = (title: string, key: string, more: Html) =>
   show({
     title,
@@ -85,7 +85,7 @@ export const keyPages = ({
     return [...(state?.keys ?? [])].map(([keyId, key]) => ({ keyId, ...key })).reverse()
   }
 
-  /** One of the account's own. */
+  /** The key of the path, if the account owns it. */
   const ownKey = async (visit: AccountVisit): Promise<Key> => {
     const key = (await keysOf(visit)).find(({ keyId }) => keyId === visit.params.id)
     if (!key) throw refuse('not_found', 'no key has this id')
@@ -299,7 +299,7 @@ ${daysField(typed, problems)}
         })
       },
       act: {
-        // Ending a key takes nothing from a blocked account but a way in.
+        // Allowed for a blocked account, because it only removes access.
         whenBlocked: true,
         run: async (visit) => {
           const key = await ownKey(visit)

@@ -6,9 +6,9 @@ import type { KeyId } from '../../kernel/ids.ts'
 import type { Scheduler } from '../../platform/work/scheduler.ts'
 import { worker } from '../../platform/work/worker.ts'
 
-/** A key that is used all the time is written once in this time by each process. */
+/** A key in constant use is written once in this time by each process. */
 const writtenEveryMs = 60_000
-/** How long uses gather: at most one statement in this time, however many keys and requests there are. */
+/** Uses are written in batches: at most one statement in this time, for any number of keys and requests. */
 const batchWindowMs = 10_000
 export const keyUses = worker({
   name: 'key-uses',
@@ -17,21 +17,23 @@ export const keyUses = worker({
   per: 'process',
   process: 'server',
 })
-/** How far behind the last use `lastUsedAt` may be. */
+/** How far `lastUsedAt` may be behind the last use, seconds. */
 export const lastUsedPrecisionS = (writtenEveryMs + batchWindowMs) / 1000
-/** Keys whose last write is remembered; one that is forgotten is written again at its next use. */
+/** Keys whose last write is remembered. A key that was evicted is written again at its next use. */
 const maxKeys = 20_000
 
 export type KeyUses = {
-  /** Notes that a key was used just now. Costs the request nothing: it is written beside it. */
+  /** Records that a key was used now. Does not delay the request: the row is written later. */
   note(keyId: KeyId): void
-  /** Writes what is noted now. */
+  /** Writes the recorded uses now. */
   flush(): Promise<void>
-  /** Writes what is noted and ends. */
+  /** Writes the recorded uses and stops. */
   stop(): Promise<void>
 }
 
-/** When keys were last used: beside the log, for it is of use to nobody in a year and would be most of it. */
+/**
+ * Stores when keys were last used. Outside the log, because it is useless after a year and would be most of the log.
+ */
 export const startKeyUses = (deps: {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
@@ -55,7 +57,7 @@ export const startKeyUses = (deps: {
         values: [[...uses.keys()], [...uses.values()].map(isoTime)],
       })
     } catch (error) {
-      // They are written with the next ones; those that were used since are newer.
+      // Retried with the next batch. Newer uses of the same keys take precedence.
       noted = new Map([...uses, ...noted])
       throw error
     }
@@ -66,7 +68,7 @@ export const startKeyUses = (deps: {
     note: (keyId) => {
       const nowMs = clock()
       const last = written.get(keyId)
-      // A clock that was set back does not silence a key.
+      // The absolute difference, so that a clock that was set back does not stop the recording.
       if (last !== undefined && Math.abs(nowMs - last) < writtenEveryMs) return
       if (noted.size >= maxKeys && !noted.has(keyId)) return
       written.set(keyId, nowMs)
@@ -80,7 +82,7 @@ export const startKeyUses = (deps: {
   }
 }
 
-/** When each of these keys was last used, ISO 8601 UTC, to `lastUsedPrecisionS`; those that never were are left out. */
+/** When each of these keys was last used, ISO 8601 UTC, to `lastUsedPrecisionS`. Keys without a use are left out. */
 export const lastUses = async (
   pool: pg.Pool,
   keyIds: readonly KeyId[],

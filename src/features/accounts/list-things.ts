@@ -8,39 +8,39 @@ import { createAccounts } from './account-service.ts'
 export type Page = {
   readonly limit: number
   readonly offset: number
-  /** Left out: in any status. */
+  /** Left out: any status. */
   readonly status: string | undefined
 }
 
-/** A thing with the account that has it. */
+/** A row with the account that owns it. */
 export type Owned<Row> = Row & { readonly accountId: AccountId }
 
-/** How things of accounts are listed for the command line. `Row` is what `--json` prints of one: never a secret. */
+/** Lists rows of accounts for the command line. `--json` prints a `Row`, so it never has a secret. */
 export type ListReads<Row> = {
-  /** A page of an account's, or of everybody's, newest first, and how many there are in all. */
+  /** A page of an account's rows, or of all accounts' rows, newest first, and their total. */
   list(
     scope: ListScope,
     page: Page,
   ): Promise<{ readonly rows: readonly Owned<Row>[]; readonly total: number }>
 }
 
-/** How they are listed and found. */
+/** Lists rows of accounts and finds one by its id. */
 export type ListedReads<Row> = ListReads<Row> & { find(account: AccountId, id: string): Promise<Row | null> }
 
-/** What a command that lists things of accounts works with. */
+/** The input of a command that lists rows of accounts. */
 export type Listing<Row extends object> = {
-  /** The table that is listed; it may not be made yet. */
+  /** The listed table; it may not exist yet. */
   readonly owner: { readonly table: `read.${string}` | `vault.${string}` }
   reads(context: CliContext): ListReads<Row>
   readonly columns: readonly Column<Row>[]
 }
 
-/** What commands that list and show things of accounts work with. */
+/** The input of commands that list and show rows of accounts. */
 export type ListedResource<Row extends object> = Omit<Listing<Row>, 'owner' | 'reads'> & {
-  /** The table that says whose a thing is, and its column of ids. */
+  /** The table that has the owner of a row, and its id column. */
   readonly owner: { readonly table: `read.${string}` | `vault.${string}`; readonly id: string }
   reads(context: CliContext): ListedReads<Row>
-  /** Names and values of one, for people. */
+  /** Names and values of one row, for people. */
   show(row: Row): Readonly<Record<string, string | number | boolean | null>>
 }
 
@@ -59,7 +59,7 @@ const requireMade = async (
   if (owner.table.startsWith('read.')) await requireReadTable(pool, owner.table as `read.${string}`)
 }
 
-/** The work of `list`. @param name of the command, and of the list in `--json` */
+/** Runs `list`. @param name of the command, and of the list in `--json` */
 export const listThings =
   <Row extends object>(name: string, things: Listing<Row>) =>
   async (context: CliContext, { account, limit, offset, status }: ListOptions): Promise<CliOutput> => {
@@ -77,7 +77,7 @@ export const listThings =
     }
   }
 
-/** The work of `show`. */
+/** Runs `show`. */
 export const showThing =
   <Row extends object>(
     { name, one }: { readonly name: string; readonly one: string },

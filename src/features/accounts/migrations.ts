@@ -1,8 +1,8 @@
 import type { Migrations } from '../../platform/postgres/migrate.ts'
 
 /**
- * What must be erasable or secret: e-mails and key hashes. A row here makes nothing exist: an account is one whose
- * stream says so, a key one that was issued there.
+ * E-mails and key hashes: they must be erasable or secret. A row here creates nothing: an account exists if its stream
+ * says so, a key if it was issued in that stream.
  */
 const accountTables: Migrations = {
   '0201_accounts': `
@@ -26,9 +26,9 @@ const accountTables: Migrations = {
       last_used_at timestamptz not null
     ) with (fillfactor = 50);
   `,
-  // Null for a key of before: no event commits to its hash.
+  // Null for older keys: no event has a commitment of their hash.
   '0203_key_salts': 'alter table vault.api_keys add column salt bytea',
-  // What older releases left without a commitment: the next start commits to it (src/app/adopt-commitments.ts).
+  // Rows that older releases left without a commitment: the next start adds it (src/app/adopt-commitments.ts).
   '1710_commitments': `
     create table vault.uncommitted (
       what text collate "C" not null,
@@ -45,8 +45,8 @@ const accountTables: Migrations = {
 }
 
 /**
- * What must be erasable of resellers' customers: the resellers' own ids and words for them, and where a messaging bot
- * reaches them. Events name a customer by `customer_id` alone.
+ * Erasable data of resellers' customers: the resellers' own ids and labels, and the chats in which a messaging bot
+ * reaches them. Events name a customer by `customer_id` only.
  */
 const customerTables: Migrations = {
   '0720_customers': `

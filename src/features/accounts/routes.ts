@@ -25,7 +25,7 @@ const example = {
   dailySpendCapCents: 5000,
 } as const
 
-/** Who a key belongs to: docs/http-api.md, "Authentication". */
+/** Returns the caller's account and key: docs/http-api.md, "Authentication". */
 export const accountRoutes = ({
   reads,
   db,
@@ -48,7 +48,7 @@ export const accountRoutes = ({
     handler: async ({ caller, after }) => {
       const { accountId, keyId, email, scopes, dailyCapCents } = caller
       await reads.settled(accountId, after ?? 0)
-      // The caller may be half a second old, a cap that was just changed is shown at once.
+      // The cached caller may be half a second old. A cap that was just changed is shown at once.
       const key = await db
         .selectFrom('read.keys')
         .select(['scopes', 'daily_cap_cents'])

@@ -25,7 +25,7 @@ import {
 import { listAccounts } from './account-vault.ts'
 import { lastUses } from './key-uses.ts'
 
-/** What an operator is told, with what to do. */
+/** The message for the operator, with the next step. */
 export const messageOf = (refusal: AccountsRefusal): string => {
   switch (refusal.code) {
     case 'unknown_account':
@@ -61,13 +61,13 @@ const refusalOf = (refusal: AccountsRefusal): CliRefusal => {
     : new CliRefusal(code, messageOf(refusal))
 }
 
-/** The result, or the refusal thrown as the command line's. */
+/** The result. @throws CliRefusal or CliMisuse, for a refusal */
 export const requireDone = <Made>(result: AccountsResult<Made>): { readonly changed: boolean } & Made => {
   if (result.outcome === 'refused') throw refusalOf(result.refusal)
   return result
 }
 
-/** A key as the command line shows it. */
+/** A key in the command line's output. */
 export type ShownKey = {
   readonly keyId: KeyId
   readonly name: string | null
@@ -77,7 +77,7 @@ export type ShownKey = {
   readonly networks: readonly string[] | null
   /** ISO 8601 UTC. */
   readonly expiresAt: string | null
-  /** ISO 8601 UTC, up to `lastUsedPrecisionS` seconds behind; null for a key that was not used yet. */
+  /** ISO 8601 UTC, up to `lastUsedPrecisionS` seconds behind; null for a key without a use. */
   readonly lastUsedAt: string | null
   readonly revoked: boolean
   readonly state: 'works' | 'expired' | 'revoked'
@@ -101,7 +101,7 @@ const shownKey = (
   state: revoked ? 'revoked' : isKeyActive({ revoked, expiresAtMs }, nowMs) ? 'works' : 'expired',
 })
 
-/** The keys of an account, as the log has them, with when each was last used. */
+/** The keys of an account in the log, with the time of their last use. */
 export const shownKeys = async (
   { pool, clock }: Pick<CliContext, 'pool' | 'clock'>,
   state: NonNullable<AccountState>,
@@ -113,7 +113,7 @@ export const shownKeys = async (
 export const capText = (dailyCapCents: number | null): string =>
   dailyCapCents === null ? '-' : dollars(dailyCapCents)
 
-/** The columns of a table of keys. */
+/** The columns of the key table. */
 export const keyColumns: readonly Column<ShownKey>[] = [
   { title: 'KEY', value: ({ keyId }) => keyId },
   { title: 'NAME', value: ({ name }) => name ?? '-' },
@@ -126,7 +126,7 @@ export const keyColumns: readonly Column<ShownKey>[] = [
   { title: 'STATE', value: ({ state }) => state },
 ]
 
-/** Who is meant, by id or by e-mail: no id has an @. */
+/** Finds an account by id or by e-mail: no id has an @. */
 const accountOf = async (context: CliContext, idOrEmail: string): Promise<AccountId> => {
   if (!idOrEmail.includes('@')) return idOrEmail as AccountId
   const found = await createAccounts(context).byEmail(idOrEmail, context)

@@ -47,7 +47,7 @@ const stateOf = (row: ProposalRow, nowMs: number): Html => {
 const isOwn = ({ proposed_by: by }: ProposalRow, { cause }: PersonVisit): boolean =>
   operatorOf(cause.actor) === by
 
-/** The account or the order that it is about. */
+/** A link to the account or the order of the proposal. */
 const aboutOf = ({ what, account_id: accountId }: ProposalRow, { visitor }: PersonVisit): Html | string =>
   what.kind === 'refund'
     ? linkedText(what.orderId, visitor.roles)
@@ -107,7 +107,11 @@ ${pagerOf(root, all ? { show: 'all' } : {}, { before: after === null ? null : be
   })
 }
 
-/** As the log has it: what somebody approves must be what they were shown, whoever edits a table. @throws not_found */
+/**
+ * The proposal from the log, not from a table: the approver must see exactly what is approved, even if a table was
+ * edited.
+ * @throws not_found
+ */
 const proposalOf = async (reads: ProposalReads, { params }: PersonVisit): Promise<ProposalRow> => {
   const row = await readProposal(reads, params.id ?? '')
   if (row === null) throw refuse('not_found', 'no proposal has this id')
@@ -223,7 +227,7 @@ const close = async (services: ProposalServices, visit: PersonVisit, typed: Form
   return goTo(proposalPath(row.proposal_id), `It is ${reason}.`)
 }
 
-/** What waits for a second pair of eyes: approved, declined and withdrawn here. */
+/** The pages of proposals that need the approval of a second operator: list, approve, decline, withdraw. */
 export const proposalPages = (services: ProposalServices): readonly ConsolePage[] => {
   const operator = { for: ['operator'] } as const
   return [

@@ -36,13 +36,13 @@ export type Approved =
   | { readonly of: 'refund'; readonly answer: RefundAnswer }
   | { readonly of: 'setting'; readonly answer: LimitChangeAnswer }
 
-/** What takes two operators: the limit above which it does, and what is proposed (docs/decisions/0072). */
+/** Actions that need two operators: the limit above which they do, and the proposals (docs/decisions/0072). */
 export type Proposals = {
-  /** The limits by when they hold. */
+  /** The limits by the time from which they are valid. */
   limits(cause: Cause): Promise<ApprovalLimits>
-  /** Cents; null: any amount. One that allows more than the last is proposed. */
+  /** Sets the limit, cents; null: any amount. A limit that allows more than the last one becomes a proposal. */
   setLimit(limitCents: number | null, cause: Cause): Promise<LimitChangeAnswer | ApprovalAnswer>
-  /** Approves and carries out, once. Refusals of what is carried out leave it open. */
+  /** Approves a proposal and executes it, once. If the execution is refused, the proposal stays open. */
   approve(proposalId: string, cause: Cause): Promise<Approved | Refused<ApprovalRefusal>>
   close(
     proposalId: string,
@@ -135,14 +135,17 @@ const isApprovalRefusal = (
 ): answer is Refused<ApprovalRefusal> =>
   answer.outcome === 'refused' && approvalCodes.has(answer.refusal.code)
 
-/** `expired`: it was neither approved nor closed in its time. */
+/** `expired`: the proposal was neither approved nor closed in time. */
 export const statusOf = (
   { status, expires_at }: Pick<ProposalRow, 'status' | 'expires_at'>,
   nowMs: number,
 ): ProposalRow['status'] | 'expired' =>
   status === 'open' && Date.parse(expires_at) <= nowMs ? 'expired' : status
 
-/** Up to `limit` proposals, newest first, that come after one; null: from the newest on. `waiting`: those alone that may be approved. */
+/**
+ * Up to `limit` proposals, newest first, that follow `after`; null: from the newest on. `waiting`: only those that may
+ * be approved.
+ */
 export const proposalsAfter = (
   db: ProposalQueries,
   {
@@ -164,7 +167,7 @@ export const proposalsAfter = (
   return all.orderBy('proposed_at', 'desc').orderBy('proposal_id', 'desc').limit(limit).execute()
 }
 
-/** One proposal as the log has it now; null: none has this id. */
+/** One proposal with its current state in the log; null: no proposal has this id. */
 export const readProposal = async (
   { log, codec }: { readonly log: EventLog; readonly codec: EventCodec },
   proposalId: string,
@@ -179,7 +182,7 @@ export const readProposal = async (
 export const limitText = (limitCents: number | null): string =>
   limitCents === null ? 'off' : `above ${dollars(limitCents)}`
 
-/** What is proposed, in words. */
+/** The proposed action in words. */
 export const whatText = (what: ProposedAction): string => {
   switch (what.kind) {
     case 'setting':

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { type Cli, wholeNumber } from '../../platform/cli/cli-context.ts'
 import { maxCents, parseReference } from '../wallet/for-commands.ts'
 
-/** What the commands do: loaded when one runs. */
+/** The work of the commands, loaded when one of them runs. */
 const runs = () => import('./run-commands.ts')
 
 const limitOf = (text: string): number | null => {

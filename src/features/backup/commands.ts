@@ -3,12 +3,12 @@ import type { Cli } from '../../platform/cli/cli-context.ts'
 import { withExamples } from '../../platform/cli/options.ts'
 import type { Migrations } from '../../platform/postgres/migrate.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Loaded when a command runs. */
 const runs = () => import('./run-commands.ts')
 
 /**
  * `backup create|restore`
- * @param loadMigrations what a restored database is made with
+ * @param loadMigrations the migrations for a restored database
  */
 export const backupCommands =
   (loadMigrations: () => Promise<Migrations>) =>

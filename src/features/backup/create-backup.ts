@@ -6,46 +6,46 @@ import { to as copyTo } from 'pg-copy-streams'
 import type { Sink } from '../../platform/outgoing/file-sink.ts'
 import { allowSilence } from '../../platform/postgres/postgres-session.ts'
 
-/** The first line of a backup: what it was made of. */
+/** The first line of a backup: its origin. */
 export type BackupHead = {
   readonly format: 'farebox-backup'
   readonly version: 1
   readonly createdAt: string
-  /** `eventstoredb`: the log is not in this file. */
+  /** `eventstoredb`: this file does not contain the log. */
   readonly log: {
     readonly kind: 'postgres' | 'eventstoredb'
     readonly logId: string
     readonly position: number
   }
-  /** In the order in which they landed. */
+  /** In the order in which they were applied. */
   readonly migrations: readonly { readonly name: string; readonly checksum: string }[]
   readonly keys: readonly { readonly name: string; readonly fingerprint: string }[]
 }
 
-/** Begins a table: its rows follow in the text format of Postgres's `copy`, and the line `\.`. */
+/** Begins a table: its rows follow in the text format of Postgres's `copy`, and then the line `\.`. */
 export type TableLine = { readonly table: string; readonly columns: readonly string[] }
 
 export type SequenceLine = {
   readonly sequence: string
   /**
-   * A bigint as a text: that of the log's positions stands at the smallest there is after an append that was refused, and
-   * on EventStoreDB for ever. Backups of older versions have a number.
+   * A bigint as text. The log's position sequence is at the smallest bigint after a refused append, and always on
+   * EventStoreDB. Backups of older versions have a number.
    */
   readonly value: string | number
   readonly called: boolean
 }
 
-/** The last line: SHA-256 over all bytes before it. */
+/** The last line: SHA-256 of all bytes before it. */
 export type BackupEnd = { readonly tables: number; readonly rows: number; readonly sha256: string }
 
 export const endOfRows = '\\.'
 
-/** The file is no whole backup, or does not fit this program, its keys or its database; nothing was written. */
+/** The file is incomplete, or does not match this program, its keys or its database. Nothing was written. */
 export class BackupRefused extends Error {
   override readonly name = 'BackupRefused'
 }
 
-/** Read tables, checkpoints and snapshots are folds of the log: they are made anew after a restore. */
+/** Read tables, checkpoints and snapshots are left out. They are rebuilt from the log after a restore. */
 const tablesSql = `
   select format('%I.%I', n.nspname, c.relname) as name, pg_relation_size(c.oid) as bytes,
     (select array_agg(a.attname::text order by a.attnum) from pg_attribute a
@@ -68,11 +68,11 @@ export type Created = {
 export type CreateOptions = {
   readonly createdAt: string
   readonly log: BackupHead['log'] | null
-  /** Told of the bytes of tables read so far, and of about how many there are. */
+  /** Called with the table bytes read so far, and with an estimate of their total. */
   readonly onProgress?: (done: number, total: number) => void
 }
 
-/** Compresses what is written into a sink; `take` waits while the sink is slower. */
+/** Compresses data into a sink; `take` waits while the sink is slower. */
 const createGzipSink = (sink: Sink) => {
   const gzip = createGzip({ level: 3 })
   const hash = createHash('sha256')
@@ -98,9 +98,9 @@ const createGzipSink = (sink: Sink) => {
 }
 
 /**
- * Writes all that Postgres holds and no fold can make again, as of one instant, beside a running server: one
- * repeatable-read snapshot, which waits for nobody and holds nobody up.
- * @throws what Postgres and the sink throw
+ * Writes everything in Postgres that cannot be rebuilt from the log, in one repeatable-read snapshot. A running server
+ * is not blocked.
+ * @throws errors of Postgres and of the sink
  */
 export const createBackup = async (
   client: pg.ClientBase,

@@ -15,7 +15,7 @@ import {
   type TableLine,
 } from './create-backup.ts'
 
-/** What a backup tells, line by line; rows are raw lines of `copy`, with their ends, many at a time. */
+/** The content of a backup in file order. Rows are raw lines of `copy` with their line ends, many at a time. */
 export type BackupPart =
   | { readonly kind: 'head'; readonly head: BackupHead }
   | { readonly kind: 'table'; readonly table: TableLine }
@@ -29,7 +29,7 @@ const parse = (line: Buffer): Record<string, unknown> => {
     const value: unknown = JSON.parse(line.toString('utf8'))
     if (typeof value === 'object' && value !== null) return value as Record<string, unknown>
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw new BackupRefused('a line of it is not what a backup holds')
 }
@@ -38,7 +38,7 @@ const name = /^(log|vault|work)\.[a-z][a-z0-9_]*$/
 const terminator = Buffer.from(`${endOfRows}\n`)
 const maxLineBytes = 64 << 20
 
-/** One line that is no row. */
+/** A line that is not a table row. */
 const partOf = (line: Buffer, isFirst: boolean): BackupPart => {
   const value = parse(line)
   if (isFirst) {
@@ -60,8 +60,8 @@ const partOf = (line: Buffer, isFirst: boolean): BackupPart => {
 }
 
 /**
- * Reads a backup from its first to its last byte. When all parts were read without an error the backup is whole: its
- * count and digest fit. Memory holds one chunk, or one row.
+ * Reads a backup from the first to the last byte. Its count and digest are checked at the end, so the backup is valid
+ * only when all parts were read without an error. Memory contains one chunk, or one row.
  * @throws BackupRefused
  */
 export async function* readBackup(path: string): AsyncGenerator<BackupPart> {
@@ -73,7 +73,7 @@ export async function* readBackup(path: string): AsyncGenerator<BackupPart> {
   let rows = 0
   let end: BackupEnd | null = null
 
-  /** The whole rows at the start of a text, up to the end of the table where that is in it. */
+  /** The complete rows at the start of a text, up to the end of the table if the text contains it. */
   const takeRows = (text: Buffer): { rows: Buffer; count: number; ends: boolean } => {
     let at = 0
     let count = 0
@@ -144,7 +144,7 @@ export async function* readBackup(path: string): AsyncGenerator<BackupPart> {
 export type Checked = { readonly head: BackupHead; readonly rows: number }
 
 /**
- * Reads a whole backup and writes nothing: its digest, and that this program knows every migration in it.
+ * Reads a whole backup and writes nothing. Checks its digest, and that this program has all of its migrations.
  * @throws BackupRefused
  */
 export const checkBackup = async (
@@ -174,7 +174,7 @@ export const checkBackup = async (
 
 const quoted = (columns: readonly string[]): string => columns.map((column) => `"${column}"`).join(', ')
 
-/** The tables as they were when the backup was made; a later program migrates them further at its first start. */
+/** Creates the tables as of the backup. A later program applies further migrations at its first start. */
 const migrateAsOf = async (
   client: pg.ClientBase,
   head: BackupHead,
@@ -191,7 +191,10 @@ const migrateAsOf = async (
   }
 }
 
-/** The log refuses deletions by trigger, and what a migration put into a table comes from the backup. */
+/**
+ * Disables triggers, because those of the log refuse deletions. Rows that a migration inserted are deleted, because the
+ * backup contains them.
+ */
 const fill = async (client: pg.ClientBase, { table, columns }: TableLine) => {
   await client.query(`alter table ${table} disable trigger user; delete from ${table}`)
   const copy = client.query(copyFrom(`copy ${table} (${quoted(columns)}) from stdin`))
@@ -209,13 +212,13 @@ const fill = async (client: pg.ClientBase, { table, columns }: TableLine) => {
   }
 }
 
-/** Its answer is not asked for: it may be no number of JavaScript. */
+/** The result is not returned, because it may not fit a JavaScript number. */
 const setSequence = (client: pg.ClientBase, { sequence, value, called }: SequenceLine) =>
   client.query('select from setval($1::regclass, $2::bigint, $3::boolean)', [sequence, value, called])
 
 /**
- * Puts a checked backup into a database in which nothing is, in one transaction: all of it or nothing.
- * @throws BackupRefused when the database is not empty; what Postgres throws
+ * Restores a checked backup into an empty database in one transaction.
+ * @throws BackupRefused when the database is not empty; errors of Postgres
  */
 export const restoreBackup = async (
   client: pg.ClientBase,

@@ -63,7 +63,7 @@ const exists = (path: string): Promise<boolean> =>
     () => false,
   )
 
-/** The keys are never made here: new ones would not fit, and would stand in the way of the right ones. */
+/** Keys are never created here: new ones would not match, and would block the right ones. */
 const assertKeys = async (config: CliSettings, head: BackupHead): Promise<void> => {
   for (const [name, given] of [
     ['master', config.masterKey],
@@ -83,7 +83,7 @@ const assertKeys = async (config: CliSettings, head: BackupHead): Promise<void> 
   }
 }
 
-/** @param migrations what a restored database is made with */
+/** @param migrations the migrations for a restored database */
 export const restore =
   (migrations: Migrations) =>
   async (config: CliSettings, path: string): Promise<CliOutput> => {

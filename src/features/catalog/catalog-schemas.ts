@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { families } from '../../domain/shared/order-terms.ts'
 
-/** The catalogue's answers, for the interface description and for checking what is sent. */
+/** The schemas of the catalogue's answers, for the interface description and for response checks. */
 
 const cents = z.int().meta({ description: 'Whole cents in USD.' })
 const currency = z.literal('USD')
@@ -155,7 +155,7 @@ export const OptionsSchema = z
   })
   .meta({ id: 'ProductOptions' })
 
-/** One example of each of the catalogue's answers, for the interface description. */
+/** An example of each of the catalogue's answers, for the interface description. */
 
 export const productExample = {
   id: 'isp-static',

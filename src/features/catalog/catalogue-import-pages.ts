@@ -27,7 +27,7 @@ import { tableOf } from '../../platform/ui/table.ts'
 import { countText } from '../../platform/ui/text.ts'
 import { createCatalogService, orderedProducts } from './import-catalog.ts'
 
-/** One value of the catalogue that an import changes; null: it is not there. */
+/** A value of the catalogue that an import changes; null: absent. */
 export type CatalogChange = {
   readonly path: string
   readonly before: string | null
@@ -54,8 +54,8 @@ function* changesIn(path: string, before: unknown, after: unknown): Generator<Ca
 }
 
 /**
- * Every value in which two catalogues differ, by the product's id and the path in it. A product that comes or goes is one
- * change of its whole.
+ * Every value in which two catalogues differ, by the product's id and the path in it. An added or removed product is
+ * one change.
  */
 export const catalogChanges = (
   before: readonly { readonly id: string }[],
@@ -72,17 +72,17 @@ export const catalogChanges = (
 }
 
 const path = '/console/operator/catalogue'
-/** Changes and problems of one page; what an import does is the whole file all the same. */
+/** The largest number of changes and problems on one page. The import still applies the whole file. */
 const maxShown = 300
 
 const problemsIn = (found: readonly Problem[]): Problems => ({
   file: `${countText(found.length, 'problem')}: ${found.slice(0, 20).map(problemText).join('; ')}${found.length > 20 ? ' …' : ''}`,
 })
 
-/** What an import would change, and the button that does just that. */
+/** The changes of an import, and the button that applies exactly these. */
 type Preview = {
   readonly digest: string
-  /** Of the catalogue that it would take the place of. */
+  /** The digest of the catalogue that the import replaces. */
   readonly standing: string
   readonly changes: readonly CatalogChange[]
 }
@@ -185,7 +185,7 @@ const act = async ({ pool, log, runner, catalog }: ImportServices, visit: Person
   )
 }
 
-/** The catalogue is taken from a file, after a look at what that changes. */
+/** Imports the catalogue from a file, after a preview of the changes. */
 export const operatorCataloguePages = (services: ImportServices): readonly ConsolePage[] => [
   personPage({
     path,

@@ -10,7 +10,7 @@ import { chooseRate } from '../../domain/catalog/targeting.ts'
 import { type Interval, intervalDays } from '../../domain/shared/billing-interval.ts'
 import type { Target } from '../../domain/shared/order-terms.ts'
 
-/** One call, ready to be sent; `{orderId}`, `{planId}`, `{proxyId}` and `{subscriptionId}` come from earlier answers. */
+/** A complete call. Earlier answers replace `{orderId}`, `{planId}`, `{proxyId}` and `{subscriptionId}`. */
 export type HowToStep = {
   readonly step: number
   readonly title: string
@@ -43,7 +43,7 @@ const remove = (title: string, path: string): Call => ({
 const preferred = <Value>(values: readonly Value[], first: Value): Value | undefined =>
   values.includes(first) ? first : values[0]
 
-/** What a first order could ask for: in stock if anything is, and of the wanted length if that is sold. */
+/** The target of an example order: in stock if possible, and of the wanted period if the product has it. */
 const exampleTarget = (product: Product, stock: readonly StockCount[], wantedDays: number): Target | null => {
   if (!isDedicated(product)) return null
   const stocked = orderableCountries(product, stock)
@@ -57,7 +57,7 @@ const exampleTarget = (product: Product, stock: readonly StockCount[], wantedDay
   return rate.ok ? rate.value.target : null
 }
 
-/** A target as `fulfillment_meta` says it: with the mobile fields for mobile only. */
+/** A target as `fulfillment_meta`. The mobile fields are for mobile products only. */
 export const metaOf = ({ country, periodDays, carrierId, service, rotationMinutes }: Target) => ({
   country,
   period_days: periodDays,
@@ -113,7 +113,7 @@ const dedicatedCalls = (product: Product, at: string, target: Target): readonly 
   ]
 }
 
-/** What can be subscribed to by this interval: null where the length of what is sold is no interval's. */
+/** The target of a subscription with this interval; null if the product has no period as long as the interval. */
 const subscribable = (
   product: Product,
   stock: readonly StockCount[],
@@ -126,7 +126,7 @@ const subscribable = (
   return target?.periodDays === days ? { meta: metaOf(target) } : null
 }
 
-/** The calls that subscribe, by the first interval that fits; none for a product that cannot be subscribed to. */
+/** The calls that subscribe, with the first interval that fits; empty if the product cannot be subscribed to. */
 const subscriptionCalls = (product: Product, stock: readonly StockCount[]): readonly Call[] => {
   if (!product.billing.subscription) return []
   for (const interval of product.billing.intervals) {
@@ -154,8 +154,8 @@ const subscriptionCalls = (product: Product, stock: readonly StockCount[]): read
 }
 
 /**
- * The exact calls that buy the smallest quantity of a product, by its shape (research: proxies, 2.6). None while it
- * cannot be ordered. Each call can be sent word for word once its placeholders are filled.
+ * The exact calls that buy the smallest quantity of a product, by its shape (research: proxies, 2.6). Empty while it
+ * cannot be ordered. Each call can be sent as it is once its placeholders are replaced.
  */
 export const howTo = (product: Product, stock: readonly StockCount[]): readonly HowToStep[] => {
   if (product.state !== 'active') return []

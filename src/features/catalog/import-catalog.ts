@@ -15,38 +15,38 @@ import { decode, readLog } from '../../platform/eventstore/codec.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { readCheckpoint } from '../../platform/projections/checkpoint.ts'
 
-/** Which of these products were ever ordered. */
+/** Returns the products that were ever ordered. */
 export type Ordered = (productIds: readonly string[]) => Promise<ReadonlySet<string>>
 
-/** Refused with every problem that was found; nothing is written then. */
+/** A refusal lists every problem that was found. Nothing is written then. */
 export type CatalogResult<Made> = Result<readonly Problem[], Made>
 
 export type CatalogService = {
   /**
-   * Checks the text of a catalogue file as a whole and makes it the catalogue. A state that was changed since is set as
-   * the file says. `ordered` is asked of the products that the file leaves out; without it none may go.
+   * Checks a whole catalogue file and replaces the catalogue with it. States that were changed since are set to those
+   * of the file. `ordered` checks the products that the file leaves out; without it no product may be left out.
    */
   import(text: string, cause: Cause, ordered?: Ordered): Promise<CatalogResult<Imported>>
-  /** Answers what an import would, and writes nothing. `current`: this is the catalogue already. */
+  /** Checks a file as `import` does, and writes nothing. `current`: the file equals the catalogue. */
   check(
     text: string,
     cause: Cause,
     ordered?: Ordered,
   ): Promise<CatalogResult<Imported & { readonly current: boolean }>>
-  /** The catalogue as the log has it now, whatever the read models have folded. */
+  /** The catalogue in the log, independent of the read models. */
   read(cause: Cause): Promise<Catalog>
-  /** Changes one product's state. `productId` and `successorId` are ids, not old ids. */
+  /** Changes a product's state. `productId` and `successorId` are current ids, not former ones. */
   setState(
     change: { readonly productId: string; readonly state: ProductState; readonly successorId: string | null },
     cause: Cause,
   ): Promise<CatalogResult<{ readonly product: Product }>>
 }
 
-/** The catalogue's writes: events on the `catalog` stream, decided by the command runner. */
+/** Writes the catalogue: events of the `catalog` stream, decided by the command runner. */
 export const createCatalogService = (runner: CommandRunner): CatalogService => {
   const stateNow = (cause: Cause) => readState(runner, { ...cause, name: 'read-catalog' }, catalogRef)
 
-  /** The products that a file leaves out and that nobody ever ordered. */
+  /** The products that a file leaves out and that were never ordered. */
   const neverOrdered = async (file: CatalogFile, cause: Cause, ordered?: Ordered) => {
     const named = new Set(file.products.map(({ id }) => id))
     const { products } = await stateNow(cause)
@@ -83,7 +83,10 @@ export const createCatalogService = (runner: CommandRunner): CatalogService => {
   }
 }
 
-/** Every order that was fulfilled left a plan or rentals; the others are few. */
+/**
+ * The products with a plan, rentals or an uncompleted order. Every fulfilled order has a plan or rentals; others are
+ * few.
+ */
 const inTables = async (pool: pg.Pool, productIds: readonly string[]): Promise<readonly string[]> => {
   const { rows } = await pool.query<{ id: string }>(
     `select id from unnest($1::text[]) as id
@@ -102,8 +105,8 @@ const productOf = ({ type, data }: OrderEvent): string | null =>
     : null
 
 /**
- * Which of these products were ever ordered: from the read tables, and from the log where the tables do not reach yet.
- * Without tables all of the log is read.
+ * Which of these products were ever ordered. Reads the read tables, and the log after the tables' position. Without
+ * tables it reads the whole log.
  */
 export const orderedProducts = async (
   { pool, log }: { readonly pool: pg.Pool; readonly log: EventLog },

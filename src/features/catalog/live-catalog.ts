@@ -9,12 +9,12 @@ import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import { createLiveRows, type LiveRows } from '../../platform/projections/live.ts'
 import type { Watch } from '../../platform/projections/progress.ts'
 
-/** The catalogue in memory: no request waits for a query. */
+/** The catalogue in memory, so that requests need no query. */
 export type LiveCatalog = LiveRows<Catalog>
 
 /**
- * Holds the catalogue as the events of its stream leave it, for prices are made from it: whoever may write to the database can
- * change `read.catalog`, which only tells that there is something to read.
+ * Caches the catalogue from the events of its stream, because prices depend on it: anyone with write access to the
+ * database can change `read.catalog`, which only signals that there are new events.
  */
 export const createLiveCatalog = (deps: {
   readonly log: Pick<EventLog, 'lastOf' | 'readStreams'>
@@ -32,8 +32,8 @@ export const createLiveCatalog = (deps: {
     (await log.readStreams([{ stream: catalogStream, from }], events)).get(catalogStream) ?? []
 
   /**
-   * The events after the held revision, or from the last import on: an import replaces everything, and may be as large as an
-   * event can be, so that the way is back from the end.
+   * The events after the cached revision, or from the last import on. An import replaces the whole catalogue and may be
+   * as large as an event can be. The stream is therefore read backwards from its end.
    */
   const newEvents = async (last: number): Promise<readonly StoredEvent[]> => {
     let events: readonly StoredEvent[] = []

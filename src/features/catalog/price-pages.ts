@@ -23,11 +23,11 @@ const stateOf = ({ state, available }: Pick<View, 'state' | 'available'>): Html 
   return available ? stateText('for sale', 'good') : stateText('sold out', 'warn')
 }
 
-/** What whoever is not signed in does next. */
+/** The next step of a visitor who is not signed in. */
 const toOrder = ({ visitor }: Visit): Html =>
   visitor === null ? html`<p><a href="/console/sign-in">Sign in to order</a></p>` : nothing
 
-/** A product and its lowest price, in the words of schema.org. */
+/** A product and its lowest price in the schema.org vocabulary. */
 const offerOf = ({ name, description, publishedPrice: { fromCents, currency }, available }: View) => ({
   '@type': 'Product',
   name,
@@ -103,7 +103,7 @@ const rotationOf = (line: Line): string => {
   return line.rotation === 'by_link' ? 'by link' : `every ${String(line.rotationMinutes)} minutes`
 }
 
-/** What dedicated addresses cost in a country: a line for each period, or for each mobile line of one period. */
+/** The prices of dedicated addresses in a country: one line for each period, or for each mobile line of one period. */
 const linesOf = async (
   { catalog, stock }: PriceReads,
   product: Product & DedicatedProduct,
@@ -208,7 +208,7 @@ ${toOrder(visit)}`,
   })
 }
 
-/** What is sold and what it costs, for everybody: the list price, as the API quotes it to who is no reseller. */
+/** The public price list: the API's quotes for an account that is not a reseller. */
 export const pricePages = (services: PriceReads): readonly ConsolePage[] => [
   openPage({
     path: '/prices',

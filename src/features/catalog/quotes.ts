@@ -14,10 +14,10 @@ import { requireAccepted } from './views.ts'
 
 type OrderableInput<Answer> = (order: Pick<OrderDetails, 'productId'>, cause: Cause) => Promise<Answer>
 
-/** Whether the product of an order can be ordered just now: it is neither parked nor retired. */
+/** Whether the product of an order can be ordered now: it is neither parked nor retired. */
 export type Orderable = OrderableInput<boolean>
 
-/** Asks the log, so that every role can ask, and that a product that was parked a moment ago is. */
+/** Reads the log. Every process role can use it, and it sees a product that was parked a moment ago. */
 const productNow = (runner: CommandRunner): OrderableInput<Result<Product>> => {
   const catalog = createCatalogService(runner)
   return async ({ productId }, { actor, correlationId }) =>
@@ -29,7 +29,7 @@ export const createOrderable = (runner: CommandRunner): Orderable => {
   return async (order, cause) => (await ask(order, cause)).ok
 }
 
-/** The same for a client that is answered. @throws ApiError product_unavailable, with the product's successor */
+/** As `Orderable`, for the API. @throws ApiError product_unavailable, with the product's successor */
 export type RequireOrderable = OrderableInput<void>
 
 export const createRequireOrderable = (runner: CommandRunner): RequireOrderable => {
@@ -39,7 +39,7 @@ export const createRequireOrderable = (runner: CommandRunner): RequireOrderable 
   }
 }
 
-/** Who asks, and the position that the answer must know of; null: whatever is known of the account. */
+/** The caller, and the position that the answer must include; null: no position of its own. */
 export type QuoteContext = {
   readonly caller: { readonly accountId: AccountId; readonly reseller: boolean }
   readonly after: number | null
@@ -49,7 +49,7 @@ export type Quoted = { readonly figures: Quote; readonly counts: readonly StockC
 
 export type Quotes = ReturnType<typeof createQuotes>
 
-/** Prices as they are now, for whoever asks: what an order with the same texts would be charged. */
+/** Current prices: an order with the same texts is charged the quoted amount. */
 export const createQuotes = (deps: {
   readonly stock: LiveStock
   readonly reads: Pick<Reads, 'settledHere'>
@@ -65,7 +65,7 @@ export const createQuotes = (deps: {
   }
 
   return {
-    /** What is in stock of a product, with what the account itself did; nothing of a gateway product. */
+    /** The stock of a product, including the account's own changes; empty for a gateway product. */
     stockOf,
     /**
      * @param query texts: quantity, and for dedicated IPs country, period_days, carrier_id, service, rotation_minutes

@@ -26,7 +26,7 @@ const params = z.object({
   id: z.string().meta({ description: 'A product id; an id that the product used to carry resolves too.' }),
 })
 const productParam = { id: 'isp-static' }
-// Texts, since only the product knows the accepted set that a refusal has to name.
+// Query values are texts. Only the product knows the accepted values, which a refusal must list.
 type Keywords = Readonly<Record<string, unknown>>
 const integer = (description: string, keywords: Keywords = {}) =>
   z.string().meta({ description, override: { type: 'integer', ...keywords } })
@@ -36,12 +36,12 @@ const alpha3 = (keywords: Keywords = {}) =>
     override: { type: 'string', pattern: '^[A-Za-z]{3}$', ...keywords },
   })
 
-/** Declared as required, yet left to the handler when it is missing, for the same reason as above. */
+/** Required in the interface description. The handler refuses a missing value, for the same reason as above. */
 const required = (text: z.ZodString) => z.preprocess((value) => value ?? '', text).meta(text.meta() ?? {})
 
 /**
- * The catalogue and its prices: docs/http-api.md, "Catalogue and prices". Any valid key
- * reads them. Stock is that of the read tables, once they hold what the caller itself did.
+ * The catalogue and its prices: docs/http-api.md, "Catalogue and prices". Any valid key may read them. Stock is read
+ * from the read tables, once they include the caller's own changes.
  */
 export const catalogRoutes = (deps: {
   readonly catalog: { current(): Catalog }

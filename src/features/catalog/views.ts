@@ -27,7 +27,7 @@ import { createLiveRows } from '../../platform/projections/live.ts'
 import type { Watch } from '../../platform/projections/progress.ts'
 import { howTo, metaOf } from './how-to.ts'
 
-/** A refusal of the catalogue as the API answers it. */
+/** A refusal of the catalogue as an API error. */
 const refuseForCatalog = (refusal: CatalogRefusal): ApiError =>
   refusal.code === 'product_unavailable'
     ? refuse('product_unavailable', refusal.message, { successorId: refusal.successorId ?? null })
@@ -46,7 +46,7 @@ const periodLabel = (days: number): string => (days === 1 ? '1 day' : `${days} d
 
 const isStandard = ({ target }: Rate): boolean => target.periodDays === standardPeriodDays
 
-/** The lowest price of one unit, for 30 days where that is a period of the product. */
+/** The lowest price of one unit, for 30 days if the product has this period. */
 const publishedPrice = (product: Product) => {
   const lowest = (tiers: Rate['tiers']) => Math.min(...tiers.map((tier) => tier.unitPriceMicros))
   if (!isDedicated(product)) {
@@ -77,7 +77,7 @@ const gatewayExtras = (product: Product) =>
       }
     : {}
 
-/** A product as the API shows it: docs/http-api.md, "Catalogue and prices". */
+/** A product in the API: docs/http-api.md, "Catalogue and prices". */
 export const productView = (product: Product, stock: readonly StockCount[]) => ({
   id: product.id,
   name: product.name,
@@ -113,7 +113,7 @@ const resellerNote =
   'amountCents is what your customer pays: your retail price, else the service price times your markup, else the service price (listCents). ' +
   'yourCostCents is debited from your balance. expected_amount_cents is compared with amountCents when the order names a customer, and with yourCostCents when you order for yourself.'
 
-/** A quote as the API shows it. `targeting` can be sent as `fulfillment_meta`; it is left out for gateway products. */
+/** A quote in the API. `targeting` can be sent as `fulfillment_meta`; it is left out for gateway products. */
 export const quoteView = (product: Product, quote: Quote, stock: readonly StockCount[]) => ({
   productId: quote.productId,
   quantity: quote.quantity,
@@ -151,8 +151,8 @@ const mobileFields = (product: MobileProduct, { target }: Rate) => ({
 })
 
 /**
- * The price list of a country: one line a period, or for mobile one line for each carrier, service and rotation of one
- * period. `periodDays` is for mobile only.
+ * The price list of a country: one line for each period. For mobile: one line for each carrier, service and rotation of
+ * one period. `periodDays` is for mobile only.
  */
 export const priceListView = (
   product: Product & DedicatedProduct,
@@ -192,8 +192,9 @@ export const priceListView = (
 }
 
 /**
- * What can be ordered now: a country that is out of stock is left out (docs/http-api.md, "Catalogue and prices").
- * `available` is what one order can have there: of mobile products, of the carrier and service that has most.
+ * The countries and periods that can be ordered now, without countries that are out of stock (docs/http-api.md,
+ * "Catalogue and prices"). `available` is the largest quantity of one order. For mobile: that of the carrier and
+ * service with the most addresses.
  */
 export const optionsView = (product: Product & DedicatedProduct, stock: readonly StockCount[]) => {
   const orderable = orderableCountries(product, stock)
@@ -219,12 +220,12 @@ type Stock = ReadonlyMap<string, readonly StockCount[]>
 
 type WrittenList = { readonly stock: Stock; readonly json: JsonBytes<List> }
 
-/** What a list is asked for: products in one state, or all that are not retired. */
+/** The filter of a list: products in one state, or all that are not retired. */
 type Listed = Product['state'] | undefined
 
 /**
- * Products as they are answered, rendered and written once for each state of the catalogue and its stock: with hundreds
- * of rates that costs more than all else of a request. What is kept goes with the catalogue that it shows.
+ * Renders products and serialises them once for each state of the catalogue and its stock: with hundreds of rates this
+ * costs more than the rest of a request. The cached bytes are freed with their catalogue.
  */
 export const createProductViews = () => {
   const shown = new WeakMap<
@@ -253,7 +254,7 @@ export const createProductViews = () => {
       known.json ??= JsonBytes.of(known.view)
       return known.json
     },
-    /** In the catalogue's order. */
+    /** Products in the catalogue's order. */
     list: (catalog: Catalog, listed: Listed, stock: Stock): JsonBytes<List> => {
       const kept = lists.get(catalog) ?? new Map<Listed, WrittenList>()
       const known = kept.get(listed)
@@ -265,13 +266,13 @@ export const createProductViews = () => {
   }
 }
 
-/** Rests of addresses end by the clock, so what was read is used for this long at most. */
+/** The stock depends on the clock, because resting addresses become available by time. Cached no longer than this. */
 const maxAgeMs = 100
 
-/** Stock that all requests of the process share: a crowd of readers costs one query at a time. */
+/** Shares stock between all requests of the process: concurrent readers cost one query at a time. */
 export const createSharedStock = (deps: {
   readonly source: Pick<LiveStock, 'all'>
-  /** Of the tables that `source` reads, exact: a caller sees what it waited for. */
+  /** Of exactly the tables that `source` reads, so that a caller sees the changes that it waited for. */
   readonly watch: Watch
   readonly clock: Clock
   readonly monotonicMs: MonotonicClock

@@ -35,13 +35,13 @@ import { statusPages } from './status-page.ts'
 import { type ListedSetting, queuePages, systemPages } from './system-pages.ts'
 
 export type ConsoleNeeds = {
-  /** How the service is called on its pages. */
+  /** The name of the service on its pages. */
   readonly name: string
-  /** What `/readyz` asks. */
+  /** The probes of `/readyz`. */
   readonly probes: readonly Probe[]
   readonly groups: readonly ReadModelGroup[]
   readonly queues: readonly QueueTable[]
-  /** Every setting as it is listed: secrets are masked. */
+  /** Every setting, with masked secrets. */
   readonly settings: () => readonly ListedSetting[]
   readonly accounts: Accounts
   readonly findAccount: FindAccount
@@ -50,12 +50,12 @@ export type ConsoleNeeds = {
   readonly wallets: Wallets
   readonly gateways: Gateways & { own(): readonly OwnGateway[] }
   readonly callbackUrl: (gatewayId: string) => string
-  /** As of the finance feature. */
+  /** From the finance feature. */
   readonly floats: () => Promise<ReadonlyMap<string, bigint>>
   readonly openDeposit: OpenDepositByForm
   readonly locations: (family: Family | null) => LocationsByCountry
   readonly list: LiveList
-  /** How many scrapers have a provider that serves them now. */
+  /** The number of scrapers that have a serving provider now. */
   readonly liveScrapers: () => number
   readonly people: People
 }

@@ -8,7 +8,7 @@ import { productView } from '../catalog/index.ts'
 type HomeReads = {
   readonly catalog: { current(): Pick<Catalog, 'products'> }
   readonly stock: Pick<LiveStock, 'all'>
-  /** Scrapers that somebody serves now. */
+  /** The number of scrapers that have a serving provider now. */
   readonly liveScrapers: () => number
   /** The name of the service. */
   readonly name: string

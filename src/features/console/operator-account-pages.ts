@@ -49,7 +49,10 @@ export const accountIdOf = (text: string | null | undefined): AccountId | null =
 
 type AccountReads = { readonly accounts: Pick<Accounts, 'read' | 'emailOf'> }
 
-/** The account of the path, as the log has it. @throws not_found */
+/**
+ * The account of the path, with its state from the log.
+ * @throws not_found
+ */
 const accountOf = async ({ accounts }: AccountReads, { params, cause }: PersonVisit) => {
   const accountId = accountIdOf(params.id)
   const state = accountId && (await accounts.read(accountId, cause))
@@ -177,7 +180,7 @@ ${pagerOf(`${pathOf(accountId)}/orders`, {}, { before: after === null ? null : b
 
 const operator = { for: ['operator'] } as const
 
-/** Every account. */
+/** The list of all accounts. */
 export const accountListPages = (services: AccountListReads): readonly ConsolePage[] => [
   personPage({
     ...operator,
@@ -189,7 +192,7 @@ export const accountListPages = (services: AccountListReads): readonly ConsolePa
   }),
 ]
 
-/** One account, as operators look at it. */
+/** The pages of one account for operators. */
 export const accountPages = (services: AccountServices): readonly ConsolePage[] => [
   personPage({
     ...operator,
@@ -209,7 +212,7 @@ export const accountPages = (services: AccountServices): readonly ConsolePage[] 
 
 const reasonHint = 'It stays in the log for good: name no person.'
 
-/** An account is blocked and unblocked on a page of its own, and whoever sends its form shows who they are. */
+/** Blocking and unblocking an account have separate pages. Both need a confirmation of the operator's identity. */
 export const blockAccountPages = ({
   accounts,
 }: {
@@ -280,7 +283,7 @@ ${blocks ? fieldOf({ name: 'reason', label: 'Why', hint: reasonHint, required: t
   ]
 }
 
-/** A wallet is credited on a page of its own, and whoever sends its form shows who they are. */
+/** Crediting a wallet has a separate page. It needs a confirmation of the operator's identity. */
 export const creditWalletPages = ({
   accounts,
   wallets,

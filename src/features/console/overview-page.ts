@@ -27,7 +27,7 @@ import { orderColumns } from '../orders/index.ts'
 const dayMs = 86_400_000
 const daysShown = 30
 
-/** Something that the account should do, with where. */
+/** A task for the account, with a link. */
 type Attention = { readonly text: string; readonly href: string }
 
 const attentionList = (all: readonly Attention[]): Html =>
@@ -37,7 +37,7 @@ const attentionList = (all: readonly Attention[]): Html =>
 
 type LowPlan = { readonly plan_id: string; readonly product_id: string; readonly left: number }
 
-/** The first page: balance, what was spent, and what needs somebody. */
+/** The first page: the balance, the spending, and the tasks for the account. */
 export const overviewPages = ({
   pool,
   db,
@@ -50,7 +50,7 @@ export const overviewPages = ({
   readonly catalog: { current(): Pick<Catalog, 'resolve'> }
 }): readonly ConsolePage[] => {
   const availableMicros = createAvailableMicros(db)
-  /** Sums of many rows: whoever asks while they are read shares the next reading. */
+  /** Sums of many rows. Requests during a query share the next query. */
   const spentSince = createBatchLoader<string, Awaited<ReturnType<typeof spentByDay>>>(
     async (keys) =>
       new Map(

@@ -2,16 +2,16 @@ import type pg from 'pg'
 import { gatewayAccount } from '../../domain/ledger/postings.ts'
 import { type CallbacksSeen, callbacksOf, type Gateways, type OwnGateway } from '../payments/index.ts'
 
-/** A gateway of the service, and whether it does its work. */
+/** A gateway of the service with its state. */
 export type OwnGatewayState = OwnGateway & {
   /** Whether payments go there. */
   readonly takes: boolean
   readonly callbacks: CallbacksSeen | undefined
-  /** What came in less what went back. */
+  /** Incoming less outgoing money, micro-dollars. */
   readonly floatMicros: bigint
 }
 
-/** The gateways of the service, in the order in which they are preferred. */
+/** The gateways of the service, in order of preference. */
 export type OwnGateways = {
   list(): readonly OwnGateway[]
   states(): Promise<readonly OwnGatewayState[]>
@@ -24,7 +24,7 @@ export const createOwnGateways = ({
 }: {
   readonly gateways: Pick<Gateways, 'forRail'> & { own(): readonly OwnGateway[] }
   readonly pool: pg.Pool
-  /** What came in at each gateway less what went back, micro-dollars, by the name of its account in the books. */
+  /** Incoming less outgoing money of each gateway, micro-dollars, by the name of its account in the books. */
   readonly floats: () => Promise<ReadonlyMap<string, bigint>>
 }): OwnGateways => ({
   list: gateways.own,

@@ -56,7 +56,7 @@ const stateOf = ({ rails, takes }: OwnGatewayState): Html => {
 
 const railsOf = ({ rails }: OwnGateway): string => rails.map(({ rail }) => railName(rail)).join(', ')
 
-/** A gateway settles in one currency. */
+/** The settlement currency. A gateway settles in one currency. */
 const currencyOf = ({ rails }: OwnGateway): string => (rails[0]?.currency ?? 'usd').toUpperCase()
 
 const usd = (micros: bigint): string => amountWriter([micros])(micros).replace('-', '\u2212')
@@ -99,7 +99,7 @@ ${tableOf({
 
 type GatewayServices = {
   readonly ownGateways: OwnGateways
-  /** The address that callbacks of a gateway are sent to. */
+  /** The address for callbacks of a gateway. */
   readonly callbackUrl: (gatewayId: string) => string
   readonly pool: pg.Pool
   /** Opens the pay page of a deposit. */
@@ -109,7 +109,7 @@ type GatewayServices = {
   readonly openDeposit: OpenDepositByForm
 }
 
-/** The invoice that was just made, with its pay page. */
+/** The invoice of the last test, with its pay page. */
 const madeOf = async (
   { pool, depositPages, reads }: Pick<GatewayServices, 'pool' | 'depositPages' | 'reads'>,
   { query, visitor, nowMs }: PersonVisit,
@@ -230,7 +230,7 @@ const test = async (services: GatewayServices, visit: PersonVisit, typed: FormIn
   }
 }
 
-/** The service's own gateways and what they do. They are set up by settings. */
+/** The list of the service's own gateways. They are set up by settings. */
 export const ownGatewayListPages = ({
   ownGateways,
 }: {

@@ -30,7 +30,7 @@ import { linkedText } from '../finance/index.ts'
 
 const path = '/console/operator/projections'
 
-/** What a state of a group comes to, in words. */
+/** The words for the states of a group. */
 const states: Readonly<Record<GroupHealth['state'], readonly [string, BadgeTone]>> = {
   starting: ['follows another process', 'off'],
   rebuilding: ['is made anew', 'warn'],
@@ -43,7 +43,7 @@ const states: Readonly<Record<GroupHealth['state'], readonly [string, BadgeTone]
 
 const stateOf = (known: GroupHealth | null): Html => stateText(...states[known?.state ?? 'starting'])
 
-/** What stops a group, with its event as a link to what it was about. */
+/** The error that stops a group. Its event links to the resource. */
 const errorOf = (known: GroupHealth | null, { visitor }: PersonVisit): Html =>
   linkedText(
     (known?.error ?? '').replace(/\bposition (\d{1,15})\b/, (_, position: string) =>
@@ -223,7 +223,7 @@ const act = async (services: ProjectionServices, visit: PersonVisit, typed: Form
   return goTo(`${path}/${group}`, `${view.title}: begun. Below is how far it is.`)
 }
 
-/** The groups of read tables: how far they are behind, what stops them, and how they are made anew. */
+/** The groups of read tables: how far they are behind, their errors, and their rebuilds. */
 export const projectionPages = (services: ProjectionServices): readonly ConsolePage[] => [
   personPage({
     path,
@@ -246,23 +246,23 @@ export const projectionPages = (services: ProjectionServices): readonly ConsoleP
 
 type RebuildRequest = {
   readonly group: string
-  /** The new tables are compared with the live ones and dropped. */
+  /** Compares the new tables with the live ones and drops the new ones. */
   readonly compareOnly: boolean
 }
 
-/** A rebuild of a group of read tables that was begun here. */
+/** A rebuild of a group of read tables that a page started. */
 export type RebuildRun = LongRun<RebuildRequest, RebuildProgress, RebuildResult>
 
-/** Makes all tables of a group anew. */
+/** Rebuilds all tables of a group. */
 export type Rebuilder = (group: string, options: RebuildOptions) => Promise<RebuildResult | undefined>
 
-/** Rebuilds that pages start, one at a time. One that is broken off leaves the live tables as they were. */
+/** Rebuilds that pages start, one at a time. An aborted rebuild does not change the live tables. */
 export const createRebuildRuns = (rebuilder: Rebuilder) => {
   const { list, start, stop } = createLongRuns<RebuildRequest, RebuildProgress, RebuildResult>()
   return {
     list,
     stop,
-    /** Begins it and does not wait for its end; false while another one runs, or once `stop` was called. */
+    /** Starts a rebuild without waiting for its end. False while another one runs, and after `stop`. */
     start: (asked: RebuildRequest & Pick<RebuildRun, 'by' | 'startedAtMs'>): boolean =>
       start(asked, async (on) => {
         const result = await rebuilder(asked.group, { compareOnly: asked.compareOnly, ...on })

@@ -16,8 +16,8 @@ type RetryParts = {
 }
 
 /**
- * Has what a queue gave up tried again: a delivery is queued again by an event, everything else by its row.
- * @param items their keys as `listDead` gives them; null: all of them, of webhooks the oldest 1000
+ * Retries items that a queue gave up. An event queues a delivery again; any other item is queued again by its row.
+ * @param items their keys as returned by `listDead`; null: all of them, for webhooks the oldest 1000
  * @returns how many
  */
 export const retryWork = (

@@ -48,7 +48,7 @@ type SearchReads = {
   readonly caughtUp: CaughtUp
 }
 
-/** Where an address is in stock, and who rents it. */
+/** The stock state of an address and its current rentals. */
 const address = async (
   { pool, log, caughtUp }: Omit<SearchReads, 'findAccount'>,
   ip: string,
@@ -103,7 +103,7 @@ const search = async (services: SearchReads, visit: PersonVisit): Promise<PageOu
           ),
         )
   }
-  // An address that is for sale in no shop may be one of the sandbox.
+  // An address that no product may sell can be an address of the sandbox.
   const ip = canonicalIp(query) ?? (isIPv4(query) ? query : null)
   if (ip !== null) return show(searchView(query, await address(services, ip, visit), null))
   if (resourceKind(query) !== null || parsePosition(query) !== null)
@@ -111,7 +111,7 @@ const search = async (services: SearchReads, visit: PersonVisit): Promise<PageOu
   return none(`This is nothing that can be searched for. ${takes}`)
 }
 
-/** The page that finds whatever an operator was told. */
+/** The page that finds a resource by an id, an e-mail, an address or a position. */
 export const searchPages = (services: SearchReads): readonly ConsolePage[] => [
   personPage({
     path: '/console/operator/search',

@@ -8,19 +8,21 @@ import type { LiveList } from '../free-list/index.ts'
 import { deliveryQueue } from '../webhooks/index.ts'
 import type { ServicePart } from './status-page.ts'
 
-/** A delivery that is due for longer than this is late. */
+/** A delivery that is due for longer than this is late, milliseconds. */
 const lateDeliveryMs = 60_000
-/** Endpoints of the list are checked every quarter of an hour at the least. */
+/**
+ * A list that is older than this is late, milliseconds. Its endpoints are checked at least every quarter of an hour.
+ */
 const oldListMs = 60 * 60_000
 
-/** The parts of the service as customers know them, and how each is found to be. */
+/** The parts of the service that customers see, and how the state of each is found. */
 export const serviceParts = (deps: {
   readonly pool: pg.Pool
   readonly clock: Clock
   readonly probes: readonly Probe[]
   readonly places: (family: Family | null) => LocationsByCountry
   readonly list: LiveList
-  /** Scrapers that somebody serves now. */
+  /** The number of scrapers that have a serving provider now. */
   readonly scrapers: () => number
 }): readonly ServicePart[] => {
   const { pool, clock, probes, places, list } = deps

@@ -4,20 +4,20 @@ import { type ConsolePage, openPage, show } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { stateText, timeText } from '../../platform/ui/text.ts'
 
-/** How a part of the service is: it works, works slowly, does not, or has nothing to show yet. */
+/** The state of a part of the service: it works, is late, does not work, or has no result yet. */
 export type PartState = 'up' | 'late' | 'down' | 'new'
 
-/** A part of the service as customers know it; `about` says what it does, never how. */
+/** A part of the service that customers see. `about` says what it does, never how. */
 export type ServicePart = {
   readonly name: string
   readonly about: string
-  /** May throw: then the part is down. */
+  /** An error means that the part is down. */
   state(): Promise<PartState>
 }
 
-/** Whoever asks often is answered from what was found so long ago at the most. */
+/** Results are cached for this time, milliseconds. */
 const heldMs = 5_000
-/** A part that does not say how it is in this time is down. */
+/** A part whose state does not arrive within this time is down, milliseconds. */
 const answerMs = 3_000
 
 type Found = { readonly name: string; readonly about: string; readonly state: PartState }
@@ -32,7 +32,7 @@ const stateOf = async (part: ServicePart): Promise<Found> => {
   try {
     return { name, about, state: await Promise.race([part.state(), late]) }
   } catch {
-    // What is wrong is told to operators: /readyz and the log have it.
+    // Only operators see the cause, in /readyz and in the log.
     return { name, about, state: 'down' }
   } finally {
     clearTimeout(timer)
@@ -56,14 +56,14 @@ const sentenceOf = (parts: readonly Found[]): string => {
   return named('late') === '' ? 'Everything works.' : `Everything works; late: ${named('late')}.`
 }
 
-/** The worst of the parts; one that has nothing to show yet is none of them. */
+/** The worst state of the parts. A part without a result yet does not count. */
 const wholeOf = (parts: readonly Found[]): PartState => {
   const has = (state: PartState): boolean => parts.some((part) => part.state === state)
   if (has('down')) return 'down'
   return has('late') ? 'late' : 'up'
 }
 
-/** How the service is right now, for everybody. */
+/** The public pages with the current state of the service. */
 export const statusPages = ({
   serviceParts,
   clock,

@@ -115,7 +115,7 @@ ${pagerOf(here, {}, { before: after === null ? null : before, next })}`,
   }
 }
 
-/** Has what a queue gave up tried again; null: all of it. Gives how many. */
+/** Retries items that a queue gave up; null: all of them. Returns how many. */
 export type RetryWork = (queue: QueueTable, items: readonly string[] | null, cause: Cause) => Promise<number>
 
 type QueueServices = QueueReads & {
@@ -129,7 +129,7 @@ const retry = async (services: QueueServices, visit: PersonVisit, typed: FormInp
   if ((item === null) !== (typed.text('all') === 'yes'))
     return refusedView(await queueView(services, visit, { form: 'Choose one item, or all of them.' }))
   const { subjectId: staffId, sessionId } = visit.visitor.session
-  // Most queues are no part of the log: who asked is told there first.
+  // Most queues are not part of the log. The log first records the person who requested the retry.
   const asked = await services.people.workRetryAsked(
     { staffId, sessionId, queue: queue.name, item },
     visit.cause,
@@ -142,7 +142,7 @@ const retry = async (services: QueueServices, visit: PersonVisit, typed: FormInp
   )
 }
 
-/** The work queues: what waits, what was given up, and another try of it. */
+/** The work queues: waiting items, items that were given up, and their retry. */
 export const queuePages = (services: QueueServices): readonly ConsolePage[] => [
   personPage({
     path: '/console/operator/queues',
@@ -162,7 +162,7 @@ export const queuePages = (services: QueueServices): readonly ConsolePage[] => [
   }),
 ]
 
-/** A setting as it is listed: secrets are masked. */
+/** A setting with its source. Secrets are masked. */
 export type ListedSetting = {
   readonly name: string
   readonly help: string
@@ -203,7 +203,7 @@ ${tableOf({
   })
 }
 
-/** How the service itself is set up. */
+/** The page of the service's settings. */
 export const systemPages = ({
   settings,
 }: {

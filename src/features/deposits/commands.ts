@@ -4,7 +4,7 @@ import { type Cli, wholeNumber } from '../../platform/cli/cli-context.ts'
 import { registerListCommands } from '../accounts/for-commands.ts'
 import { parseReference } from '../wallet/for-commands.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Imported lazily, when a command runs. */
 const runs = () => import('./run-commands.ts')
 
 /** `deposits list|show|changes|review` */

@@ -12,18 +12,18 @@ import { claimDeposit, type DepositPages, releaseDeposit } from './deposit-urls.
 import { schedulePolling } from './poll-schedule.ts'
 import { type DepositSettlement, depositRef } from './settle-deposit.ts'
 
-/** A deposit with its invoice; `position` of the event that says so, null where it stood already. */
+/** A deposit with its invoice; `position` of the event with the invoice, null if the invoice already existed. */
 export type InvoicedDeposit = {
   readonly deposit: Deposit
   readonly payUrl: string
-  /** Another request made the invoice. */
+  /** Another request created the invoice. */
   readonly replayed: boolean
   readonly position: number | null
 }
 
 /**
- * Makes the invoice of a logged deposit, or answers the one that another request made meanwhile.
- * @param returnUrl Where the payer lands, unless an earlier request for the same deposit said it
+ * Creates the invoice of a logged deposit, or returns the one that another request created meanwhile.
+ * @param returnUrl the page to which the payer returns, unless an earlier request for the same deposit set one
  * @throws GatewayUnavailable, CommandOverload
  */
 export type CreateInvoice = (
@@ -33,13 +33,13 @@ export type CreateInvoice = (
   cause: Cause,
 ) => Promise<InvoicedDeposit>
 
-/** How long a request waits for another one that makes the same invoice. */
+/** How many times a request waits for another one that creates the same invoice. */
 const claimWaits = 60
 const claimWaitMs = 250
-/** How many requests wait in this way for one gateway: a provider that hangs holds up no more of the service. */
+/** Concurrently waiting requests per gateway, so that a hanging provider blocks only this number of requests. */
 const maxWaiting = 64
 
-/** Waits until nobody else, in any process, makes the deposit's invoice. */
+/** Waits until no other request, in any process, creates the deposit's invoice. @throws CommandOverload */
 const createClaim = (pool: pg.Pool): ((depositId: DepositId, gatewayId: string) => Promise<void>) => {
   const waiting = createTally<string>()
   return async (depositId, gatewayId) => {
@@ -64,7 +64,7 @@ export const createInvoiceFactory = (deps: {
   readonly pool: pg.Pool
   readonly pages: DepositPages
   readonly read: DepositSettlement['read']
-  /** The address that callbacks of a gateway are sent to. */
+  /** The callback URL of a gateway. */
   readonly callbackUrl: (gatewayId: string) => string
   readonly hooks: CrashHooks
 }): CreateInvoice => {

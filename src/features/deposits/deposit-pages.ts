@@ -40,7 +40,7 @@ import type { OpenDepositByForm } from './open-deposit.ts'
 const path = '/console/top-up'
 const shown = 20
 
-/** What an event of a deposit says to whoever pays. */
+/** The payer's text for an event of a deposit. */
 const told = (
   event: DepositEvent,
   ofCustomer: boolean,
@@ -80,7 +80,7 @@ const told = (
   }
 }
 
-/** Money for the wallet: by the service's gateways, on their own pages. */
+/** Top-ups of the wallet by the service's gateways, on their own pages. */
 export const topUpPages = ({
   pool,
   reads,
@@ -197,7 +197,7 @@ ${tableOf({
   ]
 }
 
-/** One deposit, of the wallet or of a reseller's customer. */
+/** A deposit of the wallet or of a reseller's customer. */
 export const depositPages = ({
   pool,
   pages,

@@ -15,7 +15,7 @@ const railNamesOfPeople: Partial<Record<Rail, string>> = {
   wechat: 'WeChat Pay',
 }
 
-/** How people call a way to pay. */
+/** The readable name of a payment method. */
 export const railName = (rail: string): string => railNamesOfPeople[rail as Rail] ?? rail
 
 const depositBadges: Readonly<Record<DepositStatus, readonly [string, 'good' | 'warn' | 'bad' | 'off']>> = {
@@ -79,7 +79,7 @@ export const depositExample = {
   expires_at: '2026-11-22T02:30:00.000Z',
 } as const
 
-/** @param nowMs tells whether its pay page is dead; `pages` opens its addresses, null leaves them out */
+/** @param nowMs decides whether the pay page has expired; `pages` verifies the addresses, null leaves them out */
 export const depositRecord = (
   row: FoundDeposit,
   nowMs: number,

@@ -21,22 +21,22 @@ import type { DepositPages } from './deposit-urls.ts'
 import { createDepositSettlement, type DepositSettlement, depositRef } from './settle-deposit.ts'
 
 /**
- * How many new deposits an account may open. One that nobody pays costs nothing, and yet has an invoice made at the
- * provider, stays in the log and is asked for until its provider watches it no more.
+ * Limits how many new deposits an account may open. An unpaid deposit costs the payer nothing, but it creates an
+ * invoice at the provider, stays in the log, and is polled until its provider no longer watches it.
  */
 export type OpeningLimits = {
   /**
-   * Counts a new deposit, not a retry of one. `own`: for the account's own wallet, on the service's gateways; else for a
-   * customer of it, on its own gateways.
+   * Counts a new deposit, not a retry of one.
+   * @param own true: for the account's wallet, by the service's gateways; false: for its customer, by its own gateways
    * @throws ApiError: rate_limited
    */
   take(accountId: AccountId, own: boolean): void
 }
 
-/** A hundred at once, then one a minute. */
+/** A hundred at once, then one per minute. */
 const ownRate = { burst: 6_000, perSecond: 1 }
 const ownCost = 60
-/** A shop of many customers: five hundred at once, then ten a second, as its gateways may call back. */
+/** For shops with many customers: five hundred at once, then ten per second, the limit of its gateways' callbacks. */
 const customersRate = { burst: 500, perSecond: 10 }
 
 export const createOpeningLimits = (monotonicMs: MonotonicClock): OpeningLimits => {
@@ -57,24 +57,24 @@ export const createOpeningLimits = (monotonicMs: MonotonicClock): OpeningLimits 
   }
 }
 
-/** Where requests are not limited. */
+/** Used if requests are not limited. */
 export const noOpeningLimits: OpeningLimits = { take: () => undefined }
 
 export type DepositRequest = {
   readonly accountId: AccountId
-  /** Null: a top-up of the account's own wallet on the service's gateways. */
+  /** Null: a top-up of the account's own wallet by the service's gateways. */
   readonly customerId: CustomerId | null
-  /** Makes the relation to the customer: called once nothing refuses the deposit, before it is logged. */
+  /** Creates the relation to the customer. Called after all checks, before the deposit is logged. */
   readonly relate?: () => Promise<void>
   readonly idempotencyKey: string
-  /** What a retry under the same key must ask for again. */
+  /** A retry under the same key must have the same one. */
   readonly fingerprint: string
-  /** Whole cents from 1 to the maximum; what is invoiced is raised to the rail's floor. */
+  /** Whole cents from 1 to the maximum. The invoiced amount is raised to the rail's minimum. */
   readonly amountCents: number
   readonly rail: Rail
-  /** https; where the payer lands afterwards. */
+  /** The https page to which the payer returns. */
   readonly returnUrl: string
-  /** The order that is placed when it is paid; null for a deposit of its own. */
+  /** The order that is placed once the deposit is paid; null for a deposit without an order. */
   readonly pending: PendingOrder | null
 }
 
@@ -82,30 +82,30 @@ export type DepositRequest = {
 export type OpenDeposit = {
   readonly deposit: Deposit
   readonly payUrl: string
-  /** An earlier request under this key made the invoice. */
+  /** An earlier request under this key created the invoice. */
   readonly replayed: boolean
   readonly position: number | null
 }
 
 export type Deposits = Omit<DepositSettlement, 'close'> & {
   /**
-   * Opens a deposit with an invoice at the gateway, or answers the open one of its key; a closed one is followed by a
-   * new one. A gateway that is down leaves it logged, and a retry goes on with it.
+   * Opens a deposit with an invoice at the gateway, or returns the open one of its key; a closed one is followed by a
+   * new one. If the gateway is down, the deposit stays logged and a retry continues it.
    * @throws ApiError: idempotency_conflict, deposits_not_available, rate_limited, gateway_unavailable; CommandOverload
    */
   open(request: DepositRequest, cause: Cause): Promise<OpenDeposit>
-  /** The pay page of a deposit's invoice; null while it has none. */
+  /** The pay page of a deposit's invoice; null without an invoice. */
   payUrlOf(deposit: Deposit): Promise<string | null>
-  /** Closes a deposit that was never given an invoice. */
+  /** Closes a deposit that never had an invoice. */
   abandon(depositId: DepositId, cause: Cause): Promise<DepositState>
 }
 
-/** A deposit that was logged and never invoiced is closed after this: the provider forgot its idempotency key by then. */
+/** A deposit without an invoice is closed after this time. The provider has expired its idempotency key by then. */
 export const invoiceTimeMs = 23 * 60 * 60 * 1000
-/** An invoice that is about to close is no more handed out. */
+/** An invoice that is about to expire is checked before it is returned. */
 const lastMinuteMs = 60_000
 const maxDepositsAKey = 10_000
-/** When to come back after a gateway that did not answer. */
+/** Retry-After if a gateway did not answer, seconds. */
 const gatewayRetryS = 5
 
 const noGateway = (rail: Rail, live: readonly Rail[]) => {
@@ -120,9 +120,9 @@ export const createDeposits = (deps: {
   readonly pages: DepositPages
   readonly gateways: Gateways
   readonly openingLimits: OpeningLimits
-  /** The address that callbacks of a gateway are sent to. */
+  /** The callback URL of a gateway. */
   readonly callbackUrl: (gatewayId: string) => string
-  /** Whether the product of an order can be ordered just now. */
+  /** Whether the product of an order can be ordered now. */
   readonly orderable: Orderable
   readonly clock: () => number
   readonly logger: Logger
@@ -132,7 +132,7 @@ export const createDeposits = (deps: {
   const { read, receive, report, settle, close } = createDepositSettlement(deps)
   const invoice = createInvoiceFactory({ ...deps, read })
 
-  /** The open deposit as it can be handed out; null when it is closed by now. */
+  /** The open deposit with its pay page; null if it is closed by now. */
   const goOn = async (
     deposit: Deposit,
     { returnUrl }: DepositRequest,
@@ -142,7 +142,7 @@ export const createDeposits = (deps: {
     const nowMs = clock()
     if (deposit.invoice) {
       const payUrl = (await pages.read(deposit.details))?.payUrl
-      // Its page is not known: another invoice takes its place, and what is paid on this one is credited too.
+      // Its pay page is unknown. A new invoice replaces it; payments of the old one are also credited.
       if (!payUrl) return null
       const ending = Date.parse(deposit.invoice.expiresAt) - lastMinuteMs <= nowMs
       if (!ending) return { deposit, payUrl, replayed: true, position: null }
@@ -210,7 +210,7 @@ export const createDeposits = (deps: {
     return invoice(answer.deposit, live, request.returnUrl, cause)
   }
 
-  /** What stood already and was only read: the position of its last event. */
+  /** For a deposit that was only read: adds the position of its last event. */
   const placed = async (open: OpenDeposit): Promise<OpenDeposit> => {
     if (open.position !== null) return open
     const last = await log.lastOf(depositStream(open.deposit.details.depositId))

@@ -11,22 +11,24 @@ import { signOldRows } from '../../platform/vault/sign-old-rows.ts'
 
 export type DepositUrls = { readonly returnUrl: string; readonly payUrl: string | null }
 
-/** A deposit and who pays it. */
+/** A deposit and its payer. */
 export type DepositOwner = Pick<DepositDetails, 'depositId' | 'accountId' | 'customerId'>
 
-/** The addresses of deposits. What `of`, `payUrlOf` and `read` give was written by the service, for this deposit of this payer. */
+/**
+ * Stores the addresses of deposits. `of`, `payUrlOf` and `read` return only rows with a valid signature for the payer.
+ */
 export type DepositPages = {
-  /** The addresses of a row that was read; null where there is none, or where somebody else wrote it, which is logged. */
+  /** The addresses of a row; null without a row, or if the signature is invalid, which is logged. */
   of(row: StoredPages): DepositUrls | null
   payUrlOf: PayUrlOf
   read(deposit: DepositOwner): Promise<DepositUrls | null>
-  /** Keeps where the payer lands. The first one that was kept stands, since the invoice was made with it. @returns that one */
+  /** Stores the return address. The first one is permanent, because the invoice has it. @returns the stored address */
   keepReturnUrl(deposit: DepositOwner, returnUrl: string): Promise<string>
-  /** Keeps the pay page of the invoice that stands, beside the return address that it was made with. */
+  /** Stores the pay page of the current invoice, together with the invoice's return address. */
   keepPayUrl(deposit: DepositOwner, urls: DepositUrls): Promise<void>
 }
 
-/** Signs the rows of addresses. */
+/** Signs rows of addresses. */
 export const createPageSigner = (keys: Pick<Keys, 'master'>) => {
   const signer = createRowSigner(keys.master, 'deposit pages v1')
   return {
@@ -41,8 +43,8 @@ export const createPageSigner = (keys: Pick<Keys, 'master'>) => {
 }
 
 /**
- * Each row is signed with a key of the master key, together with the payer: whoever may write to the database can neither
- * change where a payer is sent, nor show the page of another payer's deposit.
+ * Each row is signed with a key derived from the master key, together with the payer. Write access to the database is
+ * therefore not enough to change a payer's redirect, or to show the page of another payer's deposit.
  */
 export const createDepositPages = ({
   pool,
@@ -112,8 +114,8 @@ export const createDepositPages = ({
 }
 
 /**
- * Signs the rows that an older release left.
- * @param ownerOf as the log has it; null for a deposit that was never opened
+ * Signs the rows that an older release stored without a signature.
+ * @param ownerOf reads the payer from the log; null for a deposit that was never opened
  */
 export const adoptDepositPages = async (
   pool: pg.Pool,
@@ -149,10 +151,10 @@ export const adoptDepositPages = async (
   )
 }
 
-/** Longer than a provider may take for its two calls: a process that dies frees the deposit after this. */
+/** Seconds. Longer than the provider's two calls may take. A crashed process's claim expires after this time. */
 const claimS = 30
 
-/** Whether this process may make the deposit's invoice now: no other is at it. */
+/** Claims the deposit's invoice. False while another process creates it. */
 export const claimDeposit = async (pool: pg.Pool, deposit: DepositId): Promise<boolean> => {
   const { rowCount } = await pool.query({
     name: 'claim-deposit',
@@ -176,7 +178,7 @@ export const releaseDeposit = async (pool: pg.Pool, deposit: DepositId): Promise
 const maxLength = 2_000
 
 /**
- * Where a payer lands afterwards: an https address, as it was written.
+ * Checks a return address: https, unchanged.
  * @throws invalid_url
  */
 export const checkReturnUrl = (text: string): string => {

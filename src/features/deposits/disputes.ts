@@ -14,21 +14,21 @@ import { worker } from '../../platform/work/worker.ts'
 import { type Gateways, GatewayUnavailable, type Inbox } from '../payments/index.ts'
 import type { ManualMovementAnswer, Wallets } from '../wallet/index.ts'
 
-/** What a movement moved, now or when it was asked for before; null when it never moved, and why. */
+/** The amount of a movement, applied now or before; or why it was not applied. */
 const movedMicros = (answer: ManualMovementAnswer): number | { readonly refused: string } => {
   if (answer.outcome === 'applied') return answer.amountMicros
-  // The service's own movements are never proposed.
+  // Movements by the system need no approval.
   if (answer.outcome !== 'refused') return { refused: answer.outcome }
   const { refusal } = answer
   return refusal.code === 'already_applied' ? refusal.amountMicros : { refused: refusal.code }
 }
 
 /**
- * A payment went back to the payer's bank: whoever got the credit bears it, once per dispute, and
- * never more than this deposit was credited: a bank may take more than was paid, when rates moved. One's own wallet: the
- * account is blocked until an operator has looked. A customer's credit: what is missing is the customer's debt to the
- * reseller. Money that the bank gave back later is credited again, once.
- * @returns what became of it, for the inbox; `refused: …` is for an operator to look at
+ * Books a payment that returned to the payer's bank. The receiver of the credit bears it, once per dispute and up to
+ * the deposit's credited amount: a bank may take more than was paid if rates changed. For an own wallet the account is
+ * blocked until an operator has checked it. For a customer's credit, a missing amount becomes the customer's debt to
+ * the reseller. Money that the bank returns later is credited again, once.
+ * @returns the outcome, for the inbox; `refused: …` needs an operator
  */
 export const applyDispute = async (
   wallets: Pick<Wallets, 'adjust' | 'adjustCustomer'>,
@@ -54,14 +54,14 @@ export const applyDispute = async (
   return typeof back === 'number' ? report.state : `refused: ${back.refused}`
 }
 
-/** A gateway is asked this often. A bank leaves a week or more to answer a dispute, so nothing is late within an hour. */
+/** The polling interval of a gateway. A bank leaves a week or more to answer a dispute, so an hour is soon enough. */
 const pauseMs = 3_600_000
-/** Who has the money is decided by then: card networks close a dispute within about three months of its opening. */
+/** Card networks close a dispute within about three months of its opening, so the outcome is known by then. */
 const followedMs = 120 * 24 * 60 * 60 * 1000
 
 type Asked = { readonly gateway_id: string; readonly attempts: number }
 
-/** Gateways that ever brought money, each its own owner. */
+/** Gateways that ever received money. Each is its own owner. */
 export const disputeQueue: QueueTable = {
   name: 'dispute-looks',
   table: 'work.dispute_looks',
@@ -91,9 +91,9 @@ export const disputeWorker = worker({
 })
 
 /**
- * Finds disputes whose callbacks were lost: asks each gateway once an hour for those and refunds of the last 120 days that moved
- * money, and stores each, in each of its states, in the inbox of callbacks. From there it goes the way of a callback
- * that arrived, and moves nothing that one moved before.
+ * Finds disputes whose callbacks were lost. It asks each gateway once an hour for disputes and refunds of the last 120
+ * days that moved money, and stores each, in each of its states, in the inbox of callbacks. They are processed as
+ * callbacks: a change that an earlier callback booked moves nothing.
  */
 export const startDisputeReactor = (deps: {
   readonly workers: Workers
@@ -102,7 +102,7 @@ export const startDisputeReactor = (deps: {
   readonly inbox: Pick<Inbox, 'store'>
   readonly clock: Clock
   readonly logger: Logger
-  /** Gateways are looked for no more seldom than this, nor than every ten minutes. */
+  /** The longest interval of the search for gateways; at most ten minutes. */
   readonly firstPollMs: number
 }): RunningQueue => {
   const { workers, pool, gateways, inbox, clock, logger, firstPollMs } = deps

@@ -24,29 +24,29 @@ export { callbackWorker, oldCallbacks } from './take-callbacks.ts'
 type DepositsFeature = Feature & {
   readonly deposits: Deposits
   readonly openDeposit: OpenDepositByForm
-  /** Where a payer lands: the reseller's own place for its customers, else the service's. */
+  /** The return page of payers: the reseller's page for its customers, else the service's. */
   readonly returnUrlOf: (reseller: AccountId | null) => Promise<string>
-  /** Starts what takes callbacks out of the inbox: it reads no read table, so that payments are credited from the start on. */
+  /** Starts the processing of the inbox. It needs no read table, so payments are credited from the start on. */
   takeCallbacks(...started: Parameters<StartWorker>): Running
-  /** A callback waits in the inbox. */
+  /** Signals a new callback in the inbox. */
   callbackStored(): void
 }
 
 export const open = (
   core: ServerCore,
   needs: {
-    /** Whether the number of invoices that an account opens is limited. */
+    /** Whether the number of new invoices of an account is limited. */
     readonly limited: boolean
-    /** How long after a deposit its invoice is looked for first, milliseconds. */
+    /** The time from a deposit to its first poll, milliseconds. */
     readonly firstPollMs: number
     readonly customers: Customers
     readonly gateways: Gateways
     readonly inbox: Inbox
     readonly callbackUrl: (gatewayId: string) => string
     readonly wallets: Wallets
-    /** Where people reach the console. */
+    /** The public URL of the console. */
     readonly origin: () => string
-    /** Where the world reaches this service. */
+    /** The public URL of this service. */
     readonly publicUrl: () => string
     readonly returnUrlOfReseller: ReturnUrls['ofReseller']
   },

@@ -22,7 +22,7 @@ import { changeTexts, reviewChange } from './gateway-changes.ts'
 const root = '/console/operator/gateway-changes'
 const maxOffset = 1_000_000
 
-/** What payment providers said and nothing books, until an operator closes it. */
+/** Changes that payment providers reported and no event books, until an operator closes them. */
 export const gatewayChangePages = ({
   pool,
   caughtUp,

@@ -6,7 +6,7 @@ import type { DepositId } from '../../kernel/ids.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { depositRef } from './settle-deposit.ts'
 
-/** What happened at the provider, and what is left to an operator. */
+/** What happened at the provider, and what the operator must do. */
 export const changeTexts: Readonly<Record<GatewayChange['change'], string>> = {
   refunded: 'A payment was refunded at the provider. Take it back here, if it was credited.',
   other_currency: 'Money moved in another currency than dollars. Nothing was booked.',
@@ -19,7 +19,7 @@ export const changeTexts: Readonly<Record<GatewayChange['change'], string>> = {
   chargeback_not_moved: 'A dispute took money, and it could not be taken from the wallet or credit.',
 }
 
-/** One change as commands print it in `--json`. */
+/** A change in the `--json` output of commands. */
 export const changeRecord = (row: FoundGatewayChange) => ({
   depositId: row.deposit_id,
   number: row.number,
@@ -34,7 +34,7 @@ export const changeRecord = (row: FoundGatewayChange) => ({
   note: row.note,
 })
 
-/** Closes a change that somebody looked at. @param note what was done about it */
+/** Closes a change that an operator checked. @param note what was done about it */
 export const reviewChange = async (
   runner: CommandRunner,
   asked: { readonly depositId: DepositId; readonly number: number; readonly note: string },

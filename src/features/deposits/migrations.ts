@@ -1,9 +1,9 @@
 import type { Migrations } from '../../platform/postgres/migrate.ts'
 
 /**
- * Addresses that may name a payer stand in the vault, never in an event; the claims are work: who makes an invoice now,
- * when a deposit is looked at again or since when no more (before its first look, `due_at` is when it was opened),
- * and when a gateway is asked for its disputes.
+ * Addresses may name a payer, so they are stored in the vault, never in an event. Work tables: which request creates an
+ * invoice now; when a deposit is polled next, or when its polling ended (before its first poll, `due_at` is the time of
+ * its opening); and when a gateway is polled for disputes.
  */
 export const migrations: Migrations = {
   '0810_deposits': `
@@ -28,21 +28,21 @@ export const migrations: Migrations = {
       next_at timestamptz not null
     );
   `,
-  // Rounds that an earlier version left are taken up again by poll-schedule.ts, where the deposit is watched still or not closed.
+  // Polling that an earlier version ended is resumed by poll-schedule.ts if the deposit is still watched or not closed.
   '0812_looks_end': `
     alter table work.deposit_looks add column ended_at timestamptz;
     update work.deposit_looks set ended_at = '-infinity';
     create index deposit_looks_due on work.deposit_looks (next_at) where ended_at is null;
   `,
-  // Rows of before have none and take their turns together, as one gateway's.
+  // Older rows have no gateway and are processed together, as those of one gateway.
   '0813_looks_by_gateway': `
     alter table work.deposit_looks add column gateway_id text;
   `,
-  // Null in rows of before, until the first start after the upgrade signs them (src/app/adopt-commitments.ts).
+  // Null in older rows, until the first start after the upgrade signs them (src/app/adopt-commitments.ts).
   '1781_signed_pages': `
     alter table vault.deposit_pages add column signature bytea;
   `,
-  // Two of the queues (src/platform/work/migrations.ts). Deposits of an early version are those of no gateway.
+  // Two of the queues (src/platform/work/migrations.ts). Deposits of an early version have no gateway.
   '1413_looks_queue': `
     alter table work.deposit_looks rename column looks to attempts;
     alter table work.deposit_looks rename column next_at to due_at;

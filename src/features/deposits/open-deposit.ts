@@ -3,12 +3,12 @@ import type { Cause } from '../../kernel/event.ts'
 import { type DepositId, depositIdOf } from '../../kernel/ids.ts'
 import type { DepositRequest, Deposits } from './deposit-service.ts'
 
-/** A deposit that a form of the console asks for. */
+/** A deposit of a console form. */
 export type FormDeposit = Pick<
   DepositRequest,
   'accountId' | 'customerId' | 'relate' | 'amountCents' | 'rail'
 > & {
-  /** The key of the form: sent again, it gives the same deposit. */
+  /** The key of the form. A repeated submission returns the same deposit. */
   readonly key: string
   /** The path of the form's page. */
   readonly path: string
@@ -17,14 +17,14 @@ export type FormDeposit = Pick<
 /** Opens a deposit with its invoice. @throws ApiError as `Deposits.open` */
 export type OpenDepositByForm = (asked: FormDeposit, cause: Cause) => Promise<DepositId>
 
-/** The payer lands on the page of the deposit afterwards. */
+/** The payer returns to the page of the deposit. */
 export const createOpenDepositByForm =
   ({
     deposits,
     origin,
   }: {
     readonly deposits: Pick<Deposits, 'open'>
-    /** Where people reach the console. */
+    /** The public URL of the console. */
     readonly origin: () => string
   }): OpenDepositByForm =>
   async ({ key, path, ...asked }, cause) => {

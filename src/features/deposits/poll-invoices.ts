@@ -11,7 +11,7 @@ import { GatewayUnavailable } from '../payments/index.ts'
 import { type Deposits, invoiceTimeMs } from './deposit-service.ts'
 import { type PollItem, pollQueue, pollSchedule, pollTable, scheduleMissingPolls } from './poll-schedule.ts'
 
-/** It reads a row of every deposit: a second or so for a million. */
+/** The query reads a row of every deposit: about a second per million. */
 const findUnwatchedEveryMs = 60 * 60_000
 
 export const depositWorker = worker({
@@ -23,14 +23,14 @@ export const depositWorker = worker({
 })
 
 /**
- * Finds payments whose callbacks were lost: asks the provider of every deposit that it may still take money for, first
- * after `firstPollMs`, then ever more seldom, at least once an hour. The last look is the first one that the provider
- * answers once it watches the deposit no more and no payment is under way, however long ago that was: what was paid or
- * expired while this service or the provider was away is credited or closed then. A backlog is worked off without a
- * pause, ten deposits of a gateway at a time.
+ * Finds payments whose callbacks were lost. It polls the provider of every deposit that may still receive money: first
+ * after `firstPollMs`, then less and less often, at least once an hour. The last poll is the first answer after the
+ * provider's watch has ended and no payment is under way, however long ago that was: payments and expiries during an
+ * outage of this service or the provider are then credited or closed. A backlog is processed without a pause, ten
+ * deposits of a gateway at a time.
  *
- * A deposit whose gateway is gone, or whose provider has lost its invoice, is never answered for: it stays as it is, is
- * asked for once an hour for good, and each time a warning names it. Only whoever has the gateway can end that.
+ * If the gateway is gone, or the provider has lost the invoice, there is never an answer. The deposit stays open, is
+ * polled once an hour permanently, and each poll logs a warning. Only the owner of the gateway can end this.
  */
 export const startDepositReactor = (deps: {
   readonly workers: Workers
@@ -44,13 +44,13 @@ export const startDepositReactor = (deps: {
   const actor = { kind: 'system', name: 'deposits' } as const
   const look = async ({ deposit_id: depositId }: PollItem): Promise<Outcome> => {
     const cause = { actor, correlationId: newId('run') }
-    // The answer may be as old as this, however long it takes.
+    // Read before the poll: the answer may be as old as this.
     const atMs = clock()
     try {
       const deposit = await deposits.settle(depositId, cause)
       if (deposit && !deposit.invoice && Date.parse(deposit.openedAt) + invoiceTimeMs <= atMs)
         await deposits.abandon(depositId, cause)
-      // What is under way at the end of the watch, such as a payment that awaits its confirmations, ends later.
+      // A payment that is under way at the end of the watch, such as one without confirmations, ends later.
       const over = !deposit || (pollUntilMs(deposit) <= atMs && deposit.status !== 'processing')
       return over ? { kind: 'done', result: 'over' } : { kind: 'again', why: deposit.status }
     } catch (error) {

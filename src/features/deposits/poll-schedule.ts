@@ -8,16 +8,16 @@ import type { Schedule } from '../../platform/work/standard-queue.ts'
 
 const maxPauseMs = 3_600_000
 
-/** How long after its n-th look a deposit is looked at again. */
+/** The pause after a deposit's n-th poll, milliseconds. */
 export const pollSchedule =
   (firstPollMs: number): Schedule =>
   (polls) =>
     Math.min(maxPauseMs, firstPollMs * polls)
 
-/** A deposit whose provider is to be asked. */
+/** A deposit to poll. */
 export type PollItem = { readonly deposit_id: DepositId; readonly attempts: number }
 
-/** Its rounds as a queue; `pollQueue` adds what depends on the setting. */
+/** The queue of polls; `pollQueue` adds the parts that depend on the setting. */
 export const pollTable: QueueTable = {
   name: 'deposit-looks',
   table: 'work.deposit_looks',
@@ -25,15 +25,15 @@ export const pollTable: QueueTable = {
   owner: 'gateway_id',
   longestWaitMs: maxPauseMs,
   columns: [],
-  // A look that was answered leaves the status of the deposit.
+  // An answered poll stores the status of the deposit as its result.
   failed: `d.result not in (${depositStatuses.map((status) => `'${status}'`).join(', ')})`,
 }
 
 /**
- * An owner is a gateway: whoever answers slowly holds up the deposits of no other. Of one gateway those come first that are
- * late by the largest share of their pause: a young deposit a minute late is more likely to have been paid than a two weeks
- * old one that is late by ten. Before its first look a deposit's `due_at` is when it was opened, so that the setting counts
- * for those that are open too.
+ * The queue's owners are gateways, so that a slow gateway does not delay the deposits of another one. Of one gateway,
+ * the deposits that are late by the largest share of their pause are first: a young deposit that is a minute late is
+ * more likely to be paid than a two weeks old one that is ten minutes late. Before its first poll a deposit's `due_at`
+ * is the time of its opening, so that a changed setting also applies to open deposits.
  */
 export const pollQueue = (firstPollMs: number): QueueTable => {
   const first = `make_interval(secs => ${firstPollMs / 1000}::float8)`
@@ -48,8 +48,8 @@ export const pollQueue = (firstPollMs: number): QueueTable => {
 }
 
 /**
- * Puts a deposit into the rounds of looks, once; one that is in them, or was, stays as it is. It is written before the
- * invoice is made: no deposit that can be paid is missing.
+ * Adds a deposit to the polling queue once. A deposit that is or was in the queue is not changed. The row is written
+ * before the invoice is created, so that no payable deposit is missing.
  */
 export const schedulePolling = async (
   pool: pg.Pool,
@@ -69,9 +69,10 @@ export const schedulePolling = async (
 }
 
 /**
- * Puts those deposits into the rounds that should be and are not: watched still or not closed, and not looked at since
- * the end of their watch. They are few: a process died before it wrote its row, an earlier version kept other rows, or
- * the log came without them. It reads all deposits, and so it runs seldom.
+ * Adds the deposits that are missing in the queue: still watched or not closed, and not polled since the end of their
+ * watch. They are rare: a process crashed before it wrote the row, an earlier version stored other rows, or the log was
+ * moved without the rows. The query reads all deposits, so it runs rarely.
+ * @returns the number of added deposits
  */
 export const scheduleMissingPolls = async (pool: pg.Pool, nowMs: number): Promise<number> => {
   const { rowCount } = await pool.query({

@@ -28,8 +28,8 @@ p { margin: 0 0 12px; }
 `
 
 /**
- * Payers come here from a provider's page, whether they paid or turned back: it says only what is true for all of them,
- * and names no shop, since customers of any reseller may come.
+ * The page after the provider's page, for payers who paid and for those who canceled. It states only what is true for
+ * both, and names no shop, because it is the same for customers of every reseller.
  */
 const body = html`<main>
 <h1>You may close this page</h1>
@@ -38,10 +38,10 @@ const body = html`<main>
 <p class="soft">If you left the payment page without paying, nothing was taken from you.</p>
 </main>`
 
-/** Where a payer lands who was given no address of a shop. */
+/** The path of the return page for payers without a shop's address. */
 export const paidPath = '/paid'
 
-/** `GET /paid`: a page for payers, the same for all, that runs and loads nothing. */
+/** `GET /paid`: a static page for payers, without scripts and external resources. */
 export const paidPageRoute: Route = pageRoute({
   path: paidPath,
   operationId: 'getPaidPage',
@@ -79,7 +79,7 @@ const createdExample = {
   status: 'awaiting_payment',
 } as const
 
-/** What a retry under the same key must ask for again (docs/http-api.md, "Requests"). */
+/** The fingerprint that a retry under the same key must repeat (docs/http-api.md, "Requests"). */
 const fingerprintOf = (body: z.output<typeof Body>, customerId: string | null): string =>
   createHash('sha256')
     .update(
@@ -94,7 +94,7 @@ const fingerprintOf = (body: z.output<typeof Body>, customerId: string | null): 
     )
     .digest('hex')
 
-/** Where a payer lands who was given no address. */
+/** The return page of payers if the request has none. */
 export type ReturnUrls = {
   /** The reseller's website, else its storefront; null when it has neither. */
   ofReseller(account: AccountId): Promise<string | null>

@@ -17,32 +17,32 @@ import type { Orderable } from '../catalog/index.ts'
 import { type Gateways, GatewayUnavailable } from '../payments/index.ts'
 
 export type DepositSettlement = {
-  /** The deposit as the log has it now, or null. */
+  /** The current state of the deposit in the log, or null. */
   read(depositId: DepositId, cause: Cause): Promise<DepositState>
   /**
-   * Asks the provider and takes the deposit on: what arrived is credited, what closed is closed. Safe to call at any
-   * time and any number of times.
+   * Polls the provider and updates the deposit: new payments are credited, a closed invoice closes the deposit. Can be
+   * called at any time and repeatedly.
    * @throws GatewayUnavailable, CommandOverload
    */
   settle(depositId: DepositId, cause: Cause): Promise<DepositState>
   /**
-   * Applies what the provider said of the deposit's own invoice. What no event books, such as a refund, is reported for an
-   * operator to look at.
-   * @throws GatewayUnavailable for more payments than one deposit takes; CommandOverload
+   * Applies the provider's report of the deposit's own invoice. A change that no event books, such as a refund, is
+   * reported for an operator.
+   * @throws GatewayUnavailable for more payments than one deposit may have; CommandOverload
    */
   receive(depositId: DepositId, reported: ReportedInvoice, cause: Cause): Promise<DepositState>
-  /** Records what the provider said and no event books, each change once: operators see it until one has looked at it. */
+  /** Records changes that no event books, each once. Operators see a change until one of them has checked it. */
   report(deposit: Deposit, changes: readonly GatewayChange[], cause: Cause): Promise<void>
-  /** Closes a deposit that nobody can pay any more; one that has money stays as it is. */
+  /** Closes a deposit that can no longer be paid. A deposit with payments is not changed. */
   close(deposit: Deposit, reason: DepositFailed['data']['reason'], cause: Cause): Promise<DepositState>
 }
 
-/** Clocks of providers differ. */
+/** Tolerance for differences between the providers' clocks. */
 const graceMs = 10 * 60_000
-/** A payer pays in a handful of parts. A server that names others with each answer would have all of them in the log. */
+/** An invoice has a few payments. The limit protects the log from a server that invents new ones in each answer. */
 const maxPayments = 500
 
-/** Wallets are dollars: what arrived in another currency is credited by nobody, and is for an operator to look at. */
+/** Wallets are in dollars. A payment in another currency is not credited; an operator must check it. */
 export const inOtherCurrency = ({
   invoiceId,
   currency,
@@ -53,12 +53,12 @@ export const inOtherCurrency = ({
     ? [{ change: 'other_currency', reference: invoiceId, amount: currency }]
     : []
 
-/** The stream of one deposit, as a command names it. */
+/** The stream of a deposit, for commands. */
 export const depositRef = (depositId: DepositId) => ({
   deposit: { stream: depositStream(depositId), fold: depositFold },
 })
 
-/** The deposit as the log has it now, or null. */
+/** The current state of the deposit in the log, or null. */
 export const readDeposit = (
   runner: CommandRunner,
   depositId: DepositId,
@@ -66,11 +66,11 @@ export const readDeposit = (
 ): Promise<DepositState> =>
   readState(runner, { ...cause, name: 'read-deposit' }, depositRef(depositId).deposit)
 
-/** What becomes of deposits that stand in the log. */
+/** Updates and closes logged deposits. */
 export const createDepositSettlement = (deps: {
   readonly runner: CommandRunner
   readonly gateways: Pick<Gateways, 'byId'>
-  /** Whether the product of an order can be ordered just now. */
+  /** Whether the product of an order can be ordered now. */
   readonly orderable: Orderable
   readonly clock: Clock
   readonly logger: Logger
@@ -140,7 +140,7 @@ export const createDepositSettlement = (deps: {
       await report(deposit, inOtherCurrency(invoice), cause)
       return deposit
     }
-    // Not every provider says when an invoice is over; money that still comes is credited all the same.
+    // Not every provider reports the end of an invoice. Later payments are credited all the same.
     const over = invoice.status === 'open' && Date.parse(expiresAt) + graceMs <= clock()
     return receive(depositId, over ? { ...invoice, status: 'expired' } : invoice, cause)
   }

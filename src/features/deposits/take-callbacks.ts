@@ -36,7 +36,7 @@ type Deps = {
 
 const actor = { kind: 'system', name: 'payments' } as const
 
-/** The deposit that the provider says the invoice is for, if it is one of this gateway. */
+/** The deposit of the reported invoice; null if it is not one of this gateway. */
 const ownDeposit = async ({ deposits }: Deps, live: LiveGateway, depositId: string | null) => {
   if (depositId === null) return null
   const cause = { actor, correlationId: newId('run') }
@@ -52,7 +52,7 @@ const takeInvoice = async (deps: Deps, live: LiveGateway, report: InvoiceReport)
     return `in ${report.currency}: nothing is credited`
   }
   const { depositId } = deposit.details
-  // A second invoice of one deposit (its first answer was lost) brings money and says nothing of the first one's state.
+  // A second invoice of a deposit (its first answer was lost) brings payments, but not the state of the first one.
   const own = deposit.invoice === null || deposit.invoice.invoiceId === report.invoiceId
   const reported = own ? report : { ...report, status: 'open' as const }
   const after = await deps.deposits.receive(depositId, reported, { actor, correlationId: newId('run') })
@@ -74,10 +74,10 @@ const takeDispute = async (deps: Deps, live: LiveGateway, report: DisputeReport)
     await say('other_currency', amount)
     return `in ${currency}: nothing moved`
   }
-  // It may have overtaken the word of the payment that it takes back.
+  // The dispute may arrive before the payment's own callback.
   const credited = deposit.creditedMicros > 0 ? deposit : await deps.deposits.settle(depositId, cause)
   const outcome = await applyDispute(deps.wallets, credited ?? deposit, report, cause)
-  // The wallet gives back what it got. The rest is lost to the service or its reseller.
+  // The wallet returns its credited amount. The service or its reseller loses the rest.
   const { creditedMicros } = credited ?? deposit
   if (creditedMicros > 0 && amountMicros > creditedMicros) await say('dispute_adjusted', amount)
   if (outcome !== state) {
@@ -97,7 +97,7 @@ const takeChange = async (deps: Deps, live: LiveGateway, report: ChangeReport): 
 }
 
 /**
- * Asks the provider what a callback is about and does what it says; what became of it, for the inbox.
+ * Asks the provider about a callback and applies the answer. Returns the outcome, for the inbox.
  * @throws GatewayUnavailable, CommandOverload
  */
 export const takeCallback = async (
@@ -138,8 +138,9 @@ export const oldCallbacks = worker({
 })
 
 /**
- * Works the inbox off: asks the provider what a callback is about and credits what it says. A provider or a log that is
- * down is asked again later, for ever; everything else is done with, and logged where money was named and none moved.
+ * Processes the inbox: asks the provider about each callback and credits the reported payments. If a provider or the
+ * log is down, the callback is retried without limit. Every other callback is finished, and logged if it named money
+ * and nothing moved.
  */
 export const startCallbackReactor = (
   deps: Deps & {

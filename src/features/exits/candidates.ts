@@ -5,17 +5,16 @@ import type { Family } from '../../domain/shared/order-terms.ts'
 import { countryOfAlpha2 } from '../../kernel/countries.ts'
 import type { Login } from '../../platform/vault/logins.ts'
 
-/** What can be chosen for a connection: an exit, or what a supplier's gateway has in one country. */
+/** A possible way out of a connection: an exit, or a supplier's gateway in one country. */
 export type Candidate = {
-  /** Names it for a session: an exit and a country. */
+  /** Exit and country. Identifies the candidate in a session. */
   readonly key: string
   readonly exitId: string
   readonly terms: ExitTerms
   readonly cover: Coverage
   readonly login: Login | null
-  /** A supplier's username and password, made ready; null for an exit of its own. */
+  /** Parsed templates of a supplier's username and password; null for an own exit. */
   readonly template: { readonly username: Template; readonly password: Template } | null
-  /** Of the sandbox. */
   readonly sandbox: boolean
   readonly states: ReadonlySet<string>
   readonly cities: ReadonlySet<string>
@@ -25,7 +24,7 @@ export type Candidate = {
   readonly hash: number
 }
 
-/** FNV-1a with a last mix (MurmurHash3's), 32 bits. */
+/** FNV-1a with the finalizer of MurmurHash3, 32 bits. */
 export const hash32 = (text: string, seed = 0x811c9dc5): number => {
   let hash = seed
   for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
@@ -42,7 +41,7 @@ export const mix32 = (value: number): number => {
 const codes = (places: readonly { readonly code: string }[]): ReadonlySet<string> =>
   new Set(places.map(({ code }) => code))
 
-/** The candidates of an exit: one a country. */
+/** The candidates of an exit: one for each country. */
 export const candidatesOf = (
   terms: ExitTerms,
   login: Login | null,
@@ -78,7 +77,7 @@ const without = <Value>(
   isOne: boolean,
 ) => {
   if (excluded.length === 0) return true
-  // A supplier may go out anywhere in what was asked for: only a place that was asked for is surely none of those.
+  // A supplier may use any place within the targeting. Only a targeted place certainly avoids the excluded ones.
   return isOne ? !excluded.some((each) => has.has(each)) : wanted !== null
 }
 
@@ -96,7 +95,7 @@ const isExcluded = (candidate: Candidate, { city, state, asn, not }: Targeting):
   )
 }
 
-/** Whether a connection of this targeting may go out there. */
+/** Whether a connection with this targeting may use the candidate. */
 export const matchesTargeting = (candidate: Candidate, targeting: Targeting): boolean => {
   const { country, state, city, isp, asn, os } = targeting
   return (
@@ -110,7 +109,7 @@ export const matchesTargeting = (candidate: Candidate, targeting: Targeting): bo
   )
 }
 
-/** What `strict-off` falls back to: any exit of the country, less what is excluded. */
+/** The fallback of `strict-off`: any exit in the country except excluded ones. */
 export const countryOnly = (targeting: Targeting): Targeting => ({
   ...targeting,
   state: null,
@@ -120,23 +119,23 @@ export const countryOnly = (targeting: Targeting): Targeting => ({
   os: null,
 })
 
-/** Whether candidates fit this connection beside its targeting. */
+/** Requirements of a connection other than its targeting. */
 export type ConnectionNeeds = { readonly udp: boolean; readonly family: Family | null }
 
-/** The exits as this process knows them, dead ones too; made anew with every change of them. */
+/** The exits in the memory of this process, including dead ones. Rebuilt with every change of the exits. */
 export type ExitIndex = {
-  /** Those that take new connections. */
+  /** Exits that accept new connections. */
   readonly serving: readonly Candidate[]
-  /** All that were not removed. */
+  /** All exits that were not removed. */
   readonly byKey: ReadonlyMap<string, Candidate>
   readonly byExit: ReadonlyMap<string, readonly Candidate[]>
-  /** Those that fit, alive or not. */
+  /** Matching exits, alive or not. */
   fitting(targeting: Targeting, need: ConnectionNeeds): readonly Candidate[]
-  /** A place that no exit ever stood at, so most likely a misspelt one; null when all are known. */
+  /** A place that no exit ever had, so it is probably misspelt; null when all are known. */
   unknownPlace(targeting: Targeting): TokenProblem | null
 }
 
-/** Every place that any exit ever stood at, by kind and country. */
+/** All places that any exit ever had, by kind and country. */
 const knownPlaces = (covers: Iterable<Coverage>): ReadonlySet<string> => {
   const known = new Set<string>()
   for (const { country, states, cities, isps } of covers)

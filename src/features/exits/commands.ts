@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Cli } from '../../platform/cli/cli-context.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Loaded when a command runs. */
 const runs = () => import('./run-commands.ts')
 
 /** `exits import|list|check|drain|remove`. */

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { ExitVia } from '../../domain/exits/events.ts'
 
-/** Failures in a row, of any connections of this process, after which an exit counts as dead. */
+/** An exit counts as dead after this many consecutive failed connections of this process. */
 const failuresToDeath = 3
 
 export type HealthChange = {
@@ -10,26 +10,34 @@ export type HealthChange = {
   readonly problem: string | null
 }
 
-/** Which exits are alive, as this process knows it: from its own connections, and from what all tell each other. */
+/**
+ * Which exits are alive in the view of this process: from its own connections, and from the reports of other processes.
+ */
 export type ExitHealth = {
   isAlive(exitId: string): boolean
-  /** Rises with every change. */
+  /** Increases with every change. */
   readonly version: () => number
-  /** A connection was made through it. */
+  /** A connection through it succeeded. */
   connected(exitId: string): void
-  /** A connection to the exit itself failed; `local`: it lies on this machine, so others are not told. */
+  /**
+   * A connection to the exit itself failed; `local`: it is on this machine, so the failure is not reported to other
+   * processes.
+   */
   failed(exitId: string, local: boolean): void
-  /** What others found. */
+  /** Results of other processes. */
   learn(changes: readonly HealthChange[]): void
-  /** Resolves when what was found here is told. */
+  /** Resolves when the results of this process are reported. */
   flush(): Promise<void>
 }
 
-/** The common table of health, in which a change is told once. */
+/** The shared health table. Each change is written once. */
 export type HealthTable = {
-  /** Connections failed: it rests at first 5 s, and twice as long each time within ten minutes, before probes bring it back. */
+  /**
+   * Connections failed. Probes cannot mark the exit alive for 5 s at first, and for twice as long after each further
+   * failure within ten minutes.
+   */
   struck(exitId: string, problem: string): Promise<void>
-  /** What probes found: only what differs is written. */
+  /** Probe results. Only changes are written. */
   probed(results: readonly HealthChange[]): Promise<void>
 }
 
@@ -107,16 +115,16 @@ export const createExitHealth = (deps: {
   }
 }
 
-/** Whether an exit lies on the machine that dials it, so that each machine has its own answer to whether it works. */
+/** Whether the exit is on the machine that uses it. Then its health differs between machines. */
 export const isLocal = ({ kind }: ExitVia): boolean => kind === 'direct' || kind === 'prefix'
 
-/** A machine that told nothing for so long runs no gateway any more. */
+/** A machine without a report for this time runs no gateway any more. */
 const goneAfter = '20 seconds'
 const tellAgainAfter = '5 seconds'
 
-/** What machines tell of exits that lie on them, for those who run no gateway. */
+/** Reports of machines about their own exits, for processes without a gateway. */
 export type MachineHealth = {
-  /** Tells what does not work here; a change at once, the same again every five seconds. */
+  /** Reports the dead exits of this machine: changes at once, the same list again every five seconds. */
   report(deadExits: readonly string[]): Promise<void>
 }
 
@@ -134,7 +142,7 @@ export const createMachineHealth = (pool: pg.Pool, machine: string): MachineHeal
   },
 })
 
-/** Exits that work on none of the machines that run gateways now, as SQL that gives a JSON array. */
+/** SQL for a JSON array of the exits that are dead on all machines with a running gateway. */
 export const deadOnAllMachinesSql = `
   select coalesce(jsonb_agg(exit_id), '[]') from (
     select exit_id from work.gateway_machines, unnest(dead_exits) exit_id

@@ -3,7 +3,7 @@ import type { ExitTerms, ExitVia } from '../../domain/exits/events.ts'
 import { createLogins, type LoginRef, type Logins } from '../../platform/vault/logins.ts'
 import type { Vault } from '../../platform/vault/seal.ts'
 
-/** Where the login of an exit signs in; null: the exit takes none. */
+/** The place where an exit's login is used; null: the exit needs no login. */
 export const placeOf = (via: ExitVia): string | null => {
   switch (via.kind) {
     case 'direct':
@@ -16,7 +16,7 @@ export const placeOf = (via: ExitVia): string | null => {
   }
 }
 
-/** How the login of an exit is named; none for an exit without one. */
+/** References to the login of an exit; empty for an exit without one. */
 export const loginsOf = ({
   via,
   credentialId,
@@ -25,7 +25,6 @@ export const loginsOf = ({
   return credentialId === null || place === null ? [] : [{ credentialId, place }]
 }
 
-/** The logins of exits. */
 export type ExitLogins = Logins
 
 export const createExitLogins = (deps: { readonly pool: pg.Pool; readonly vault: Vault }): ExitLogins =>

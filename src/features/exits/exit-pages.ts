@@ -18,7 +18,9 @@ import { type ExitService, endpointOf, exitsAfter, type ListedExit } from './exi
 
 const path = '/console/operator/exits'
 
-/** What an operator may do with an exit in a state. Removing is for the command line: it ends what runs. */
+/**
+ * The actions of an operator for each state of an exit. Removal needs the command line, because it ends connections.
+ */
 const acts: Readonly<Partial<Record<ExitState, { readonly to: ExitState; readonly label: string }>>> = {
   live: { to: 'drained', label: 'Drain' },
   drained: { to: 'live', label: 'Take back' },
@@ -95,7 +97,7 @@ const change = async (services: ExitServices, visit: PersonVisit, typed: FormInp
   return goTo(path, answer.changed.length === 0 ? `It was ${done} before.` : `Exit ${exitId} is ${done}.`)
 }
 
-/** The exits of the gateway with their health; they are drained and taken back here. */
+/** The exits of the gateway with their health. They can be drained and resumed here. */
 export const exitPages = (services: ExitServices): readonly ConsolePage[] => [
   personPage({
     path,

@@ -16,15 +16,15 @@ import { sameLogin } from '../../platform/vault/logins.ts'
 import { type ExitLogins, loginsOf, placeOf } from './exit-logins.ts'
 import type { ImportedExit } from './import-exits.ts'
 
-/** An exit as it is listed, with what is known of its health; null: nothing was found wrong yet. */
+/** A listed exit with its health; null: no problem was found yet. */
 export type ListedExit = {
   readonly exitId: string
   readonly state: ExitState
   readonly terms: ExitTerms
   readonly alive: boolean
-  /** Why it counts as dead, or what was last wrong. */
+  /** Why it counts as dead, or its last problem. */
   readonly problem: string | null
-  /** Since when it is alive or dead; null: it was never otherwise. */
+  /** Start of the current health state; null: it never changed. */
   readonly since: string | null
 }
 
@@ -37,7 +37,7 @@ type Row = {
   readonly changed_at: string | null
 }
 
-/** Up to `limit` exits that were not removed, in the order of their ids, that come after one; null: from the first on. */
+/** Up to `limit` exits after the given one, ordered by id, without removed ones; null: from the first. */
 export const exitsAfter = async (
   pool: pg.Pool,
   { after, limit }: { readonly after: string | null; readonly limit: number },
@@ -60,7 +60,7 @@ export const exitsAfter = async (
   }))
 }
 
-/** Where an exit goes out, without what signs in. */
+/** The address of an exit without credentials. */
 export const endpointOf = (via: ExitVia): string => {
   switch (via.kind) {
     case 'direct':
@@ -73,15 +73,15 @@ export const endpointOf = (via: ExitVia): string => {
 }
 
 export type ExitService = {
-  /** Adds and changes exits, those of one file; what a crash left out comes with the same call again. */
+  /** Adds and changes the exits of a file. After a crash, the same call completes the import. */
   import(exits: readonly ImportedExit[], cause: Cause): Promise<ImportAnswer>
-  /** Refused as a whole when an id is unknown. */
+  /** Refused completely when an id is unknown. */
   setState(exitIds: readonly string[], to: ExitState, cause: Cause): Promise<StateAnswer>
-  /** Those that were not removed, as the log has them now, by id. */
+  /** The exits in the log that were not removed, by id. */
   read(cause: Cause): Promise<readonly KnownExit[]>
 }
 
-/** The writes of exits: events on the `exits` stream, credentials in the vault before them. */
+/** Changes of exits: events on the `exits` stream. Credentials are stored in the vault first. */
 export const createExitService = (deps: {
   readonly runner: CommandRunner
   readonly logins: ExitLogins
@@ -107,7 +107,7 @@ export const createExitService = (deps: {
   const look = (cause: Cause): Promise<ExitsState> =>
     run('read-exits', cause, (state) => ({ events: [], answer: state }))
 
-  /** The terms with their credentials: those that they have, where they are the same, else new ones. */
+  /** The terms with their credentials: the existing ones if they are equal, else new ones. */
   const withLogins = async (
     batch: readonly ImportedExit[],
     state: ExitsState,

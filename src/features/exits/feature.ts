@@ -13,16 +13,16 @@ import { createLocations, createRecentExits, type LocationsByCountry } from './l
 type ExitsFeature = Feature & {
   readonly live: LiveExits
   readonly health: ExitHealth
-  /** Where lines can go out now. */
+  /** The locations that lines can currently use. */
   readonly locations: (family: Family | null) => LocationsByCountry
-  /** Resolves once the exits are known as they are now, or were a moment ago. */
+  /** Resolves when the exits in memory are recent. */
   readonly recent: () => Promise<void>
 }
 
 export const open = (core: ServerCore, { sandbox }: { readonly sandbox: boolean }): ExitsFeature => {
   const { pool, runner, logger, monotonicMs, caughtUp } = core
   const logins = createExitLogins({ pool, vault: createVault(core.keys.master) })
-  // This process only reads: gateways find out which exits are dead.
+  // This process only reads. Gateways find out which exits are dead.
   const health = createExitHealth({ table: { struck: async () => undefined }, onError: () => undefined })
   const live = createLiveExits({
     pool,
@@ -31,7 +31,7 @@ export const open = (core: ServerCore, { sandbox }: { readonly sandbox: boolean 
     sticky: null,
     sandbox,
   })
-  // A place leaves the geo lists within ten seconds: seven until probes find its exits dead, and this.
+  // A place disappears from the geo lists within ten seconds: up to seven until probes find its exits dead, plus this.
   const recent = createRecentExits({
     live,
     maxAgeMs: 1_000,

@@ -16,12 +16,12 @@ import { alpha2Of } from '../../kernel/countries.ts'
 import { isStorable, storableText } from '../../kernel/json-text.ts'
 import type { Login } from '../../platform/vault/logins.ts'
 
-/** Lines of one file. */
+/** The most lines of a file. */
 const maxExits = 50_000
-/** Problems that are told at once. */
+/** The most problems in one report. */
 const maxProblems = 50
 
-/** Exit ids of the sandbox begin with it. */
+/** Prefix of the sandbox's exit ids. */
 export const sandboxPrefix = 'sandbox-'
 
 const named = (what: string) =>
@@ -121,7 +121,7 @@ const entry = z.discriminatedUnion(
 )
 type Entry = z.infer<typeof entry>
 
-/** An exit of a file, its credentials apart: they go to the vault. */
+/** An exit of a file. Its credentials are separate, because they go to the vault. */
 export type ImportedExit = {
   readonly terms: Omit<ExitTerms, 'credentialId'>
   readonly login: Login | null
@@ -203,8 +203,8 @@ const problemsOf = (line: number, value: unknown, error: z.ZodError): readonly P
   })
 
 /**
- * Reads a file of exits, one JSON object a line; empty lines and those that begin with `#` are left out. All of it or
- * nothing: every problem is named by its line, up to 50 of them.
+ * Parses a file of exits with one JSON object in each line. Empty lines and lines that begin with `#` are skipped. The
+ * file is accepted completely or not at all. Problems have line numbers, up to 50 are reported.
  */
 export const parseExits = (text: string): ParsedExits => {
   const exits: ImportedExit[] = []
@@ -218,7 +218,7 @@ export const parseExits = (text: string): ParsedExits => {
     try {
       value = JSON.parse(content)
     } catch {
-      // What was meant for JSON may hold a password.
+      // The line is not shown, because it may contain a password.
       problems.push({ path: `line ${line}`, value: 'no JSON', expected: 'one JSON object a line' })
       continue
     }

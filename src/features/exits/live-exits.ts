@@ -7,28 +7,30 @@ import { deadOnAllMachinesSql, type ExitHealth } from './exit-health.ts'
 import { type ExitLogins, loginsOf } from './exit-logins.ts'
 import { pinOf, type StickySessions } from './sticky-sessions.ts'
 
-/** What the sandbox says of its exits: one record, `exits`, that a start of it replaces. */
+/** The sandbox's exits: one record, `exits`, which each start of the sandbox replaces. */
 export type SandboxExits = {
-  /** Another one with every start. */
+  /** Different for every start. */
   readonly made: string
   readonly exits: readonly { readonly terms: ExitTerms; readonly login: Login | null }[]
-  /** Where `whoami.sandbox` answers on this machine. */
+  /** Port of `whoami.sandbox` on this machine. */
   readonly whoamiPort: number
-  /** The proxy on this machine that stands for the supplier of the demo's IPv6 addresses: an address is its username. */
+  /**
+   * The proxy on this machine that simulates the supplier of the demo's IPv6 addresses. The username is the address.
+   */
   readonly supplier: { readonly port: number; readonly password: string }
 }
 
-/** The exits in memory, kept up with the read model, and with what gateway processes tell each other. */
+/** The exits in memory, updated from the read model and from the reports of gateway processes. */
 export type LiveExits = {
-  /** Resolves once everything that the tables held when it was called is in memory. */
+  /** Resolves when everything that was in the tables at the time of the call is in memory. */
   refresh(): Promise<void>
   /** As of the last refresh. */
   index(): ExitIndex
-  /** Rises with every change of the index or of an exit's health. */
+  /** Changes with every change of the index or of an exit's health. */
   version(): string
-  /** What runs beside the sandbox's exits, whether these serve or not; null: there is no sandbox. */
+  /** The sandbox's other services, whether its exits are used or not; null: there is no sandbox. */
   sandbox(): Pick<SandboxExits, 'whoamiPort' | 'supplier'> | null
-  /** Whether exits of an operator are configured: then those of the sandbox serve nobody. */
+  /** Whether an operator configured exits. Then the sandbox's exits are not used. */
   hasOwn(): boolean
 }
 
@@ -52,12 +54,12 @@ type News = {
   readonly exits: readonly ExitRow[] | null
   readonly health: readonly HealthRow[] | null
   readonly sessions: readonly SessionRow[] | null
-  /** Exits that work on no machine; null: this process looks at its own machine. */
+  /** Exits that are dead on all machines; null: this process probes its own machine. */
   readonly dead: readonly string[] | null
   readonly sandbox: SandboxExits | null
 }
 
-/** Times of other processes' transactions may land late: what is this much older is looked at again. */
+/** Transactions of other processes may commit late, so rows up to this much older are read again. Milliseconds. */
 const overlapMs = 5_000
 const longAgo = '1970-01-01T00:00:00.000Z'
 
@@ -66,8 +68,9 @@ const latest = (times: readonly string[], before: string): string =>
 const less = (time: string): string => new Date(Math.max(0, Date.parse(time) - overlapMs)).toISOString()
 
 /**
- * Follows `read.exits`, also across a rebuild of it, `work.exit_health` and ended sessions, by one statement a look. It
- * has to be refreshed, for most of what it holds is not in the log and no owner of read models tells of it.
+ * Follows `read.exits` (also across its rebuild), `work.exit_health` and ended sessions with one statement for each
+ * refresh. Refreshes must be polled, because most of this data is not in the log, so projections do not announce its
+ * changes.
  */
 export const createLiveExits = (deps: {
   readonly pool: pg.Pool
@@ -75,14 +78,14 @@ export const createLiveExits = (deps: {
   readonly health: ExitHealth
   /** Null: this process chooses no exits. */
   readonly sticky: StickySessions | null
-  /** Whether the sandbox's exits serve while there are no others. */
+  /** Whether the sandbox's exits are used while there are no others. */
   readonly sandbox: boolean
 }): LiveExits => {
   const { pool, logins, health, sticky } = deps
   const rows = new Map<string, ExitRow>()
   const own = new Map<string, readonly Candidate[]>()
   const healthSeen = new Map<string, string>()
-  /** Those that lie on machines and work on none. */
+  /** Exits on machines that are dead on all of them. */
   let deadLocally: ReadonlySet<string> = new Set()
   let table = 0
   let revision = -1
@@ -114,7 +117,7 @@ export const createLiveExits = (deps: {
       const { credentialId } = row.terms
       const login = credentialId === null ? null : known.get(credentialId)
       rows.set(row.exit_id, row)
-      // Nothing goes out where its login is not for.
+      // An exit whose login could not be read gets no candidates.
       own.set(row.exit_id, login === undefined ? [] : candidatesOf(row.terms, login, false))
       revision = Math.max(revision, row.revision)
     }
@@ -154,7 +157,7 @@ export const createLiveExits = (deps: {
     if (news.exits) await takeExits(news.exits)
     if (news.sandbox) sandbox = news.sandbox
     if (news.health) {
-      // What was seen before must not undo what this process found out since.
+      // Rows that were read before must not overwrite newer findings of this process.
       const fresh = news.health.filter((row) => healthSeen.get(row.exit_id) !== row.changed_at)
       for (const row of fresh) healthSeen.set(row.exit_id, row.changed_at)
       health.learn(fresh.map(({ exit_id: exitId, alive, problem }) => ({ exitId, alive, problem })))
@@ -183,7 +186,7 @@ export const createLiveExits = (deps: {
   }
 
   let running: Promise<void> = Promise.resolve()
-  // One after another: an older row never replaces a newer one.
+  // Refreshes run one after another, so that an older row never replaces a newer one.
   const refresh = (): Promise<void> => {
     const next = running.then(load)
     running = next.catch(() => undefined)

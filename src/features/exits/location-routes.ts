@@ -42,7 +42,7 @@ type Named = {
   readonly asn?: number
 }
 
-/** Whether an entry is meant by a search, whatever its case and accents. */
+/** Whether an entry matches a search text, ignoring case and accents. */
 const isMeant = (entry: Named, text: string): boolean => {
   const wanted = slugOf(text)
   return [entry.name, entry.code, entry.alpha2, entry.asn].some(
@@ -58,7 +58,9 @@ const pageOf = <Entry extends Named>(
   return { entries: meant.slice(offset, offset + limit), total: meant.length, limit, offset }
 }
 
-/** 304 while the client has it: the lists change with the exits, and clients may ask as often as they like. */
+/**
+ * Answers 304 if the client has the current version: the lists change only with the exits, and clients may poll often.
+ */
 const conditional = <Body>(headers: IncomingHttpHeaders, body: Body) => {
   const etag = etagOf(JSON.stringify(body))
   const common = { etag, 'cache-control': 'no-cache' }
@@ -70,10 +72,13 @@ const conditional = <Body>(headers: IncomingHttpHeaders, body: Body) => {
 const held = { 304: { description: 'The client has this list (`If-None-Match`).' } } as const
 const etagHeader = { headers: { ETag: 'Names this list; send it back as `If-None-Match`' } }
 
-/** Where lines can go out now: what the live exits serve. A place whose last exit went away leaves within ten seconds. */
+/**
+ * Locations that lines can currently use, from the live exits. A location disappears within ten seconds after its last
+ * exit.
+ */
 export const geoRoutes = (deps: {
   readonly places: (family: Family | null) => LocationsByCountry
-  /** Resolves once the exits are known as they are now, or were a moment ago. */
+  /** Resolves when the exits in memory are recent. */
   readonly recent: () => Promise<void>
 }): readonly Route[] => {
   const inCountry = (query: { country: string; family?: Family | undefined }): CountryLocations | undefined =>

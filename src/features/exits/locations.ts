@@ -18,7 +18,7 @@ export type ListedCity = ListedState & { readonly state: string | null }
 export type ListedIsp = ListedState & { readonly asns: readonly number[] }
 export type ListedAsn = { readonly asn: number; readonly name: string }
 
-/** What the live exits of one country can serve, each list in the order of its names. */
+/** The locations of the live exits in one country. Each list is sorted by name. */
 export type CountryLocations = {
   readonly country: ListedCountry
   readonly states: readonly ListedState[]
@@ -62,10 +62,10 @@ const ofCountry = (alpha2: string, candidates: readonly Candidate[]): CountryLoc
   }
 }
 
-/** The places of the live exits as they are now, or were a moment ago; `family`: those of one product family. */
+/** The current locations of the live exits, or those of a moment ago; `family`: only of this product family. */
 export type CurrentLocations = (family: Family | null) => Promise<LocationsByCountry>
 
-/** The places of the live exits, made anew when they change; `family`: those of one product family. */
+/** The locations of the live exits, computed again when they change; `family`: only of this product family. */
 export const createLocations = (deps: {
   readonly live: Pick<LiveExits, 'index' | 'version'>
   readonly health: Pick<ExitHealth, 'isAlive'>
@@ -95,8 +95,8 @@ export const createLocations = (deps: {
 }
 
 /**
- * Keeps exits as new as a request needs them, without looking while nobody asks: resolves once what is in memory is at most
- * `maxAgeMs` old. While Postgres does not answer it resolves too, and what was known before is used.
+ * Refreshes exits on request only: resolves when the data in memory is at most `maxAgeMs` old. It also resolves while
+ * Postgres does not answer. Then the previous data is used.
  */
 export const createRecentExits = (deps: {
   readonly live: Pick<LiveExits, 'refresh'>
@@ -112,7 +112,7 @@ export const createRecentExits = (deps: {
     looking ??= (async () => {
       const askedMs = monotonicMs()
       await live.refresh().catch(onError)
-      // Also after a failure: an outage is not asked about by every request.
+      // Also set after a failure, so that an outage does not cause a query for every request.
       lookedMs = askedMs
       looking = null
     })()

@@ -1,10 +1,10 @@
 import type { Migrations } from '../../platform/postgres/migrate.ts'
 
 /**
- * What gateway processes tell each other of exits. Health: one row for each exit that anybody ever had trouble with.
- * Sticky sessions: which exit a session has, from its first use to the end of its lifetime; `round` rises each time that it
- * gets another one, so that of two processes that choose at once one wins. `changed_at` is null until it is released or
- * fails: the end of its time comes in every process by itself, and only what comes before that is looked for.
+ * Data about exits that gateway processes share. Health: one row for each exit that ever failed. Sticky sessions: the
+ * exit of a session from its first use to the end of its lifetime. `round` increases each time that the session gets
+ * another exit, so that of two processes that choose at once one wins. `changed_at` is null until the session is
+ * released or its exit fails: every process knows the end of the lifetime, so only earlier changes are polled.
  */
 const healthTables: Migrations = {
   '1403_exit_health': `
@@ -32,7 +32,7 @@ const healthTables: Migrations = {
     create index sticky_sessions_expires on work.sticky_sessions (expires_at);
     create index sticky_sessions_changed on work.sticky_sessions (changed_at) where changed_at is not null;
   `,
-  // An address is of one machine: which of those exits do not work on each machine that runs gateways.
+  // Local exits differ between machines: the dead ones of each machine that runs gateways.
   '1408_gateway_machines': `
     create table work.gateway_machines (
       machine text primary key collate "C",

@@ -5,7 +5,7 @@ import ipaddr from 'ipaddr.js'
 import type { ExitVia } from '../../domain/exits/events.ts'
 import type { Login } from '../../platform/vault/logins.ts'
 
-/** What can be looked at without any target: an endpoint that takes connections, an address that this machine has. */
+/** What can be probed without a target: an endpoint that accepts connections, or an address of this machine. */
 export type Probe = { readonly via: ExitVia; readonly login: Login | null }
 
 export type ProbeResult = {
@@ -16,7 +16,7 @@ export type ProbeResult = {
 
 const timeoutMs = 2_500
 
-/** Binds the address and lets it go: it is this machine's. */
+/** Binds and releases the address, which shows that it belongs to this machine. */
 const bind = (host: string): Promise<void> =>
   new Promise((resolve, reject) => {
     const server = createServer()
@@ -37,7 +37,7 @@ const answer = (socket: Socket): Promise<Buffer> =>
     socket.once('end', () => reject(new Error('it closed the connection')))
   })
 
-/** Greets a SOCKS5 server and signs in (RFC 1928, 1929); asks for nothing. */
+/** Greets a SOCKS5 server and authenticates (RFC 1928, 1929). Sends no request. */
 const greet = async (socket: Socket, login: Login | null): Promise<void> => {
   socket.write(login === null ? Buffer.of(5, 1, 0) : Buffer.of(5, 2, 0, 2))
   const [version, method] = await answer(socket)
@@ -67,7 +67,7 @@ const knock = async (
   }
 }
 
-/** The first address of a prefix behind its own. */
+/** The address that follows the prefix's own address. */
 const firstOf = (prefix: string): string => {
   const [network] = ipaddr.IPv6.parseCIDR(prefix)
   const bytes = ipaddr.IPv6.networkAddressFromCIDR(prefix).toByteArray()
@@ -82,18 +82,18 @@ const look = async ({ via, login }: Probe): Promise<void> => {
     case 'prefix':
       return bind(firstOf(via.prefix))
     case 'template':
-      // Its login is made for each connection: only the endpoint is looked at.
+      // Its login is generated for each connection, so only the endpoint is probed.
       return via.protocol === 'socks5' ? knock('http', via, null) : knock(via.protocol, via, null)
     default:
       return knock(via.kind, via, login)
   }
 }
 
-/** What probes tell apart: exits behind one endpoint with one login are looked at once. */
+/** Exits with the same endpoint and login have the same key and are probed once. */
 export const probeKey = ({ via, login }: Probe): string =>
   JSON.stringify(via.kind === 'template' ? { ...via } : [via, login?.username ?? null])
 
-/** Looks whether an exit is there, in at most 2.5 seconds: never through it, so that it costs nothing. */
+/** Probes an exit within 2.5 seconds. No traffic goes through the exit, so it costs nothing. */
 export const probe = async (what: Probe): Promise<ProbeResult> => {
   const startMs = performance.now()
   const stop = new AbortController()

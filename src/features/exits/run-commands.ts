@@ -32,7 +32,7 @@ const placeOf = (covers: readonly Coverage[], show: (cover: Coverage) => string)
 
 const exitsOf = (context: CliContext): Promise<readonly KnownExit[]> => serviceOf(context).read(context)
 
-/** An exit as it is listed; those of the sandbox are there while nothing is imported. */
+/** A listed exit. Those of the sandbox are listed while none is imported. */
 type ListedExit = KnownExit & { readonly sandbox: boolean }
 
 const listedOf = async (context: CliContext): Promise<readonly ListedExit[]> => {

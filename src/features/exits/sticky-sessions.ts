@@ -6,15 +6,15 @@ import { writeTargeting } from '../../domain/exits/username.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
 
-/** Which exit a session has. */
+/** The exit of a session. */
 export type SessionPin = {
-  /** Of a candidate. */
+  /** `Candidate.key`. */
   readonly exitKey: string
-  /** Rises each time that the session gets another exit. */
+  /** Increases each time that the session gets another exit. */
   readonly round: number
   readonly startedAtMs: number
   readonly expiresAtMs: number
-  /** Its exit failed: until it ends nothing goes through. */
+  /** Its exit failed. The session is unusable until it ends. */
   readonly failed: boolean
 }
 
@@ -24,7 +24,7 @@ export type SessionRef = {
   readonly sessionId: string
 }
 
-/** A session is one of a plan under one targeting: the same id with another city is another session. */
+/** A session belongs to a plan and a targeting: the same id with another city is another session. */
 export const sessionRef = (holder: string, sessionId: string, targeting: Targeting): SessionRef => ({
   key: createHash('sha256')
     .update(JSON.stringify([holder, sessionId, writeTargeting(targeting)]))
@@ -38,19 +38,19 @@ export type ProposedPin = Omit<SessionPin, 'failed'>
 
 export type StickySessions = {
   /**
-   * The session's exit. `propose` is asked for one when it has none or its time is over: the former pin is handed to it;
-   * null proposes nothing. All processes get the same answer: the first one's. Where Postgres does not answer within half a
-   * second, this process goes on with its own proposal.
+   * The session's exit. If it has none or has expired, `propose` is called with the former pin; null proposes nothing.
+   * All processes get the same result, that of the first one. If Postgres does not answer within half a second, this
+   * process uses its own proposal.
    */
   pin(
     session: SessionRef,
     propose: (former: SessionPin | null) => ProposedPin | null,
   ): Promise<SessionPin | null>
-  /** Its exit failed for good. */
+  /** Its exit failed permanently. */
   fail(session: SessionRef): void
-  /** Another process released or failed these, or gave them their next exit after that. */
+  /** Sessions that another process released or failed, or that got their next exit after that. */
   learn(changed: readonly { readonly key: string; readonly pin: SessionPin }[]): void
-  /** Resolves when what was changed here is told. */
+  /** Resolves when the changes of this process are written. */
   flush(): Promise<void>
 }
 
@@ -136,7 +136,7 @@ export const createStickySessions = (deps: {
 
   const isOver = (pin: SessionPin): boolean => pin.expiresAtMs <= clock()
 
-  /** What all processes agree on, or undefined when nothing is proposed. */
+  /** The pin that all processes agree on; null when nothing is proposed. */
   const agree = async (
     session: SessionRef,
     propose: (former: SessionPin | null) => ProposedPin | null,
@@ -149,7 +149,7 @@ export const createStickySessions = (deps: {
     proposals.set(key, { ...session, proposal })
     try {
       const won = await inTime(write(key))
-      // Another process was first.
+      // Null from `write`: another process was first.
       return won ?? (await inTime(load(key))) ?? { ...proposal, failed: false }
     } finally {
       proposals.delete(key)
@@ -195,12 +195,12 @@ export const createStickySessions = (deps: {
   }
 }
 
-/** A call names at most this many sessions. */
+/** The most sessions of one call. */
 export const maxReleased = 1_000
 
 /**
- * Ends sessions of a plan before their time: their next connection gets another exit. Every process knows within a second.
- * @param sessionIds null: all of the plan
+ * Ends sessions of a plan early. Their next connection gets another exit. Every process applies it within a second.
+ * @param sessionIds null: all sessions of the plan
  * @returns how many were running
  */
 export const releaseSessions = async (
@@ -217,7 +217,7 @@ export const releaseSessions = async (
   return rowCount ?? 0
 }
 
-/** Forgets sessions that ended more than a day ago. */
+/** Deletes sessions that ended more than a day ago. */
 export const deleteExpiredSessions = async (pool: pg.Pool, nowMs: number): Promise<void> => {
   await pool.query('delete from work.sticky_sessions where expires_at < $1::timestamptz', [
     iso(nowMs - 24 * 60 * 60_000),

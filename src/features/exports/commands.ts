@@ -4,7 +4,7 @@ import { type Cli, groupCommand } from '../../platform/cli/cli-context.ts'
 import { momentForms, momentOption } from '../finance/for-commands.ts'
 import { formats } from './journal-formats.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Loaded when a command runs. */
 const runs = () => import('./run-commands.ts')
 
 const bookOption = (text: string): string => {

@@ -18,16 +18,16 @@ import { createJsonlWriter } from './jsonl.ts'
 
 export type ExportOptions = {
   readonly format: Format
-  /** One book of the journal; null for every book. `jsonl` knows no books. */
+  /** One book of the journal; null for every book. `jsonl` ignores books. */
   readonly book: string | null
-  /** Through the last event at or before it; null through the head of the log as it is now. */
+  /** Includes the last event at or before it; null: up to the current head of the log. */
   readonly until: Moment | null
   readonly onProgress?: (position: number, events: number) => void
 }
 
 export type Exported = {
   readonly format: Format
-  /** Of the last event in it; 0 without one. */
+  /** Position of the last exported event; 0 without one. */
   readonly position: number
   readonly events: number
   readonly bytes: number
@@ -39,7 +39,7 @@ const writers: Readonly<Record<JournalFormat, (head: ExportHead) => JournalWrite
   csv: csvWriter,
 }
 
-/** What one format makes of pages of the log. */
+/** Converts pages of the log to one format. */
 type PageWriter = { head(): string; events(page: readonly StoredEvent[]): string; end(): string }
 
 const journalPages = (
@@ -63,12 +63,12 @@ const journalPages = (
   }
 }
 
-/** Cuts pages at the first event that was booked after an instant; null once that was reached. */
+/** Cuts a page at the first event after an instant; `over` is true once that was reached. */
 const cutAtTime = (until: Moment | null) => {
   if (until?.kind !== 'time') return (page: readonly StoredEvent[]) => ({ page, over: false })
   const limit = isoTime(Math.max(until.atMs, 0)) // nothing was recorded before 1970
   return (page: readonly StoredEvent[]) => {
-    // Accounting time is the running maximum, so it passes the instant with the first event that is later.
+    // Accounting time is a running maximum. So it exceeds the instant at the first event that is later.
     const first = page.findIndex(
       ({ metadata }) => (JSON.parse(metadata) as { recordedAt: string }).recordedAt > limit,
     )
@@ -77,9 +77,9 @@ const cutAtTime = (until: Moment | null) => {
 }
 
 /**
- * Writes the ledger through the head of the log as it is now, or less. Memory does not grow with the log: two pages, and
- * for hledger and beancount a balance an account.
- * @throws MomentPastHead before anything is written; LogUnavailable, and what the sink throws
+ * Writes the ledger up to the current head of the log, or less. Memory does not grow with the log: two pages, and for
+ * hledger and beancount a balance for each account.
+ * @throws MomentPastHead before anything is written; LogUnavailable, and errors of the sink
  */
 export const exportLedger = async (
   {

@@ -52,7 +52,7 @@ type ExportServices = {
   readonly exports: ExportRuns
 }
 
-/** What is asked for, or what is wrong with it. */
+/** The requested export, or the problems of the input. */
 const ask = async (
   { pool, journalHead }: Pick<ExportServices, 'pool' | 'journalHead'>,
   { query, nowMs }: PersonVisit,
@@ -171,7 +171,7 @@ const download = async (services: ExportServices, visit: PersonVisit): Promise<P
   }
 }
 
-/** The ledger as a file, and what was exported. */
+/** Downloads the ledger as a file, and lists earlier exports. */
 export const exportPages = (services: ExportServices): readonly ConsolePage[] => [
   personPage({
     path,

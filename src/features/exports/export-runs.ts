@@ -6,24 +6,24 @@ import type { Moment } from '../finance/index.ts'
 import type { Exported } from './export-log.ts'
 import type { Format } from './journal-formats.ts'
 
-/** What is exported: a format, a book (null: every one) and until when (null: all that is there by now). */
+/** An export: a format, a book (null: every one) and an end (null: everything until now). */
 export type ExportRequest = {
   readonly format: Format
   readonly book: string | null
   readonly until: Moment | null
 }
 
-/** An export that was begun here. */
+/** An export that this process started. */
 export type ExportRun = ExportRequest & {
   readonly startedAtMs: number
-  /** Who asked for it: a member of the staff. */
+  /** The staff member who requested it. */
   readonly by: string
   readonly state:
     | { readonly kind: 'runs'; readonly events: number }
     | { readonly kind: 'broke off' }
     | {
         readonly kind: 'whole'
-        /** Of the last event in it. */
+        /** Position of the last exported event. */
         readonly position: number
         readonly events: number
         /** Lines of the file. */
@@ -39,10 +39,10 @@ export type Exporter = (
   asked: ExportRequest & { readonly onProgress: (position: number, events: number) => void },
 ) => Promise<Exported>
 
-/** How many may run at once: each reads the whole log. */
+/** Concurrent exports. Each reads the whole log. */
 const atOnce = 2
 
-/** Whoever downloaded it went away. */
+/** The client closed the download. */
 class Left extends Error {
   override readonly name = 'Left'
 }
@@ -50,17 +50,17 @@ class Left extends Error {
 const lineEnd = 10
 
 /**
- * Exports as files that stream, at the pace of whoever reads them, and what became of the last ones: how many lines, and the
- * digest of what was sent. An export through a position is always the same bytes, so the digest tells two of them apart.
+ * Streams exports as files at the speed of the reader. Stores the results of the last ones: number of lines, and digest
+ * of the sent bytes. Exports up to the same position have the same bytes, so the digest shows differences.
  */
 export const createExportRuns = (exporter: Exporter) => {
   const runs = createRunHistory<ExportRun>()
   let running = 0
 
   return {
-    /** Newest first; of this process alone. */
+    /** Newest first; only of this process. */
     list: runs.list,
-    /** The file; null while as many as may run do. */
+    /** The file; null while the maximum number of exports runs. */
     start: (asked: ExportRequest, by: string, nowMs: number): Readable | null => {
       if (running >= atOnce) return null
       running += 1

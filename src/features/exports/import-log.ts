@@ -14,31 +14,31 @@ import {
 } from '../../platform/eventstore/port.ts'
 import { type JsonlBatch, NoExport, readJsonl } from './jsonl.ts'
 
-/** The log is not one that this file can be imported into; nothing was written. */
+/** The log does not allow an import of this file. Nothing was written. */
 export class LogNotEmpty extends Error {
   override readonly name = 'LogNotEmpty'
 }
 
-/** It broke off: what stands in the log is the file's beginning, and the same import goes on from there. */
+/** The import stopped early: the log has the beginning of the file, and the same import continues from there. */
 export class ImportBrokeOff extends Error {
   override readonly name = 'ImportBrokeOff'
 }
 
 export type Imported = {
   readonly events: number
-  /** What stood in the log already, from an import that broke off. */
+  /** Events that the log already had from an earlier partial import. */
   readonly found: number
   readonly position: number
 }
 
 export type ImportProgress = (step: {
   readonly phase: 'check' | 'import'
-  /** Of the file. */
+  /** Bytes of the file. */
   readonly bytes: number
   readonly events: number
 }) => void
 
-/** One pass that only reads: every line, and that each stream goes on where it ended. */
+/** A read-only pass: checks every line, and that the revisions of each stream have no gap. */
 const checkFile = async (file: FileHandle, clock: Clock, onProgress?: ImportProgress) => {
   const ends = new Map<string, number>()
   const digests: string[] = []
@@ -61,7 +61,7 @@ const checkFile = async (file: FileHandle, clock: Clock, onProgress?: ImportProg
   return { events, digests }
 }
 
-/** Consecutive events of one stream are one append, as large as an append may be. */
+/** Consecutive events of a stream form one append, up to the maximum size of an append. */
 const itemOf = (events: JsonlBatch['events']): AppendItem => {
   const appends: (Append & { readonly events: NewEvent[] })[] = []
   let bytes = 0
@@ -92,8 +92,8 @@ const isSame = (stored: StoredEvent, given: Given): boolean =>
   stored.metadata === given.metadata
 
 /**
- * Holds events of the file against what the log has already, in order.
- * @throws LogNotEmpty at the first that differs
+ * Compares events of the file with those of the log, in order.
+ * @throws LogNotEmpty at the first difference
  */
 const createComparison = async (log: EventLog) => {
   const standing = readLog(log, await log.head())
@@ -134,7 +134,7 @@ const createComparison = async (log: EventLog) => {
 const elsewhere =
   'somebody else writes to this log, so the import ended. Start over with an empty log that no server uses'
 
-/** Appends behind what it wrote before, and looks that nobody else writes meanwhile. */
+/** Appends after its own last event, and checks that no other process appends to the log. */
 const createWriter = async (log: EventLog) => {
   let head = await log.head()
   const assertAlone = async (): Promise<void> => {
@@ -143,7 +143,8 @@ const createWriter = async (log: EventLog) => {
   const write = async (events: readonly Given[]): Promise<void> => {
     await assertAlone()
     const item = itemOf(events)
-    // The same bytes at the same expectations give their first result, so what is not known is simply sent again.
+    // Appends are idempotent: the same bytes with the same expected revisions give the first result. So a batch with an
+    // unknown outcome is sent again.
     for (let attempt = 1; ; attempt += 1) {
       const [outcome] = await log.appendAll([item])
       if (outcome === undefined || outcome.status === 'conflict') throw new ImportBrokeOff(elsewhere)
@@ -162,9 +163,9 @@ const createWriter = async (log: EventLog) => {
 }
 
 /**
- * Makes the log of a `jsonl` export in an empty log: the same events with the same bytes, in the same order. The file is
- * read twice. The first pass reads every byte and writes nothing; the second one writes only batches whose digest is
- * that of the first pass. A log that holds the file's beginning (from an import that broke off) is completed.
+ * Restores the log of a `jsonl` export in an empty log: the same events with the same bytes in the same order. The file
+ * is read twice. The first pass reads every byte and writes nothing. The second pass writes only batches whose digest
+ * equals that of the first pass. A log with the beginning of the file (from an earlier partial import) is completed.
  * @throws NoExport, LogNotEmpty: nothing was written; ImportBrokeOff; LogUnavailable
  */
 export const importLog = async (

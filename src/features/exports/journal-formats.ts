@@ -8,27 +8,27 @@ export const formats = ['hledger', 'beancount', 'csv', 'jsonl'] as const
 export type Format = (typeof formats)[number]
 export type JournalFormat = Exclude<Format, 'jsonl'>
 
-/** What an export says of itself at its head. */
+/** The data in an export's header. */
 export type ExportHead = {
   readonly logId: string
-  /** The book that it is limited to, or null for every book. */
+  /** The only book of the export, or null for every book. */
   readonly book: string | null
-  /** Knows a gateway from the event on that set it. */
+  /** Returns the name of a gateway once it has seen the event that set it. */
   readonly gatewayOf: GatewayName
 }
 
-/** How a program for accounts writes a journal: text for its head, for each entry, and for its end. */
+/** Writes a journal for accounting software: text for its head, for each entry, and for its end. */
 export type JournalWriter = {
   head(): string
-  /** Empty where no posting is of the book that was asked for. */
+  /** Empty if no posting belongs to the exported book. */
   entry(entry: Entry): string
   end(): string
 }
 
-/** One leg: the book and account of a posting, and micro-dollars: above zero a debit, below a credit. */
+/** One leg: book and account of a posting, and micro-dollars; positive for a debit, negative for a credit. */
 export type Leg = { readonly book: string; readonly account: string; readonly amountMicros: number }
 
-/** The legs of an entry by book, in their order: each book's part sums to zero and is a transaction of its own. */
+/** The legs of an entry by book, in order. The legs of each book sum to zero and form one transaction. */
 export const legsByBook = (entry: Entry, only: string | null): ReadonlyMap<string, readonly Leg[]> => {
   const books = new Map<string, Leg[]>()
   for (const { book, account, debitMicros, creditMicros } of entry.postings) {
@@ -41,10 +41,10 @@ export const legsByBook = (entry: Entry, only: string | null): ReadonlyMap<strin
   return books
 }
 
-/** `2026-11-21` of an instant in UTC. */
+/** The UTC day of an instant: `2026-11-21`. */
 export const dayOf = (iso: string): string => iso.slice(0, 10)
 
-/** What an entry is told by, besides its accounts; those that it has. */
+/** The known properties of an entry other than its accounts. */
 export const factsOf = (entry: Entry): readonly (readonly [name: string, value: string])[] => {
   const facts: readonly (readonly [string, string | null])[] = [
     ['event', entry.eventId],
@@ -58,20 +58,22 @@ export const factsOf = (entry: Entry): readonly (readonly [name: string, value: 
   return facts.filter((fact): fact is readonly [string, string] => fact[1] !== null)
 }
 
-/** How a program for accounts spells what a journal holds. Amounts are dollars with six decimals. */
+/** The syntax of an accounting program. Amounts are dollars with six decimals. */
 export type Spelling = {
   head(): string
-  /** The account's name; `opening` stands before its first entry, empty later. */
+  /** The account's name; `opening` precedes its first entry and is empty later. */
   account(book: string, account: string, day: string): { readonly name: string; readonly opening: string }
-  /** What stands above the legs of an entry. */
+  /** The text above the legs of an entry. */
   entry(entry: Entry, day: string): string
-  /** What comes before an account's name in a leg. */
+  /** The text before an account's name in a leg. */
   readonly indent: string
-  /** All balances, by name; the text that makes the program itself check them. `day` is the last entry's. */
+  /**
+   * All balances by account name. Returns text that makes the program check them. `day` is the day of the last entry.
+   */
   end(balances: ReadonlyMap<string, string>, day: string): string
 }
 
-/** A journal with a transaction for each book of each entry. It keeps a balance for each account. */
+/** A journal with a transaction for each book of each entry. It tracks a balance for each account. */
 export const journalWriter = (spelling: Spelling, only: string | null): JournalWriter => {
   const balances = new Map<string, bigint>()
   let lastDay = '1970-01-01'
@@ -108,7 +110,7 @@ const roots: Readonly<Record<string, string>> = {
   expenses: 'Expenses',
 }
 
-/** A part of a name as beancount takes it: letters, digits and dashes, the first one upper case or a digit. */
+/** A part of a beancount account name: letters, digits and dashes, starting with an upper-case letter or a digit. */
 const part = (text: string): string => {
   const plain = text.replaceAll(/[^A-Za-z0-9-]/g, '-').replace(/^-+/, '')
   return plain === '' ? 'X' : `${plain.charAt(0).toUpperCase()}${plain.slice(1)}`
@@ -121,8 +123,8 @@ const dayAfter = (day: string): string =>
   new Date(Date.parse(`${day}T00:00:00Z`) + 86_400_000).toISOString().slice(0, 10)
 
 /**
- * Gives accounts names that beancount takes, e.g. `Liabilities:Service:Wallet:Acc-0199…` for `liabilities:wallet:acc_0199…`
- * in the book `service`. Two accounts that would be spelt alike are told apart by a number, in order of appearance.
+ * Converts account names for beancount, e.g. `Liabilities:Service:Wallet:Acc-0199…` for `liabilities:wallet:acc_0199…`
+ * in the book `service`. A number distinguishes accounts that would get the same name, in order of appearance.
  */
 const createNames = (withBook: boolean) => {
   const byAccount = new Map<string, string>()
@@ -144,9 +146,8 @@ const createNames = (withBook: boolean) => {
 }
 
 /**
- * A ledger for beancount 2.3 and later. Each account is opened with its first entry and says its exact name and book in
- * its metadata. Balance assertions on the day after the last entry make beancount itself refuse a file that lost or
- * gained a line.
+ * A ledger for beancount 2.3 and later. Each account is opened with its first entry, with its exact name and book as
+ * metadata. Balance assertions on the day after the last entry make beancount refuse a file that lost or gained a line.
  */
 export const beancountWriter = ({ logId, book: only, gatewayOf }: ExportHead): JournalWriter => {
   const nameOf = createNames(only === null)
@@ -200,7 +201,8 @@ const columns = [
 ] as const
 
 /**
- * One line a posting; exact dollars with six decimals, in the column of its side. `jsonl` has texts as they are.
+ * One line for each posting, with exact dollars to six decimals in the column of its side. `csvLines` escapes texts for
+ * spreadsheets; `jsonl` has the original texts.
  */
 export const csvWriter = ({ book: only, gatewayOf }: ExportHead): JournalWriter => ({
   head: () => csvHead(columns),
@@ -220,7 +222,7 @@ export const csvWriter = ({ book: only, gatewayOf }: ExportHead): JournalWriter 
   end: () => '',
 })
 
-/** hledger's letters for the kinds of accounts (its manual, "Account types"), by our first part. */
+/** hledger's letters for account types (its manual, "Account types"), by the first part of our names. */
 const kinds: Readonly<Record<string, string>> = {
   assets: 'A',
   liabilities: 'L',
@@ -230,21 +232,21 @@ const kinds: Readonly<Record<string, string>> = {
 }
 
 /**
- * A tag's value ends at a comma or at the end of the line, and what follows may be another tag. A reference is what somebody
- * typed, or a provider made: what could end its value or begin a tag is written as `%2C`, as in an address.
+ * A tag's value ends at a comma or line end, and what follows may be another tag. A reference is free text of a person
+ * or a provider, so characters that could end the value or begin a tag are written as `%2C`, as in a URL.
  */
 const tagValue = (text: string): string =>
   text.toWellFormed().replaceAll(/[%,:;[\]\p{C}\p{Zl}\p{Zp}]/gu, encodeURIComponent)
 
-/** Each fact has a comment line of its own. Only the reference is free text. */
+/** Each property has its own comment line. Only the reference is free text. */
 const comment = ([name, value]: readonly [string, string]): string =>
   `    ; ${name}:${name === 'reference' ? tagValue(value) : value}\n`
 
 /**
- * A journal for hledger 1.25 and later. With every book in it, each account stands below its book
- * (`service:liabilities:wallet:acc_…`), and says its kind, so that `hledger bs` and `hledger is` work; one book alone has
- * our names as they are. The last transaction moves nothing and asserts every balance, so that a file which lost or
- * gained a line is refused by hledger itself.
+ * A journal for hledger 1.25 and later. With every book, accounts are below their book
+ * (`service:liabilities:wallet:acc_…`), and declare their type, so that `hledger bs` and `hledger is` work. A single
+ * book has our names unchanged. The last transaction moves nothing and asserts every balance, so that hledger refuses a
+ * file that lost or gained a line.
  */
 export const hledgerWriter = ({ logId, book: only, gatewayOf }: ExportHead): JournalWriter => {
   const declared = new Set<string>()

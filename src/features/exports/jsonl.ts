@@ -8,8 +8,8 @@ import type { NewEvent, StoredEvent } from '../../platform/eventstore/port.ts'
 export const jsonlHead = { format: 'farebox-log', version: 1 } as const
 
 /**
- * An event as its line holds it. `ordinal` counts from 1; positions are left out, for they differ between adapters.
- * `data` and `metadata` are the texts that the log stores, each as a JSON string: read back, they are the same bytes.
+ * An event in its line. `ordinal` counts from 1. Positions are left out because they differ between adapters. `data`
+ * and `metadata` are the stored texts of the log, each as a JSON string, so that reading restores the same bytes.
  */
 export type JsonlEvent = {
   readonly ordinal: number
@@ -21,12 +21,12 @@ export type JsonlEvent = {
   readonly metadata: string
 }
 
-/** The last line: how many events, and the SHA-256 over all bytes before this line. */
+/** The last line: the number of events, and the SHA-256 of all bytes before this line. */
 export type JsonlEnd = { readonly events: number; readonly sha256: string }
 
 /**
- * Writes the log itself, one event a line: complete, so that `ledger import` makes the same log of it. It names neither
- * its log nor a time: equal logs give equal files.
+ * Writes the complete log, one event in each line, so that `ledger import` can restore it. The file contains neither
+ * the log id nor a time: equal logs give equal files.
  */
 export const createJsonlWriter = () => {
   const hash = createHash('sha256')
@@ -53,17 +53,17 @@ export const createJsonlWriter = () => {
   }
 }
 
-/** The file is no whole export: what is wrong, and where. */
+/** The file is no complete export. The message has the problem and its place. */
 export class NoExport extends Error {
   override readonly name = 'NoExport'
 }
 
 const chunkBytes = 1 << 20
-/** An append of 1 MiB whose every character is written as an escape, with room for the rest of the line. */
+/** An append of 1 MiB with every character escaped, plus the rest of the line. Bytes. */
 const maxLineBytes = 8 << 20
 
 /**
- * The lines of a file without their ends, with memory for one line. The last one must have its end, too.
+ * The lines of a file without line ends, with memory for one line. The last line must have a line end too.
  * @throws NoExport
  */
 async function* linesOf(file: FileHandle): AsyncGenerator<Buffer> {
@@ -94,7 +94,7 @@ const parseLine = (line: Buffer, number: number): Record<string, unknown> => {
     if (typeof value === 'object' && value !== null && !Array.isArray(value))
       return value as Record<string, unknown>
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw new NoExport(`line ${number} is no JSON object`)
 }
@@ -119,7 +119,7 @@ const hasTime = (metadata: string): boolean => {
   }
 }
 
-/** An event that the log may take next; `number` is its line. */
+/** Checks an event that must be the next one; `number` is its line. */
 const checkEvent = (value: Record<string, unknown>, number: number, ordinal: number): JsonlEvent => {
   const refused = (why: string) => new NoExport(`line ${number} is no event of an export: ${why}`)
   if (Object.keys(value).join() !== eventKeys) throw refused(`it must hold ${eventKeys}`)
@@ -140,20 +140,20 @@ const checkEvent = (value: Record<string, unknown>, number: number, ordinal: num
   return event
 }
 
-/** Events of one import batch: their lines are read together, checked together and written together. */
+/** Events that are read, checked and written in one batch. */
 export type JsonlBatch = {
   readonly events: readonly (JsonlEvent & NewEvent)[]
-  /** SHA-256 over their lines: tells whether they are what a former pass read. */
+  /** SHA-256 of their lines, to detect changes since an earlier pass. */
   readonly sha256: string
-  /** Of the file, as far as it was read. */
+  /** Bytes of the file that were read so far. */
   readonly bytes: number
 }
 
 const batchBytes = 512 << 10
 
 /**
- * Reads an export from its first to its last byte and hands out its events in batches of about 512 KiB. Whoever has read
- * all batches without an error has read a whole file: head, events without a gap, and an end whose count and digest fit.
+ * Reads an export from the first to the last byte, in batches of about 512 KiB. Only a read to the end without an error
+ * shows that the file is complete: head, events without a gap, and an end with the right count and digest.
  * @throws NoExport
  */
 export async function* readJsonl(file: FileHandle): AsyncGenerator<JsonlBatch> {

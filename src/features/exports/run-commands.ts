@@ -109,7 +109,7 @@ export const runImport = async ({ log, pool, clock }: CliContext, path: string):
     throw importMisuse(error, path)
   } finally {
     bar.end()
-    // Its session ends, and with it the lock.
+    // Closing its session releases the lock.
     client.release(true)
     await file.close()
   }

@@ -11,7 +11,7 @@ export type Statement = {
   readonly span: Span
   readonly book: string
   readonly account: string
-  /** Of a reseller's own gateway: what people call it. */
+  /** The readable name of a reseller's gateway, else null. */
   readonly gateway: string | null
   readonly totals: AccountTotals
   readonly lines: readonly StatementLine[]
@@ -82,7 +82,7 @@ type Shown = {
 const purpose = ({ type, orderId, depositId, reference }: StatementLine): string =>
   [type, orderId, depositId, reference].filter((part) => part !== null).join(' ')
 
-/** Opening balance, lines and closing balance. A debit is above zero, a credit below. */
+/** Opening balance, lines and closing balance. Debits are positive, credits negative. */
 export const statementText = ({ span, book, account, gateway, totals, lines }: Statement): string => {
   const closing = closingMicros(totals)
   const none = { time: '', position: '', amount: null }

@@ -4,7 +4,7 @@ import { customerAccount, gatewayAccount, walletAccount } from '../../domain/led
 import type { AccountId } from '../../kernel/ids.ts'
 import { bookForms } from './input-forms.ts'
 
-/** Whether a book is the service's or that of a reseller, whose book may be empty. */
+/** Whether a book is the service's or a reseller's. A reseller's book may be empty. */
 export const hasBook = async (pool: pg.Pool, book: string): Promise<boolean> => {
   const { rows } = await pool.query<{ has: boolean }>(
     `select $1::text = $2::text
@@ -14,7 +14,7 @@ export const hasBook = async (pool: pg.Pool, book: string): Promise<boolean> => 
   return rows[0]?.has === true
 }
 
-/** The books that have an account of this name, or one below it; at most ten, the service's first. */
+/** The books with an account of this name, or with one below it; at most ten, the service's first. */
 export const booksOf = async (
   pool: pg.Pool,
   account: string,
@@ -36,30 +36,32 @@ export const booksOf = async (
   return rows.map(({ book: found }) => found)
 }
 
-/** Why a book that was named is refused: to the command line and over HTTP in the same words. */
+/** The message for an unknown book, the same in the command line and over HTTP. */
 const noSuchBook = (book: string): string => `there is no book ${book}; a book is ${bookForms}`
 
-/** `acc_…` stands for its wallet, `cus_…` for a customer's credit, `crd_…` for a gateway; else it is an account's name. */
+/**
+ * The account of an id: `acc_…` its wallet, `cus_…` the customer's credit, `crd_…` the gateway. Else the given name.
+ */
 export const accountName = (given: string): string => {
   if (/^acc_\w+$/.test(given)) return walletAccount(given as AccountId)
   if (/^crd_\w+$/.test(given)) return gatewayAccount(given)
   return /^cus_\w+$/.test(given) ? customerAccount(given) : given
 }
 
-/** Where an account stands, or why that cannot be said; `account` is its name in the books. */
+/** The book of an account, or why it was not found; `account` is its name in the books. */
 type FoundAccount =
   | { readonly outcome: 'found'; readonly book: string; readonly account: string }
   | { readonly outcome: 'unknown_book'; readonly book: string }
-  /** No book has it, or not the one that was named. */
+  /** No book has the account, or the given book does not have it. */
   | { readonly outcome: 'unknown_account'; readonly book: string | null; readonly account: string }
-  /** It stands for those below it and has no lines of its own. */
+  /** The name is a parent of accounts and has no lines of its own. */
   | { readonly outcome: 'parent'; readonly account: string }
-  /** The books of several resellers have it, and not the service's. */
+  /** The books of several resellers have the account, and the service's does not. */
   | { readonly outcome: 'several_books'; readonly books: readonly string[]; readonly account: string }
 
 /**
- * Finds an account by what `accountName` takes: in the book that was named, else in the service's, else in the only one
- * that has it. With `below` the name of a parent such as `revenue` will do.
+ * Finds an account by an argument of `accountName`: in the given book, else in the service's, else in the only book
+ * that has it. With `below` the name of a parent such as `revenue` is also accepted.
  */
 const findAccount = async (
   pool: pg.Pool,
@@ -80,15 +82,15 @@ const findAccount = async (
 
 type Problem = Exclude<FoundAccount, { readonly outcome: 'found' }>
 
-/** How one way into the books words and makes its refusals. */
+/** The texts and errors of one interface to the books. */
 export type AccountMessages = {
-  /** What lists all accounts. */
+  /** Where all accounts are listed. */
   readonly list: string
-  /** What lists those below an account. */
+  /** Where the accounts below one are listed. */
   below(account: string): string
-  /** How a book is named. */
+  /** How a book is given. */
   readonly naming: string
-  /** What is taken besides accounts, after a semicolon; left out: nothing. */
+  /** What is accepted besides accounts, after a semicolon; left out: nothing. */
   readonly besides?: string
   refusal(outcome: Problem['outcome'], message: string): Error
 }
@@ -110,14 +112,14 @@ const messageOf = (problem: Problem, { list, below, naming, besides = '' }: Acco
   }
 }
 
-/** What the command line and HTTP ask of the books, each in its words. */
+/** Finds books and accounts for the command line and HTTP, with the messages of each. */
 export const createAccountLookup = (words: AccountMessages) => ({
   /** @throws words.refusal for a book that is neither the service's nor a reseller's */
   checkBook: async (pool: pg.Pool, book: string | undefined): Promise<void> => {
     if (book !== undefined && !(await hasBook(pool, book)))
       throw words.refusal('unknown_book', noSuchBook(book))
   },
-  /** Where an account stands (`findAccount`). @throws words.refusal */
+  /** Finds an account (`findAccount`). @throws words.refusal */
   namedAccount: async (
     pool: pg.Pool,
     given: string,

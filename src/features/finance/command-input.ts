@@ -9,11 +9,11 @@ import { createMoments, MomentPastHead } from './moment.ts'
 import { createFinanceReader, type FinanceReader } from './reader.ts'
 import { resourceIds } from './resource-ids.ts'
 
-/** Brings the journal up to the log's head and gives that position, as `catchUp` does. */
+/** Brings the journal up to the log's head and returns that position, as `catchUp` does. */
 export const catchUpBooks = (context: CatchUpContext, bar: ProgressBar): Promise<number> =>
   catchUp(context, { group: books, displayName: 'the journal' }, bar)
 
-/** The work of a command that takes moments: one past the end of the log is wrong use, not a failure. */
+/** Runs a command that takes moments. A moment past the end of the log is misuse, not a failure. */
 export const momentWork =
   <Arguments extends readonly unknown[]>(
     work: (context: CliContext, ...given: Arguments) => Promise<CliOutput>,
@@ -33,16 +33,16 @@ const words: AccountMessages = {
       : new CliMisuse(message),
 }
 
-/** Books and accounts as commands name them. They throw CliMisuse. */
+/** Finds books and accounts that a command names. @throws CliMisuse */
 export const names = createAccountLookup(words)
 
-/** `namedAccount` of a command that takes orders and positions, too. */
+/** `namedAccount` for a command that also takes orders and positions. */
 export const { namedAccount: namedOrOther } = createAccountLookup({
   ...words,
   besides: `; an order is ord_…, an entry the position of its event, e.g. pos_0_1284; these ids are taken too: ${resourceIds}`,
 })
 
-/** Opens the journal as of the log's head, which a server or else this command brings it up to. */
+/** Opens the journal as of the log's head. If no server runs, this command brings it up to the head. */
 export const openReader = async (context: CliContext): Promise<{ head: number; reader: FinanceReader }> => {
   const bar = createProgressBar(process.stderr)
   const head = await catchUpBooks({ ...context, decode: createCodec().decode }, bar)

@@ -5,7 +5,7 @@ import { bookForms, momentOption } from './for-commands.ts'
 import { momentForms } from './input-forms.ts'
 import { resourceIds } from './resource-ids.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Imported lazily, when a command runs. */
 const runs = () => import('./run-explain-command.ts')
 
 /** `ledger explain <account|id|position>` */

@@ -10,14 +10,14 @@ import { withGateways } from './gateway-names.ts'
 import { entryAt, type JournalPosting } from './journal-entries.ts'
 import { findTrail } from './trail.ts'
 
-/** Something that was in force when an order was decided, and the event that put it in force. */
+/** A term that was in effect when an order was decided, and the event that set it. */
 export type OrderTerm = { readonly what: string; readonly event: RecordedEvent }
 
 /** The order that an event carries, or null. */
 export const orderIn = (event: RecordedEvent): OrderDetails | null =>
   (event.data as { readonly order?: OrderDetails }).order ?? null
 
-/** The last event of a stream, up to a position, that `fits`. */
+/** The last event of a stream, up to a position, that matches `fits`. */
 const lastOf = async (
   log: Pick<EventLog, 'readStream'>,
   stream: StreamName,
@@ -34,8 +34,8 @@ const lastOf = async (
 }
 
 /**
- * On which terms an order was decided: the catalogue that priced it, the reseller's terms, the key with its cap. Each
- * is told by the event that set it, so that it is seen who did.
+ * The terms of an order: the catalogue of its price, the reseller's terms, the key with its cap. Each is shown by the
+ * event that set it, so that its actor is visible.
  */
 export const termsOf = async (
   log: Pick<EventLog, 'readStream'>,
@@ -67,26 +67,26 @@ export const termsOf = async (
   return found.flatMap(([what, event]) => (event ? [{ what, event }] : []))
 }
 
-/** One event of a chain, with what it booked. */
+/** An event of a chain, with its postings. */
 export type ExplainedEvent = {
   readonly event: RecordedEvent
-  /** In every book; empty for an event that moved no money. */
+  /** Of every book; empty for an event that moved no money. */
   readonly postings: readonly (JournalPosting & { readonly gateway: string | null })[]
 }
 
 export type Explanation = {
   /** In log order. */
   readonly chain: readonly ExplainedEvent[]
-  /** On which terms the order in it was decided; empty without one. */
+  /** The terms of the order in the chain; empty without an order. */
   readonly terms: readonly OrderTerm[]
-  /** How many events the limit left out of the chain. */
+  /** The number of events beyond the limit. */
   readonly leftOut: number
 }
 
 type Log = Pick<EventLog, 'readAll' | 'readBefore' | 'readStream' | 'readStreams' | 'eventAt'>
 type Context = { readonly pool: pg.Pool; readonly log: Log }
 
-/** Events on either side among which the rest of a request, and its cause, are looked for: they lie close together. */
+/** Events before and after an event that are searched for the same request and its cause: they are close together. */
 const reach = 500
 
 const eventAt = async (log: Log, position: number): Promise<RecordedEvent | null> => {
@@ -94,7 +94,7 @@ const eventAt = async (log: Log, position: number): Promise<RecordedEvent | null
   return stored && decode(stored)
 }
 
-/** The events of the same request, and the event that it answered where that is near. */
+/** The event, the other events of its request, and its cause, as far as they are near. */
 const around = async (log: Log, event: RecordedEvent): Promise<readonly RecordedEvent[]> => {
   const [before, after] = await Promise.all([
     log.readBefore(event.position, reach),
@@ -122,7 +122,7 @@ const inOrder = (events: readonly RecordedEvent[]): readonly RecordedEvent[] =>
     (a, b) => a.position - b.position,
   )
 
-/** `limit` of the events from the one with the index `from` on, with what they booked. */
+/** `limit` events from the index `from` on, with their postings. */
 const linked = async (
   { pool, log }: Context,
   events: readonly RecordedEvent[],
@@ -144,7 +144,7 @@ const linked = async (
   }
 }
 
-/** The rentals that an event of an order names: stock takes them back by their own ids. */
+/** The rentals in an event of an order. Stock events about their return name only the rental ids. */
 const rentalsIn = ({ data }: RecordedEvent): readonly string[] =>
   (data as { readonly proxyIds?: readonly string[] }).proxyIds ?? []
 
@@ -155,10 +155,10 @@ const names =
     return ids.some((id) => text.includes(id))
   }
 
-/** Streams that are read at once where a thing may be in any of many. */
+/** Streams that are read at once if any of many may have the event. */
 const streamsAtOnce = 200
 
-/** The events of many streams that `fit`. */
+/** The events of several streams that match `fits`. */
 const sharedEvents = async (
   log: Log,
   streams: readonly StreamName[],
@@ -169,7 +169,7 @@ const sharedEvents = async (
     const event = decode(stored)
     if (fits(event)) found.push(event)
   }
-  // One stream may be long, such as that of a product's addresses; many are short.
+  // A single stream may be long, such as that of a product's addresses. Where there are many streams, each is short.
   if (streams.length === 1) for await (const stored of log.readStream(streams[0] as StreamName)) keep(stored)
   else
     for (let from = 0; from < streams.length; from += streamsAtOnce) {
@@ -179,11 +179,11 @@ const sharedEvents = async (
   return found
 }
 
-/** What was named and what happened with it, at most `limit` events of it: the last ones. */
+/** The log's head, and the largest number of events: the last ones are shown. */
 export type ExplanationRange = { readonly head: number; readonly limit: number }
 
 /**
- * What happened with a thing that has an id (`resourceKind`), its last events, or null for one that no event names.
+ * The last events of a resource with an id (`resourceKind`), or null if no event names it.
  * @throws CliRefusal as `findTrail`
  */
 export const explainResource = async (
@@ -198,7 +198,7 @@ export const explainResource = async (
   const known = inOrder(events.filter(({ position }) => position <= head))
   if (known.length === 0) return null
   const last = known.slice(-limit)
-  // Stock or plan stand between payment and outcome, under the same request.
+  // Events of stock or plan are between payment and outcome, in the same request.
   const requests = new Map(last.map((event) => [event.metadata.correlationId, event]))
   const isNamed = names([id, ...(own.length > 0 ? known.flatMap(rentalsIn) : [])])
   const related: RecordedEvent[] = []
@@ -213,8 +213,8 @@ export const explainResource = async (
 }
 
 /**
- * An event, the rest of its request and its cause; null where the log has no event at the position. Of a long request
- * those nearest to the event.
+ * An event, the rest of its request and its cause; null if the log has no event at the position. Of a long request only
+ * the events nearest to it.
  */
 export const explainEntry = async (
   { pool, log }: Context,
@@ -229,7 +229,7 @@ export const explainEntry = async (
   return linked({ pool, log }, all, { from, limit })
 }
 
-/** The events at some positions: those behind the lines of an account. */
+/** The events at some positions, such as those behind the lines of an account. */
 export const explainPositions = async (
   { pool, log }: Context,
   positions: readonly number[],

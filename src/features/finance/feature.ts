@@ -22,14 +22,14 @@ import { trailPages } from './trail-pages.ts'
 // For the list of workers (src/app/worker-list.ts).
 export { periodCheck } from './period-guard.ts'
 
-/** How long a page waits for the tables that customers read. */
+/** The longest wait of a page for the read tables of customers, milliseconds. */
 const caughtUpMs = 1_000
 
 type FinanceFeature = Feature & {
   readonly directory: FinanceDirectory
-  /** The last position that the journal and the tables that customers read have passed. */
+  /** The last position that the journal and the read tables of customers have passed. */
   readonly journalHead: JournalHead
-  /** What came in at each gateway less what went back, micro-dollars, by the name of its account in the books. */
+  /** Received less returned money of each gateway, micro-dollars, by its account name in the books. */
   readonly floats: () => Promise<ReadonlyMap<string, bigint>>
 }
 

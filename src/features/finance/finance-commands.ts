@@ -28,7 +28,7 @@ const registerReport = (ledger: Command, cli: Cli, { name, takes, command: words
   withExamples(command, words.examples)
 }
 
-/** `ledger trial-balance|account|statement`: a command for each report. */
+/** `ledger trial-balance|account|statement`: one command for each report. */
 export const registerLedger = (program: Command, cli: Cli): void => {
   const ledger = groupCommand(program, 'ledger')
   for (const form of Object.values(reportForms)) registerReport(ledger, cli, form)

@@ -3,7 +3,7 @@ import { type Moment, momentForms, parseMoment } from './input-forms.ts'
 
 export { bookForms, type Moment, momentForms } from './input-forms.ts'
 
-/** Parses an option that names a point of the log. */
+/** Parses an option that names a moment. */
 export const momentOption = (text: string): Moment => {
   const moment = parseMoment(text)
   if (moment === null) throw new InvalidArgumentError(`It must be ${momentForms}.`)

@@ -2,8 +2,8 @@ import type pg from 'pg'
 import { isoTime, maxAheadMs } from '../../kernel/clock.ts'
 
 /**
- * What follows from events that were recorded while the clocks of server and Postgres were ahead; null where the log has
- * none that are still to come. Accounting time is the latest time of recording so far, so it tells.
+ * A warning if the log has events that were recorded while the clocks of server and Postgres were ahead, and their time
+ * is still in the future; else null. Read from accounting time, which is the latest recording time so far.
  */
 export const readFutureTime = async (pool: Pick<pg.Pool, 'query'>, nowMs: number): Promise<string | null> => {
   const { rows } = await pool.query<{ at: string | null }>('select max(at) as at from read.journal_clock')

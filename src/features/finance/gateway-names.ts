@@ -8,12 +8,12 @@ import { decode } from '../../platform/eventstore/codec.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 
 /**
- * What an account of a reseller's own gateway is called by people: its provider and rail, e.g. `stripe card`; null for
- * any other account. The books name it by the reference of its credentials, which never changes its meaning.
+ * The readable name of an account of a reseller's gateway: its provider and rail, e.g. `stripe card`; null for any
+ * other account. The books name it by the reference of its credentials, which never changes its meaning.
  */
 export type GatewayName = (account: string) => string | null
 
-/** Learns the gateways from the events that set them. A reference stands for one gateway for ever. */
+/** Collects gateway names from the events that set gateways. A reference always belongs to the same gateway. */
 export const createGatewayNames = () => {
   const names = new Map<string, string>()
   const nameOf: GatewayName = (account) => names.get(account) ?? null
@@ -36,7 +36,7 @@ const ofReseller = resellerBook('' as AccountId)
 /** Streams of terms that are read at once. */
 const streamsAtOnce = 200
 
-/** The names of the gateways among some accounts, from the terms of the resellers whose they are. */
+/** The gateway names of some accounts, from the terms of their resellers. */
 export const readGatewayNames = async (
   log: Pick<EventLog, 'readStreams'>,
   accounts: readonly Named[],
@@ -54,7 +54,7 @@ export const readGatewayNames = async (
   return nameOf
 }
 
-/** The same accounts, each with the name of its gateway, null where it is none of a reseller. */
+/** The same accounts, each with the name of its gateway; null if it is not a reseller's gateway. */
 export const withGateways = async <Account extends Named>(
   log: Pick<EventLog, 'readStreams'>,
   accounts: readonly Account[],
@@ -63,6 +63,6 @@ export const withGateways = async <Account extends Named>(
   return accounts.map((each) => ({ ...each, gateway: nameOf(each.account) }))
 }
 
-/** An account for people, with its gateway's name where it has one. */
+/** An account for people, with the name of its gateway if it has one. */
 export const accountText = (account: string, gateway: string | null | undefined): string =>
   gateway ? `${account} (${gateway})` : account

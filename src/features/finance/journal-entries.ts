@@ -1,13 +1,13 @@
 import type pg from 'pg'
 import { type AccountFilter, legsOf, type Range } from './journal-sums.ts'
 
-/** What an entry was for, and who caused it. */
+/** The purpose and the cause of an entry. */
 export type EntryLine = {
   readonly position: number
   /** Accounting time. */
   readonly at: string
   readonly type: string
-  /** Null for a line of a provider's statement: it stands in no ledger. */
+  /** Null for a line of a provider's statement: it is in no ledger. */
   readonly accountId: string | null
   readonly orderId: string | null
   readonly customerId: string | null
@@ -19,7 +19,7 @@ export type EntryLine = {
 
 export type StatementLine = EntryLine & {
   readonly account: string
-  /** Signed: a debit is above zero. */
+  /** Signed: a debit is positive. */
   readonly amountMicros: bigint
   /** The account's balance right after. */
   readonly balanceMicros: bigint
@@ -94,7 +94,7 @@ const withPostings = async (
   }))
 }
 
-/** What an order moved, in every book, oldest first. */
+/** The entries of an order in every book, oldest first. */
 export const entriesOfOrder = async (
   pool: pg.Pool,
   orderId: string,
@@ -108,7 +108,7 @@ export const entriesOfOrder = async (
   return withPostings(pool, rows)
 }
 
-/** The entry of the event at a position, or null when it moved no money. */
+/** The entry of the event at a position; null if it moved no money. */
 export const entryAt = async (pool: pg.Pool, position: number): Promise<JournalEntry | null> => {
   const { rows } = await pool.query<EntryLine>(
     `select ${entryColumns} from read.journal_entries e where e.position = $1::bigint`,

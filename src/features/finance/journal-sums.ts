@@ -5,10 +5,10 @@ import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
 import type { Progress } from '../../platform/projections/progress.ts'
 import { ReadsBehind } from '../../platform/projections/read-your-writes.ts'
 
-/** Gives the log's head, once the journal has passed it. @throws ReadsBehind */
+/** Waits until the journal has passed the log's head, and returns that position. @throws ReadsBehind */
 export type JournalHead = () => Promise<number>
 
-/** Calls at once share a look at the log. */
+/** Concurrent calls share a query for the log's head. */
 export const createJournalHead = ({
   log,
   progress,
@@ -16,7 +16,7 @@ export const createJournalHead = ({
 }: {
   readonly log: Pick<EventLog, 'head'>
   readonly progress: Pick<Progress, 'reached'>
-  /** How long it waits for the journal; default 2,000. */
+  /** The longest wait for the journal, milliseconds; default 2,000. */
   readonly timeoutMs?: number | undefined
 }): JournalHead => {
   const headOf = createBatchLoader<'log', number>(async () => new Map([['log', await log.head()]]))
@@ -30,14 +30,14 @@ export const createJournalHead = ({
 /** Positions of the log after `after`, up to and including `to`. */
 export type Range = { readonly after: number; readonly to: number }
 
-/** One account, or with `below` all accounts whose names begin with its parts. */
+/** One account; with `below` also the accounts below it. */
 export type AccountFilter = { readonly book: string; readonly account: string; readonly below: boolean }
 
 /**
- * The condition that an account's rows of `read.journal_postings` meet, and its values. With `below`, `a:b` stands for
- * everything from `a:b:` on too: `;` is the character after `:`, so that the index is read as a range. One account's legs
- * come in the order of the log by their own index, without a sort.
- * @param first the number of the statement's parameter that holds the book; the values come right after it
+ * The SQL condition for an account's rows of `read.journal_postings`, and its values. With `below`, `a:b` also matches
+ * every account that begins with `a:b:`: `;` is the character after `:`, so that the index is read as a range. The legs
+ * of one account are returned in log order by their own index, without a sort.
+ * @param first the number of the statement's parameter for the book; the other values follow it
  */
 export const legsOf = (
   { account, below }: AccountFilter,
@@ -54,19 +54,19 @@ export const legsOf = (
 }
 
 /*
- * Rows are added to the journal and never changed, so an answer up to a position that it has passed stays the same,
- * however many statements it takes. Amounts are micro-dollars: a debit is above zero, a credit below. Sums are bigint,
- * because over many accounts they exceed the safe integers.
+ * Journal rows are only added and never changed. An answer up to a position that the journal has passed is therefore
+ * constant, even if it takes several statements. Amounts are micro-dollars: debits are positive, credits negative. Sums
+ * are bigint, because over many accounts they exceed the safe integers.
  */
 
 export type AccountSums = {
   readonly book: string
   readonly account: string
-  /** Of a reseller's own gateway: what people call it (`GatewayName`). */
+  /** The readable name of a reseller's gateway (`GatewayName`). */
   readonly gateway?: string | null
   /** The balance as of `after`. */
   readonly openingMicros: bigint
-  /** Debits and credits in the range, both from zero on. */
+  /** Debits and credits in the range, both at least 0. */
   readonly debitMicros: bigint
   readonly creditMicros: bigint
 }
@@ -93,7 +93,7 @@ export const closingMicros = ({
   creditMicros,
 }: Omit<AccountSums, 'book' | 'account' | 'gateway'>) => openingMicros + debitMicros - creditMicros
 
-/** Every account that moved up to the end of the range, by book and name; `depth` cuts names to so many parts. */
+/** Every account that moved up to the end of the range, by book and name; `depth` shortens names to this many parts. */
 export const sumAccounts = async (
   pool: pg.Pool,
   range: Range,
@@ -141,7 +141,7 @@ export type AccountTotals = Omit<AccountSums, 'book' | 'account' | 'gateway'> & 
   readonly lines: number
 }
 
-/** The sums of an account, or null where no entry up to the end of the range names it. */
+/** The sums of an account; null if no entry up to the end of the range has it. */
 export const totalsOf = async (
   pool: pg.Pool,
   range: Range,
@@ -159,10 +159,10 @@ export const totalsOf = async (
   return { openingMicros, debitMicros, creditMicros, lines: row.lines }
 }
 
-/** What an account moved on one day (UTC); a debit is above zero. */
+/** The movement of an account on one day (UTC); a debit is positive. */
 export type DaySum = { readonly day: string; readonly account: string; readonly amountMicros: bigint }
 
-/** What the account and those below it moved, by day and account. */
+/** The movements of the account and those below it, by day and account. */
 export const sumByDay = async (
   pool: pg.Pool,
   range: Range,

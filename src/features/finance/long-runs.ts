@@ -12,7 +12,7 @@ import type { ReplayCheck } from './replay.ts'
 
 type OnFold = (position: number, events: number) => void
 
-/** A fold is broken off where it reports its progress. */
+/** Stops an aborted fold at its next progress report. */
 const reportFold =
   (
     total: number,
@@ -24,9 +24,9 @@ const reportFold =
   }
 
 /**
- * Folds of the whole log that pages of finance start: of each kind one at a time.
- * @param services.replay `head`: the last position that the tables of finance have passed
- * @param services.head where the log ends now
+ * Runs folds of the whole log for the finance pages: one of each kind at a time.
+ * @param services.replay `head`: the last position that the finance tables have passed
+ * @param services.head returns the log's current head
  */
 export const createFoldRuns = (services: {
   readonly replay: (until: Moment | null, head: number, onPage: OnFold) => Promise<ReplayCheck>
@@ -47,7 +47,7 @@ export const createFoldRuns = (services: {
     },
     closings: {
       list: closings.list,
-      // Broken off, a closing goes on when it is asked for again.
+      // An interrupted closing continues when it is requested again.
       start: (asked, cause) =>
         closings.start(asked, async (on) =>
           services.close(asked.period, cause, reportFold(await services.head(), on)),

@@ -1,6 +1,6 @@
 import type { Migrations } from '../../platform/postgres/migrate.ts'
 
-/** Hashes of finance tokens. A row here opens nothing: a token is one that was issued in the log. */
+/** Hashes of finance tokens. A row here grants nothing: a token exists if it was issued in the log. */
 export const migrations: Migrations = {
   '0610_finance_tokens': `
     create table vault.finance_tokens (

@@ -6,8 +6,8 @@ import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Moment } from './input-forms.ts'
 
 /**
- * A moment that the log has not come to yet. It is refused, because an answer as of it would change: one that was given
- * as of a moment stays the same for ever.
+ * A moment that the log has not reached. It is refused, because its answer would change later: an answer as of a moment
+ * is permanent.
  */
 export class MomentPastHead extends Error {
   override readonly name = 'MomentPastHead'
@@ -25,11 +25,11 @@ export const refuseMomentPastHead = (moment: Moment, head: number, nowMs: number
     )
 }
 
-/** Finds positions. `head` is the last position that may be answered; the journal must have passed it. */
+/** Finds positions. `head` is the last position of an answer; the journal must have passed it. */
 export type Moments = {
-  /** The last position at or before the moment; 0 when nothing is. @throws MomentPastHead */
+  /** The last position at or before the moment; 0 if there is none. @throws MomentPastHead */
   atOrBefore(moment: Moment, head: number): Promise<number>
-  /** The last position before the moment: what a half-open range from or to it stands on. @throws MomentPastHead */
+  /** The last position before the moment, which bounds a half-open range. @throws MomentPastHead */
   before(moment: Moment, head: number): Promise<number>
   /** Accounting time as of a position: ISO 8601 UTC; null before the first event. */
   timeAt(position: number): Promise<string | null>
@@ -37,19 +37,19 @@ export type Moments = {
 
 const pageSize = 1000
 
-/** An event, and accounting time as of it. */
+/** An event's position, and accounting time as of it. */
 type Point = { readonly position: number; readonly at: string }
 
 /**
- * Accounting time is the running maximum of `recordedAt` in log order, so it only grows. The journal knows where each
- * second of it begins; from there the log is read to the exact millisecond.
+ * Accounting time is the running maximum of `recordedAt` in log order, so it never decreases. The journal stores where
+ * each second of it begins. From there the log is read to the exact millisecond.
  */
 export const createMoments = (deps: {
   readonly pool: pg.Pool
   readonly log: Pick<EventLog, 'readAll'>
   readonly clock: Clock
 }): Moments => {
-  /** The last event up to `head` whose accounting time is not after `limit` (null: any), from a second's first event on. */
+  /** The last event up to `head` with accounting time up to `limit` (null: any). Starts at a second's first event. */
   const scan = async (from: Point, limit: string | null, head: number): Promise<Point> => {
     let last = from
     for (;;) {
@@ -64,7 +64,7 @@ export const createMoments = (deps: {
   }
 
   const atOrBeforeMs = async (atMs: number, head: number): Promise<number> => {
-    // Nothing was recorded before 1970, and Postgres knows no year 0.
+    // Nothing was recorded before 1970, and Postgres has no year 0.
     const limit = isoTime(Math.max(atMs, 0))
     const { rows } = await deps.pool.query<Point>(
       `select position, at from read.journal_seconds

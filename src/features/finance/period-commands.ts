@@ -3,7 +3,7 @@ import { type Period, parsePeriod } from '../../kernel/months.ts'
 import { type Cli, groupCommand } from '../../platform/cli/cli-context.ts'
 import { formatOption, withExamples } from '../../platform/cli/options.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Imported lazily, when a command runs. */
 const runs = () => import('./run-period-commands.ts')
 
 const periodOption = (text: string): Period => {

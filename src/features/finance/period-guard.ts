@@ -5,11 +5,11 @@ import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Scheduler } from '../../platform/work/scheduler.ts'
 import { worker } from '../../platform/work/worker.ts'
 
-/** Keeps a process whose clock reads a closed month from deciding anything. */
+/** Blocks decisions while the process's clock reads a closed month. */
 export type PeriodGuard = {
-  /** Null while the clock reads an open month, else what is wrong. */
+  /** Null while the clock reads an open month, else the problem. */
   problem(): string | null
-  /** Looks at the log now; keeps the last finding when it does not answer. */
+  /** Checks the log now. Uses the last result if the log does not answer. */
   check(): Promise<void>
   stop(): Promise<void>
 }
@@ -23,9 +23,9 @@ export const periodCheck = worker({
 })
 
 /**
- * Looks now and every 5 seconds whether the month of the service's clock, or the one before it, is closed; so a clock that
- * jumps back is noticed at once. What is decided before a process knows of a closing is booked in the first open month
- * all the same, for accounting time never runs back: this refusal is for people, the books do not need it.
+ * Checks now and every 5 seconds whether the month of the service's clock, or the month before it, is closed, so that a
+ * clock that jumps back is detected at once. A decision before the process detects the closing is booked in the first
+ * open month, because accounting time never decreases: this refusal informs people, the books do not depend on it.
  */
 export const startPeriodGuard = async ({
   scheduler,
@@ -36,7 +36,7 @@ export const startPeriodGuard = async ({
   readonly scheduler: Scheduler
   readonly log: Pick<EventLog, 'lastOf'>
   readonly clock: Clock
-  /** Told once when the clock is found to read a closed month, and once when it reads an open one again. */
+  /** Called once when the clock reads a closed month, and once when it reads an open one again. */
   readonly onChange: (problem: string | null) => void
 }): Promise<PeriodGuard> => {
   let closedUntilMs = Number.NEGATIVE_INFINITY
@@ -63,10 +63,10 @@ export const startPeriodGuard = async ({
         return
       }
   }
-  // A clock that jumped back into a month that is known to be closed is told of without the log.
+  // A clock that jumped back into a month that is known to be closed is reported without the log.
   const check = (): Promise<void> => look().finally(tell)
 
-  await check().catch(() => undefined) // the log itself tells of its outage
+  await check().catch(() => undefined) // the log reports its own outage
   const { stop } = scheduler.start(periodCheck, check, { onError: () => periodCheck.trigger.everyMs })
   return { problem, check, stop }
 }

@@ -14,8 +14,9 @@ import { plainDollars } from '../../kernel/money.ts'
 import { endOfPeriodMs, nextPeriod, type Period, periodOf } from '../../kernel/months.ts'
 
 /**
- * Which accounts the books had when a month was closed: a closing without a number was made in the first chart, where a
- * reseller's debt to the service and what the service gave it stood on `equity:funding`. Closed months stay as closed.
+ * The version of the chart of accounts when a month was closed. A closing without a number used the first chart, in
+ * which a reseller's debt to the service and the service's grants to it were on `equity:funding`. Closed months do not
+ * change.
  */
 export const currentChart = 2
 
@@ -23,15 +24,15 @@ type Place = Pick<Posting, 'book' | 'account'>
 
 const given = adjustmentRevenueAccount('')
 
-/** Whether the first chart did not have the account. */
+/** Whether the account is missing in the first chart. */
 export const isOfLaterChart = ({ book, account }: Place): boolean =>
   book !== serviceBook && (account === serviceDebtAccount || account.startsWith(given))
 
-/** Whether the first chart had the account as another one, or with more on it. */
+/** Whether the account was another one in the first chart, or included more there. */
 export const isMerged = (place: Place): boolean =>
   (place.book !== serviceBook && place.account === fundingAccount) || isOfLaterChart(place)
 
-/** The one leg that the first chart had in place of an entry's merged ones; none where they come to nothing. */
+/** The one leg of the first chart that replaces an entry's merged ones; empty if their sum is 0. */
 export const mergedOf = (postings: readonly Posting[]): readonly Posting[] => {
   const legs = postings.filter(isMerged)
   const [first] = legs
@@ -42,7 +43,7 @@ export const mergedOf = (postings: readonly Posting[]): readonly Posting[] => {
   return [{ book: first.book, account: fundingAccount, ...amounts }]
 }
 
-/** An account in a month, micro-dollars. Opening and closing are signed, above zero a debit balance. */
+/** An account in a month, micro-dollars. Opening and closing are signed; a debit balance is positive. */
 export type PeriodLine = {
   readonly book: string
   readonly account: string
@@ -57,9 +58,9 @@ export type PeriodReport = {
   readonly throughOrdinal: number
   readonly throughEventId: string | null
   readonly entries: number
-  /** Every account that was ever booked on by the end of the month, by book and name in byte order. */
+  /** Every account with postings up to the end of the month, by book and name in byte order. */
   readonly lines: readonly PeriodLine[]
-  /** The lines as months were closed before resellers' books had debts to the service; null where they are the same. */
+  /** The lines in the first chart, before resellers' books had debts to the service; null if they are the same. */
   readonly firstChart: readonly PeriodLine[] | null
 }
 
@@ -79,22 +80,22 @@ const byteOrder = (a: PeriodLine, b: PeriodLine): number =>
 
 /** Folds a log from its start into the reports of its months. */
 export type PeriodFold = {
-  /** The next event in log order. Gives the reports of the months that were over before it, the oldest first. */
+  /** Adds the next event in log order. Returns the reports of the months that ended before it, the oldest first. */
   take(event: RecordedEvent): readonly PeriodReport[]
-  /** The next event is counted and not booked: it cannot be read, or not be booked. */
+  /** Counts the next event without booking it, because it cannot be decoded or booked. */
   passBy(eventId: string): void
-  /** The month that the last event was booked in, as far as it goes; null before the first event. */
+  /** The month of the last event so far; null before the first event. */
   current(): PeriodReport | null
 }
 
 /**
- * Which month an event is booked in: that of its accounting time, the running maximum of `recordedAt` in log order. So
- * a month is a stretch of the log without a gap, and later events never get into it.
+ * Assigns each event to the month of its accounting time, the running maximum of `recordedAt` in log order. A month is
+ * therefore a contiguous part of the log, and later events never change it.
  */
 export const createPeriodFold = (): PeriodFold => {
   const entryStream = createEntryStream()
   const accounts = new Map<string, Sums>()
-  /** Of the first chart: what stood on the accounts that it knew as one. The others were as they are. */
+  /** The sums of the accounts that the first chart merged into one. The other accounts are the same in both charts. */
   const merged = new Map<string, Sums>()
   let chartsDiffer = false
   let period: Period | null = null
@@ -181,7 +182,7 @@ export const createPeriodFold = (): PeriodFold => {
 
 const heading = ['book', 'account', 'opening', 'debits', 'credits', 'closing']
 
-/** The report as CSV: exact dollars. */
+/** The report as CSV, in exact dollars. */
 export const reportCsv = ({ lines }: Pick<PeriodReport, 'lines'>): string => {
   const rows = lines.map(({ book, account, ...sums }) => [
     book,
@@ -191,18 +192,18 @@ export const reportCsv = ({ lines }: Pick<PeriodReport, 'lines'>): string => {
   return csv(heading, rows)
 }
 
-/** What the digest of a closed month is over: its CSV without the mark at the start, and with LF at the end of each line. */
+/** The digested text of a closed month: its CSV without the byte order mark, and with LF line ends. */
 export const digestedText = (report: Pick<PeriodReport, 'lines'>): string =>
   reportCsv(report).slice(1).replaceAll('\r\n', '\n')
 
-/** The report in the chart of accounts that a month was closed in. */
+/** The report in the chart of accounts of the month's closing. */
 export const inChartOf = (
   report: PeriodReport,
   { chart }: Pick<PeriodClosed['data'], 'chart'>,
 ): PeriodReport =>
   chart === undefined && report.firstChart !== null ? { ...report, lines: report.firstChart } : report
 
-/** What closing a month records of its report. */
+/** The recorded part of a report. */
 export const closedOf = (report: PeriodReport): PeriodClosed['data'] => ({
   chart: currentChart,
   period: report.period,
@@ -213,7 +214,7 @@ export const closedOf = (report: PeriodReport): PeriodClosed['data'] => ({
   digest: hash('sha256', digestedText(report)),
 })
 
-/** What closing a month records of its report, in the first chart of accounts and in today's. */
+/** The recorded part of a report, in the first chart of accounts and in the current one. */
 export type Closings = { readonly first: PeriodClosed['data']; readonly current: PeriodClosed['data'] }
 
 export const closingsOf = (report: PeriodReport): Closings => {
@@ -221,7 +222,7 @@ export const closingsOf = (report: PeriodReport): Closings => {
   return { first: report.firstChart === null ? current : closedOf(inChartOf(report, {})), current }
 }
 
-/** How a closing on record differs from what the log gives now; null when it does not. */
+/** The difference between a recorded closing and the current log; null if there is none. */
 export const differenceOf = (closed: PeriodClosed['data'], { first, current }: Closings): string | null => {
   if (closed.chart !== undefined && closed.chart !== currentChart)
     return `${closed.period} was closed in chart ${closed.chart} of accounts; there are 1, which has no number, and ${currentChart}`

@@ -31,14 +31,14 @@ export class PeriodRefused extends Error {
   }
 }
 
-/** The log does not give the report that a month was closed with any more. */
+/** The log no longer gives the report that was recorded at the closing of the month. */
 export class PeriodDiffers extends Error {
   override readonly name = 'PeriodDiffers'
 }
 
 export type ClosedPeriod = PeriodClosed['data'] & {
   readonly closedAtMs: number
-  /** It was closed by this call, not before. */
+  /** Whether this call closed it. */
   readonly now: boolean
 }
 
@@ -91,7 +91,9 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDeps) => {
     return answer
   }
 
-  /** Folds the log from its start until the last of these months is cut off, and hands out the report of each. */
+  /**
+   * Folds the log from its start until the last of these months is complete, and passes the report of each to `each`.
+   */
   const report = async (
     periods: ReadonlySet<Period>,
     each: (report: PeriodReport) => Promise<void>,
@@ -127,9 +129,9 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDeps) => {
 
   return {
     /**
-     * Closes a month that ended at least five minutes ago, and every earlier one that is not closed, so that closed months
-     * have no gap. A month that is closed stays as it is. Interrupted at any point, it goes on when it is called again.
-     * @throws PeriodRefused before anything is written; what the runner and the log throw
+     * Closes a month that ended at least five minutes ago, and every earlier open one, so that closed months have no
+     * gap. A closed month is not changed. After an interruption the next call continues.
+     * @throws PeriodRefused before anything is written; errors of the runner and the log
      */
     async close(period: Period, cause: Cause, onProgress?: OnProgress): Promise<readonly ClosedPeriod[]> {
       const first = await firstPeriod(log)
@@ -137,7 +139,7 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDeps) => {
       if (period < first) throw new PeriodRefused('no_such_period', `the log begins in ${first}`)
       const closed: ClosedPeriod[] = []
       const open = new Set<Period>()
-      // The last one first: when it is not over, nothing was written.
+      // The last month first, so that nothing is written if it is not over.
       for (const each of periodsThrough(first, period).toReversed()) {
         const answer = await cutOff(each, cause)
         if (answer.outcome === 'not over') {
@@ -163,7 +165,7 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDeps) => {
       return closed.sort((a, b) => (a.period < b.period ? -1 : 1))
     },
 
-    /** Every month from the log's first to the one of its last event, or of the clock when that is later. */
+    /** Every month from the log's first to that of its last event, or that of the clock if it is later. */
     async list(nowMs: number): Promise<readonly PeriodStatus[]> {
       const first = await firstPeriod(log)
       if (first === null) return []
@@ -177,7 +179,7 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDeps) => {
     },
 
     /**
-     * A month's report as the log gives it now; of a month that is not over, as far as it goes.
+     * A month's report from the current log; for a month that is not over, its report so far.
      * @throws PeriodRefused for a month before the log or after its last event; PeriodDiffers
      */
     async show(period: Period, nowMs: number, onProgress?: OnProgress) {

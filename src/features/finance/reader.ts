@@ -8,7 +8,7 @@ import { type AccountFilter, sumAccounts, sumBelow, sumByDay, totalsOf } from '.
 import type { Moments } from './moment.ts'
 import { type BookSums, byBook, type Span } from './trial-balance.ts'
 
-/** Which part of the log is asked for: all up to a moment, or a half-open range of moments. */
+/** The reported part of the log: all up to a moment, or a half-open range of moments. */
 export type ReportRange = {
   readonly asOf?: Moment | undefined
   readonly from?: Moment | undefined
@@ -17,13 +17,15 @@ export type ReportRange = {
 
 export const isRange = ({ from, to }: ReportRange): boolean => from !== undefined || to !== undefined
 
-/** Whether a range ends before it begins; of a position and a time only the log can tell, and then it is empty. */
+/**
+ * Whether a range ends before it begins. Only the log can compare a position with a time; such a range is then empty.
+ */
 export const isReversedRange = ({ from, to }: ReportRange): boolean => {
   if (from?.kind === 'position' && to?.kind === 'position') return from.position > to.position
   return from?.kind === 'time' && to?.kind === 'time' && from.atMs > to.atMs
 }
 
-/** Answers finance's questions from the journal, as of positions up to `head`, which it must have passed. */
+/** Reads reports from the journal, as of positions up to `head`, which the journal must have passed. */
 export const createFinanceReader = ({
   pool,
   log,
@@ -49,7 +51,7 @@ export const createFinanceReader = ({
   return {
     spanOf,
 
-    /** Every account that moved or holds anything, with its balance and movements. */
+    /** Every account with a movement or a balance, with both. */
     async trialBalance(
       asked: ReportRange,
       head: number,
@@ -69,7 +71,7 @@ export const createFinanceReader = ({
       return { span, accounts: await withGateways(log, await sumBelow(pool, rangeOf(span), account)) }
     },
 
-    /** What an account and those below it moved, by day (UTC) and account. */
+    /** The movements of an account and those below it, by day (UTC) and account. */
     async byDay(
       asked: ReportRange,
       head: number,
@@ -86,7 +88,7 @@ export const createFinanceReader = ({
       return { span, totals: (await totalsOf(pool, rangeOf(span), filter)) ?? none }
     },
 
-    /** A page of what moved an account, oldest first. */
+    /** A page of an account's lines, oldest first. */
     async statement(
       asked: ReportRange,
       head: number,

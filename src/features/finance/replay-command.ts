@@ -4,7 +4,7 @@ import { formatOption, withExamples } from '../../platform/cli/options.ts'
 import { bookForms, momentOption } from './for-commands.ts'
 import { momentForms } from './input-forms.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Imported lazily, when a command runs. */
 const runs = () => import('./run-replay-command.ts')
 
 /** `ledger replay [--until …] [--account …]` */

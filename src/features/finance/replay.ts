@@ -6,7 +6,7 @@ import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import type { Moment } from './input-forms.ts'
 import { type AccountSums, closingMicros, sumAccounts } from './journal-sums.ts'
 
-/** A sum of safe integers that may pass them: added as numbers, carried into a bigint when they would. */
+/** A sum of safe integers of any size: added as numbers, and carried into a bigint before an overflow. */
 export type Sum = { add(value: number): void; total(): bigint }
 
 export const createSum = (): Sum => {
@@ -27,18 +27,18 @@ export const createSum = (): Sum => {
 export type ReplayOptions = {
   readonly log: Pick<EventLog, 'readAll'>
   readonly decode: (event: StoredEvent) => RecordedEvent
-  /** The last position that is folded, at most: the head of the log as of the start. */
+  /** The largest position to fold: the head of the log at the start. */
   readonly head: number
-  /** Folds up to the last position at or before it; null folds up to `head`. */
+  /** Folds up to the last position at or before this moment; null: up to `head`. */
   readonly until: Moment | null
-  /** Which accounts are summed; all of them without it. */
+  /** The summed accounts; left out: all. */
   readonly wanted?: (book: string, account: string) => boolean
-  /** Told after each page. */
+  /** Called after each page. */
   readonly onPage?: (position: number, events: number) => void
 }
 
 export type Replayed = {
-  /** The last position that was folded; 0 when none was. */
+  /** The last folded position; 0 if there is none. */
   readonly position: number
   /** The accounting time as of the last event. */
   readonly at: string | null
@@ -48,10 +48,10 @@ export type Replayed = {
   readonly sums: readonly AccountSums[]
 }
 
-/** Small pages die young: with 250 events the peak of memory hardly grows, with 2,000 it grew by up to 70 %. */
+/** Small pages are collected early: with 250 events the memory peak hardly grows, with 2,000 it grew by up to 70 %. */
 const pageSize = 250
 
-/** The time of an event without its data. Events of one decision carry equal texts, one after another. */
+/** Reads an event's time without its data. Cached, because events of one decision have equal metadata in sequence. */
 const createTimes = () => {
   let text = ''
   let recordedAt = ''
@@ -99,9 +99,9 @@ const createBalances = () => {
 }
 
 /**
- * Folds the log from its start into balances, in memory that grows with accounts, never with events, and touches no
- * table. The next page is read while this one is folded.
- * @throws what `decode` and `postingsOf` throw, on an event that is none of ours
+ * Folds the log from its start into balances. Memory grows with accounts, not with events, and no table is used. The
+ * next page is read while this one is folded.
+ * @throws errors of `decode` and `postingsOf`, for an event that this release cannot read
  */
 export const replay = async (options: ReplayOptions): Promise<Replayed> => {
   const { log, decode, head, until, wanted, onPage } = options
@@ -146,7 +146,7 @@ export const replay = async (options: ReplayOptions): Promise<Replayed> => {
   return done()
 }
 
-/** An account whose balance in the tables is not the one that the log gives, in micro-dollars. */
+/** An account whose balance in the tables differs from the log, micro-dollars. */
 export type ReplayDifference = {
   readonly book: string
   readonly account: string
@@ -155,14 +155,14 @@ export type ReplayDifference = {
 }
 
 export type ReplayCheck = Omit<Replayed, 'sums'> & {
-  /** Accounts that were compared. */
+  /** The number of compared accounts. */
   readonly accounts: number
   readonly differences: readonly ReplayDifference[]
 }
 
 /**
- * Folds the log from its start into balances, as `replay`, and holds them against the journal's tables as of the same
- * position, which these must have passed. It changes nothing.
+ * Folds the log as `replay` does, and compares the balances with the journal's tables as of the same position, which
+ * the tables must have passed. It changes nothing.
  */
 export const checkReplay = async (pool: pg.Pool, options: ReplayOptions): Promise<ReplayCheck> => {
   const { sums, ...replayed } = await replay(options)

@@ -1,17 +1,17 @@
-/** The command of a report: what its help says, and what it takes beside moments and a book. */
+/** The command of a report: its help texts and its arguments besides moments and a book. */
 export type ReportForm = {
-  /** Of the command. */
+  /** The name of the command. */
   readonly name: string
   readonly takes: { readonly account?: true; readonly depth?: true }
   readonly command: {
-    /** For the list of commands, where the description is long. */
+    /** For the list of commands, if the description is long. */
     readonly summary?: string
     readonly description: string
     readonly examples: readonly string[]
   }
 }
 
-/** In the order in which they are listed. */
+/** In the order of the list of commands. */
 export const reportForms = {
   trialBalance: {
     name: 'trial-balance',

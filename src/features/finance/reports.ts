@@ -16,24 +16,24 @@ import {
 
 export type Page = { readonly limit: number; readonly offset: number }
 
-/** What is asked of a report: the same over HTTP and on the command line. */
+/** The input of a report, the same over HTTP and on the command line. */
 export type ReportQuestion = {
   readonly pool: pg.Pool
   readonly reader: FinanceReader
-  /** The last position that may be answered. */
+  /** The largest position of the answer. */
   readonly head: number
   readonly asked: ReportRange
-  /** As it was given; empty for a report that takes none. */
+  /** The given text; empty for a report without an account. */
   readonly account: string
   readonly book: string | undefined
   readonly depth: number | undefined
-  /** Of its lines; null for all of them. */
+  /** The page of its lines; null: all lines. */
   readonly page: Page | null
-  /** Finds books and accounts, and refuses in the words of whoever asks. */
+  /** Finds books and accounts, with the messages of the interface. */
   readonly names: ReturnType<typeof createAccountLookup>
 }
 
-/** An answer in each form; only the one that is asked for is made. */
+/** A report in each format. Only the requested format is rendered. */
 export type ReportAnswer = {
   json(): object
   csv(): string
@@ -41,8 +41,8 @@ export type ReportAnswer = {
 }
 
 /**
- * A report of the books, declared once: a command `ledger NAME` with its table, CSV and JSON, and an HTTP operation with
- * its description. Each takes moments and a book; `takes` says what else.
+ * A report of the books, declared once: a command `ledger NAME` with its table, CSV and JSON, and an HTTP operation
+ * with its description. Each takes moments and a book; `takes` lists the other arguments.
  */
 export type Report = ReportForm & {
   readonly http: {
@@ -57,16 +57,16 @@ export type Report = ReportForm & {
     }
     readonly answer: { readonly description: string; readonly body: z.ZodType; readonly example: object }
   }
-  /** @throws MomentPastHead, what `names` throws, TooManyLines where all lines are asked for */
+  /** @throws MomentPastHead, errors of `names`, TooManyLines if all lines are requested */
   read(question: ReportQuestion): Promise<ReportAnswer>
 }
 
-/** More lines than a report prints whole. */
+/** The report has too many lines to print. */
 export class TooManyLines extends Error {
   override readonly name = 'TooManyLines'
 }
 
-/** More lines than this are an export, not a statement. */
+/** The limit of a statement. Use an export for more lines. */
 const maxLines = 100_000
 
 const cut = <Item>(items: readonly Item[], page: Page | null): readonly Item[] =>
@@ -159,5 +159,5 @@ const statement: Report = {
   },
 }
 
-/** In the order in which they are listed. */
+/** In the order of the list of commands. */
 export const reports: readonly Report[] = [trialBalance, account, statement]

@@ -1,4 +1,4 @@
-/** What can be explained by its id, by what the id begins with. An `acc_…` and a `cus_…` are accounts of the books. */
+/** The resources that can be explained, by the prefix of their id. `acc_…` and `cus_…` are accounts of the books. */
 const resources = {
   ord: 'order',
   dep: 'deposit',
@@ -20,13 +20,13 @@ export const resourceIds = Object.keys(resources)
   .map((prefix) => `${prefix}_`)
   .join(', ')
 
-/** What an id begins with; null for an id of something else. */
+/** The prefix of an id; null for an id of another kind. */
 export const resourcePrefix = (id: string): ResourcePrefix | null => {
   const prefix = id.slice(0, 3)
   return /^[a-z]{3}_\w+$/.test(id) && Object.hasOwn(resources, prefix) ? (prefix as ResourcePrefix) : null
 }
 
-/** What an id names, e.g. `deposit`; null for an id that `findTrail` does not take. */
+/** The kind of a resource id, e.g. `deposit`; null for an id that `findTrail` does not support. */
 export const resourceKind = (id: string): string | null => {
   const prefix = resourcePrefix(id)
   return prefix && resources[prefix]

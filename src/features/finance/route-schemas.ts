@@ -15,7 +15,7 @@ const moment = (description: string) =>
     })
     .meta({ description: `${description}: ${momentForms}.`, override: { type: 'string' } })
 
-/** Which part of the log: up to a moment, or a half-open range. */
+/** The reported part of the log: up to a moment, or a half-open range. */
 export const reportRangeQuery = {
   as_of: moment('The last position at or before it; not with `from` or `to`').optional(),
   from: moment('Only what came from there on').optional(),

@@ -25,12 +25,12 @@ export const parseReportRange = ({ as_of: asOf, from, to }: ReportRangeQuery): R
   return { asOf, from, to }
 }
 
-/** What a moment past the end is over HTTP; any other error is thrown as it is. */
+/** Throws the HTTP refusal of a moment past the end; any other error is rethrown. */
 export const toMomentRefusal = (error: unknown): never => {
   throw error instanceof MomentPastHead ? refuse('invalid_parameter', error.message) : error
 }
 
-/** Books and accounts as requests name them. They throw not_found, and invalid_parameter for what `book` says. */
+/** Finds books and accounts of a request. @throws not_found; invalid_parameter for an invalid `book` */
 export const names = createAccountLookup({
   list: 'the trial balance',
   below: () => 'its balance',
@@ -47,7 +47,7 @@ export type FinanceRoutesDeps = {
   readonly log: Pick<EventLog, 'readAll' | 'readStreams' | 'head'>
   readonly clock: Clock
   readonly progress: Pick<Progress, 'reached'>
-  /** How long a request waits for the journal; default 2,000. */
+  /** The longest wait of a request for the journal, milliseconds; default 2,000. */
   readonly timeoutMs?: number
 }
 
@@ -59,7 +59,7 @@ const accountParams = z.object({
   }),
 })
 
-/** The books over HTTP, read-only, for whoever holds a finance token. */
+/** The books over HTTP, read-only. Requires a finance token. */
 export const financeRoutes = ({
   pool,
   log,

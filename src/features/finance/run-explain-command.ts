@@ -25,7 +25,7 @@ const dollars = amountWriter([])
 
 const centsText = (cents: number): string => `$${dollars(BigInt(cents) * 10_000n)}`
 
-/** What was ordered and how it was priced. */
+/** The ordered item and its price. */
 export const orderText = (order: OrderDetails): string =>
   [
     `${order.kind} of ${order.quantity} ${order.unit} ${order.productId} for ${centsText(order.amountCents)}`,
@@ -35,7 +35,7 @@ export const orderText = (order: OrderDetails): string =>
     ...(order.customerId === null ? [] : [`customer ${order.customerId}`]),
   ].join(', ')
 
-/** The plain fields of a fact: names and values, as they stand in the event. */
+/** The names and values of an event's plain fields. */
 export const factsText = (event: RecordedEvent): string =>
   Object.entries(event.data as Record<string, unknown>)
     .filter(([, value]) => value !== null && typeof value !== 'object')
@@ -57,7 +57,7 @@ const linkText = ({ event, postings }: ExplainedEvent): string => {
   ].join('\n')
 }
 
-/** The chain, one event under the other, and the terms with who set them. */
+/** The chain, one event below the other, and the terms with the actors that set them. */
 export const explanationText = ({ chain, terms, leftOut }: Explanation): string =>
   [
     ...(leftOut === 0 ? [] : [`${pluralize(leftOut, 'more event')} left out: --limit shows more`]),
@@ -88,7 +88,7 @@ export const explanationJson = ({ chain, terms, leftOut }: Explanation) => ({
     data: event.data,
     postings: postings.map((posting) => ({ ...posting, amountMicros: String(posting.amountMicros) })),
   })),
-  // The whole catalogue stands in one event: who set a term is told, not all that was set.
+  // Without the event's data, because the whole catalogue is in one event. The actor is what matters.
   terms: terms.map(({ what, event }) => ({ what, ...eventJson(event) })),
 })
 

@@ -5,7 +5,7 @@ import type { Moment } from './input-forms.ts'
 import { isRange, isReversedRange, type ReportRange } from './reader.ts'
 import { reports, TooManyLines } from './reports.ts'
 
-/** As of a moment, or of a range; of one book or all; in a format. */
+/** The options of a report: a moment or a range, a book or all, and a format. */
 type Given = {
   readonly asOf?: Moment
   readonly from?: Moment
@@ -20,7 +20,7 @@ const checkReportRange = (asked: ReportRange): void => {
   if (isReversedRange(asked)) throw new CliMisuse('--from must not be after --to')
 }
 
-/** The work of the command of a report, which takes an account or none. */
+/** Runs the command of a report, with or without an account. */
 export const printReport = (name: string, takesAccount: boolean) =>
   momentWork(async (context, ...given: readonly unknown[]): Promise<CliOutput> => {
     const [account, options] = (takesAccount ? given : ['', ...given]) as [string, Given]

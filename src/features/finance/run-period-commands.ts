@@ -22,7 +22,7 @@ const refusalOf = (error: unknown): unknown => {
   return error
 }
 
-/** Runs work that folds the log, under a progress bar. */
+/** Folds the log with a progress bar. */
 const withBar = async <Value>(
   { log }: CliContext,
   label: string,

@@ -3,7 +3,7 @@ import { type Cli, groupCommand, wholeNumber } from '../../platform/cli/cli-cont
 import { instantOption, nameOption, withExamples } from '../../platform/cli/options.ts'
 import type { IssueOptions } from './run-token-commands.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Imported lazily, when a command runs. */
 const runs = () => import('./run-token-commands.ts')
 
 const registerIssue = (token: Command, cli: Cli): void => {

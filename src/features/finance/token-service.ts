@@ -25,25 +25,25 @@ import { tokenForm } from '../../platform/vault/secrets.ts'
 
 declare const brand: unique symbol
 
-/** A whole finance token, a secret: `fbf_` and the form of an API key. It is none: it opens `/finance/v1` only. */
+/** A complete finance token, a secret: `fbf_` and the form of an API key. It is valid for `/finance/v1` only. */
 export type FinanceToken = string & { readonly [brand]: 'FinanceToken' }
 
 export const financeTokenForm = tokenForm<FinanceToken>('fbf_')
 
-/** What an event commits to of a finance token. */
+/** The commitment of a finance token in its event. */
 export const financeTokenCommitment = (tokenId: string, salt: Uint8Array, hash: Uint8Array): string =>
   commitmentOf({ what: 'finance-token', id: tokenId, owner: financeStream }, saltedText(salt, hash))
 
-/** Issues and revokes finance tokens: events with their actor. The hash is written first and opens nothing by itself. */
+/** Issues and revokes finance tokens: events with their actor. The hash is stored first and grants nothing alone. */
 export type FinanceTokenService = {
-  /** The token is shown this once. Refusals: `expiry_passed`, `too_many_tokens`. */
+  /** Returns the token; it is never shown again. Refusals: `expiry_passed`, `too_many_tokens`. */
   issue(
     issue: { readonly name: string; readonly expiresAtMs: number | null },
     cause: Cause,
   ): Promise<Result<FinanceTokenRefusal, { readonly tokenId: string; readonly token: FinanceToken }>>
   /** Refusal: `unknown_token`. */
   revoke(tokenId: string, cause: Cause): Promise<Result<FinanceTokenRefusal>>
-  /** All tokens that were ever issued, oldest first. */
+  /** All issued tokens, oldest first. */
   read(cause: Cause): Promise<FinanceTokens>
 }
 
@@ -88,16 +88,17 @@ export const createFinanceTokenService = ({
 }
 
 /**
- * Looks finance tokens up. Issue and revocation are read from the log with each request, for finance asks seldom: a
- * revoked token opens nothing from then on, on any process. So is what commits to the token's hash: a row that somebody
- * exchanged opens nothing, and is logged. A token with a wrong checksum costs no look-up.
+ * Authenticates finance tokens. Issue and revocation are read from the log at each request, because finance requests
+ * are rare: a revocation takes effect at once on every process. The commitment of the token's hash is also read from
+ * the log: a row that was replaced in the database does not authenticate, and is logged. A token with a wrong checksum
+ * needs no query.
  */
 export const createFinanceDirectory = (deps: {
   readonly pool: pg.Pool
   readonly log: Pick<EventLog, 'readStream'>
   readonly logger: Pick<Logger, 'error'>
   readonly clock: Clock
-  /** What is wrong with this process's clock, by which no token is found to be expired or not; else null. */
+  /** A problem of this process's clock, or null. With a problem no token's expiry can be checked. */
   readonly clockProblem: () => string | null
 }): FinanceDirectory => {
   const readTokens = async (): Promise<FinanceTokens> => {
@@ -111,7 +112,7 @@ export const createFinanceDirectory = (deps: {
     }
     return state
   }
-  // Those who ask at once share one reading, which begins after they asked.
+  // Concurrent requests share one read, which begins after they arrived.
   const tokens = createBatchLoader<'all', FinanceTokens>(async () => new Map([['all', await readTokens()]]))
   type Row = { readonly hash: string; readonly token_id: string; readonly salt: Buffer | null }
   const rowOf = createBatchLoader<string, Row>(async (hashes) => {

@@ -19,14 +19,14 @@ import { factsText, orderText } from './run-explain-command.ts'
 
 type Roles = ReadonlySet<Role>
 
-/** A moment that was asked for, as it was typed, kept in links; empty: now. */
+/** The requested moment as typed, for links; empty: now. */
 type AsOf = string
 
 /** The page of an account of the books, as of a moment. */
 export const bookAccountPath = (book: string, name: string, asOf: AsOf = ''): string =>
   `/console/finance/account?${new URLSearchParams({ book, name, ...(asOf !== '' && { to: asOf }) })}`
 
-/** Says that a page shows a former state, with the way back to now. */
+/** The banner of a page that shows a past state, with a link to the current one. */
 export const asOfBanner = (asOf: AsOf, nowPath: string): Html =>
   asOf === ''
     ? nothing
@@ -34,14 +34,14 @@ export const asOfBanner = (asOf: AsOf, nowPath: string): Html =>
 
 const pathOf = (id: string, roles: Roles, asOf: AsOf): string | null => {
   if (id.startsWith('acc_')) return roles.has('operator') ? `/console/operator/accounts/${id}` : null
-  // The operator's page of an order knows no other time than now.
+  // The operator's page of an order shows the current state only.
   if (id.startsWith('ord_') && roles.has('operator') && asOf === '') return `/console/operator/orders/${id}`
   return `/console/trail/${id}${asOf === '' ? '' : `?${new URLSearchParams({ to: asOf })}`}`
 }
 
 const ids = /\b((?:acc|ord|dep|sub|pln|prx|ref|scr|crd|whs|key|ntc)_[0-9a-f]{32}|pos_0_\d{1,16})\b/g
 
-/** A text in which every id that has a page is a link to it, as of the moment that the reader is at. */
+/** Links every id in a text that has a page, as of the reader's moment. */
 export const linkedText = (text: string, roles: Roles, asOf: AsOf = ''): Html => {
   const parts = text.split(ids)
   return html`${parts.map((part, at) => {
@@ -50,7 +50,7 @@ export const linkedText = (text: string, roles: Roles, asOf: AsOf = ''): Html =>
   })}`
 }
 
-/** What an event booked, in every book. */
+/** The postings of an event, in every book. */
 const legsOf = ({ postings }: ExplainedEvent, roles: Roles, asOf: AsOf): Html => {
   if (postings.length === 0) return nothing
   const write = amountWriter(postings.map(({ amountMicros }) => amountMicros))
@@ -75,7 +75,7 @@ ${legsOf(link, roles, asOf)}
 <p class="soft"><small>${timeText(recordedAt)} by ${linkedText(actorText(actor), roles, asOf)}, through ${correlationId}; ${event.stream} revision ${event.revision}</small></p></li>\n`
 }
 
-/** The events of an explanation, oldest first, each with what it booked, and the terms that it was decided on. */
+/** The events of an explanation, oldest first, each with its postings, and the terms of their order. */
 export const chainOf = (
   { chain, terms, leftOut }: Explanation,
   roles: Roles,
@@ -106,7 +106,7 @@ type TrailReads = {
 /** Events of one page. */
 const limit = 200
 
-/** How far a trail is followed. @throws invalid_parameter for what is no moment, or one that is still to come */
+/** The last position of a trail. @throws invalid_parameter for an invalid or a future moment */
 const endOf = async (moments: TrailReads['moments'], asOf: string, head: number): Promise<number> => {
   if (asOf === '') return head
   const moment = parseMoment(asOf)
@@ -145,7 +145,7 @@ ${chainOf(shown, visitor.roles, asOf)}`,
   })
 }
 
-/** Everything that happened with a thing or around an event, with what it booked, for whoever may follow money. */
+/** The events of a resource or around an event, with their postings, for roles that may follow money. */
 export const trailPages = (reads: TrailReads): readonly ConsolePage[] => [
   personPage({
     path: '/console/trail/{id}',

@@ -19,13 +19,13 @@ import {
 import { requireReadTable } from '../../platform/cli/options.ts'
 import { type ResourcePrefix, resourcePrefix } from './resource-ids.ts'
 
-/** Where the log tells of a thing. */
+/** The places in the log with events about a resource. */
 export type Trail = {
-  /** Every event of these streams is about it. */
+  /** Streams in which every event is about it. */
   readonly own: readonly StreamName[]
-  /** Of these streams only the events that name it. */
+  /** Streams in which only events that name it are about it. */
   readonly shared: readonly StreamName[]
-  /** Journal entries that are about it. */
+  /** Positions of journal entries about it. */
   readonly positions: readonly number[]
 }
 
@@ -39,7 +39,7 @@ const entriesBy = async (pool: pg.Pool, condition: string, value: string): Promi
   return rows.map(({ position }) => position)
 }
 
-/** The shared streams of what a read table has a row of; none where it has no such row. */
+/** The shared streams of the rows of a read table; empty without a row. */
 const streamsOfRow = async <Row extends object>(
   pool: pg.Pool,
   { table, key, id }: { readonly table: `read.${string}`; readonly key: string; readonly id: string },
@@ -50,7 +50,7 @@ const streamsOfRow = async <Row extends object>(
   return { shared: rows.map(streamOf) }
 }
 
-/** An endpoint that was removed has no row; its account is then told by what was sent to it, or by all accounts. */
+/** A removed endpoint has no row. Its account follows from its deliveries; without any, all accounts are searched. */
 const ofEndpoint: Find = async (pool, id) => {
   await requireReadTable(pool, 'read.webhook_endpoints')
   const { rows } = await pool.query<{ account_id: AccountId }>(
@@ -63,7 +63,7 @@ const ofEndpoint: Find = async (pool, id) => {
   return { shared: all.rows.map((row) => webhooksStream(row.account_id)) }
 }
 
-/** Who set it and took it away, and what its account in the books moved. */
+/** The events that set and removed a gateway, and the entries of its account in the books. */
 const ofGateway: Find = async (pool, id) => {
   const { rows } = await pool.query<{ account_id: AccountId }>(
     'select account_id from read.journal_resellers order by account_id',
@@ -87,7 +87,7 @@ const ofOrder: Find = async (pool, id) => ({
   positions: await entriesBy(pool, 'e.order_id = $1::text', id),
 })
 
-/** A refund is told by its order, whose entries name it as their reference. */
+/** The events of a refund are in the stream of its order. Its entries have the refund's id as their reference. */
 const ofRefund: Find = async (pool, id) => {
   const { rows } = await pool.query<{ order_id: OrderId }>(
     'select distinct order_id from read.journal_entries where reference = $1::text and order_id is not null',
@@ -99,7 +99,7 @@ const ofRefund: Find = async (pool, id) => {
   }
 }
 
-/** Its holds are named after it, one a try. */
+/** The holds of a scrape have ids of their own, one per attempt, which derive from its id. */
 const ofScrape: Find = async (pool, id) => {
   const holds = Array.from({ length: maxAttempts }, (_, n) => holdIdOf(id as ScrapeId, n + 1))
   const { rows } = await pool.query<{ position: number }>(
@@ -132,8 +132,8 @@ const finds: Readonly<Record<ResourcePrefix, Find>> = {
 }
 
 /**
- * Where the log tells of a thing, by its id; empty streams and no positions where nothing names it.
- * @throws CliRefusal overloaded: the read tables that tell its stream are not made yet
+ * Finds the events about a resource by its id; empty streams and no positions if nothing names it.
+ * @throws CliRefusal overloaded: the read tables with its stream do not exist yet
  */
 export const findTrail = async (pool: pg.Pool, id: string): Promise<Trail> => {
   const prefix = resourcePrefix(id)

@@ -7,12 +7,12 @@ import { type AccountSums, closingMicros } from './journal-sums.ts'
 
 export type BookSums = { readonly book: string; readonly accounts: readonly AccountSums[] }
 
-/** What was asked for: positions, and the times that they stand for. */
+/** The reported range: positions, and their times. */
 export type Span = {
-  /** The range's start, exclusive; 0 when everything before the end counts. */
+  /** The range's start, exclusive; 0: everything before the end. */
   readonly after: number
   readonly position: number
-  /** Accounting time as of `position`, the same that a replay says; null before the first event. */
+  /** Accounting time as of `position`, as in a replay; null before the first event. */
   readonly at: string | null
 }
 
@@ -20,8 +20,8 @@ const moved = (sums: AccountSums): boolean =>
   sums.openingMicros !== 0n || sums.debitMicros !== 0n || sums.creditMicros !== 0n
 
 /**
- * Sums by book, in the order of their names. An account that moved is there also when it is at zero again, so that the
- * lines add up to the book's totals, however they are cut; left out is what neither moved in the span nor holds anything.
+ * Sums by book, in the order of their names. An account with movements is listed even if its balance is 0, so that the
+ * lines always add up to the book's totals. Accounts without a movement in the span and without a balance are left out.
  */
 export const byBook = (all: readonly AccountSums[]): readonly BookSums[] =>
   [...Map.groupBy(all, ({ book }) => book)].map(([book, accounts]) => ({
@@ -40,7 +40,7 @@ export const totalsOfBook = (
   creditMicros: total(accounts, ({ creditMicros }) => creditMicros),
 })
 
-/** Amounts as text, for over accounts they pass the safe integers. */
+/** Amounts as text, because sums over accounts exceed the safe integers. */
 export const sumsJson = (sums: Omit<AccountSums, 'book' | 'account' | 'gateway'>) => ({
   openingMicros: String(sums.openingMicros),
   debitMicros: String(sums.debitMicros),
@@ -62,7 +62,7 @@ export const spanJson = ({ after, position, at }: Span) => ({
   currency: 'USD' as const,
 })
 
-/** A trial balance as the command line and HTTP show it; `shown` is the page of its accounts, left out: all of them. */
+/** A trial balance on the command line and over HTTP; `shown` is the page of its accounts, left out: all. */
 export const trialBalanceJson = (
   span: Span,
   books: readonly BookSums[],
@@ -109,7 +109,7 @@ const textOf = ({ account, gateway }: AccountSums): string => accountText(accoun
 
 const above = (micros: bigint): bigint | null => (micros > 0n ? micros : null)
 
-/** The two sides of balances, as a trial balance has them. */
+/** Balances on their sides, as in a trial balance. */
 const sides = (accounts: readonly AccountSums[]): readonly Line[] => {
   const lines = accounts.map((sums): Line => {
     const balance = closingMicros(sums)
@@ -127,11 +127,13 @@ const movements = (accounts: readonly AccountSums[]): readonly Line[] => {
   return [...accounts.map((sums) => line(textOf(sums), sums)), line('TOTAL', totalsOfBook(accounts))]
 }
 
-/** A table of balances has no line for an account that is at zero: it has neither a debit nor a credit. */
+/**
+ * The accounts with a balance. A table of balances has no line for a balance of 0: it is neither a debit nor a credit.
+ */
 const nonZeroAccounts = (accounts: readonly AccountSums[]): readonly AccountSums[] =>
   accounts.filter((sums) => closingMicros(sums) !== 0n)
 
-/** The lines of one book as a table: balances on their sides, or opening, movements and closing over a range. */
+/** The lines of one book as a table: balances by side; over a range opening, movements and closing. */
 export const sumsTable = (accounts: readonly AccountSums[], ranged: boolean): string => {
   const lines = ranged ? movements(accounts) : sides(accounts)
   const write = amountWriter(lines.flatMap(({ amounts }) => amounts.filter((amount) => amount !== null)))

@@ -1,23 +1,23 @@
 import { createReadStream } from 'node:fs'
 
-/** The network that announces an address: its AS number, and who runs it. */
+/** The network that announces an address: its AS number and its operator. */
 export type Network = { readonly asn: number; readonly org: string }
 
 /** The first and the last address of a range. */
 export type Range<Address> = { readonly first: Address; readonly last: Address }
 
-/** Whole ranges of addresses in rising order, each with its AS number. */
+/** Disjoint address ranges in ascending order, each with its AS number. */
 export type AsRanges<Address> = {
   /** Null: no network announces the address. */
   of(address: Address): Network | null
-  /** The ranges that a network announces, in rising order. */
+  /** The ranges that a network announces, in ascending order. */
   announcedBy(asn: number): readonly Range<Address>[]
 }
 
-/** The names of networks, shared by both families: most networks have addresses of both. */
+/** Network names, shared by both address families because most networks have addresses of both. */
 export type NetworkNames = Map<number, string>
 
-/** The fourth field: quoted where it holds a comma, with its own quotes doubled (RFC 4180). */
+/** The fourth field. It is quoted if it contains a comma, with inner quotes doubled (RFC 4180). */
 const nameOf = (field: string): string =>
   field.startsWith('"') ? field.slice(1, -1).replaceAll('""', '"') : field
 
@@ -36,8 +36,8 @@ const lineOf = (text: string): Line => {
 }
 
 /**
- * Reads a file line by line, a small part at a time: other work of the process has its turn between two parts.
- * @throws what the file system throws
+ * Reads a file line by line in small parts, so that other work of the process can run between them.
+ * @throws file system errors
  */
 const eachLine = async (file: string, take: (line: Line) => void): Promise<void> => {
   let rest = ''
@@ -49,7 +49,7 @@ const eachLine = async (file: string, take: (line: Line) => void): Promise<void>
   if (rest !== '') take(lineOf(rest.trimEnd()))
 }
 
-/** The last of the rising `starts` that is not above the address; -1: all are. */
+/** The index of the last of the ascending `starts` that is not above the address; -1: all are above. */
 const lastNotAbove = <Address extends number | bigint>(
   starts: ArrayLike<Address>,
   address: Address,
@@ -84,7 +84,7 @@ const rangesOver = <Address extends number | bigint>(
   },
 })
 
-/** @param file `asn-ipv4-num.csv`: first and last address as whole numbers, AS number, name */
+/** @param file `asn-ipv4-num.csv`: first and last address as integers, AS number, name */
 export const readAsRanges4 = async (file: string, names: NetworkNames): Promise<AsRanges<number>> => {
   const [firsts, lasts, asns]: [number[], number[], number[]] = [[], [], []]
   await eachLine(file, ({ first, last, asn, name }) => {
@@ -96,7 +96,7 @@ export const readAsRanges4 = async (file: string, names: NetworkNames): Promise<
   return rangesOver(Uint32Array.from(firsts), Uint32Array.from(lasts), Uint32Array.from(asns), names)
 }
 
-/** @param file `asn-ipv6-num.csv`, as for IPv4 with numbers of 128 bits */
+/** @param file `asn-ipv6-num.csv`, the same with 128-bit integers */
 export const readAsRanges6 = async (file: string, names: NetworkNames): Promise<AsRanges<bigint>> => {
   const [firsts, lasts, asns]: [bigint[], bigint[], number[]] = [[], [], []]
   await eachLine(file, ({ first, last, asn, name }) => {

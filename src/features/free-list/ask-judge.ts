@@ -18,25 +18,25 @@ import {
   type Wire,
 } from './proxy-protocols.ts'
 
-/** The judge as it is asked for, and the addresses that it sees this side with when no proxy is between. */
+/** The judge, and the addresses from which it sees this service without a proxy. */
 export type ActiveJudge = { readonly place: JudgeTarget; readonly ownAddresses: ReadonlySet<string> }
 
-/** One endpoint that took a connection. */
+/** An endpoint that accepted a connection. */
 export type ProbeTarget = {
   readonly judge: ActiveJudge
   readonly keys: JudgeKeys
   readonly options: Pick<CheckOptions, 'protocols' | 'login'>
-  /** Makes one more connection to it. */
+  /** Opens another connection to it. */
   readonly dial: () => Promise<Socket>
   readonly nonce: () => string
   readonly monotonicMs: MonotonicClock
-  /** Told of each protocol that passed, and how long it took. */
+  /** Called for each protocol that passed, with its duration in milliseconds. */
   readonly onPassed: (ms: number) => void
-  /** The connection that it took, and when it was begun. */
+  /** The accepted connection, and when it was started. */
   readonly first: { readonly socket: Socket; readonly startMs: number; readonly connectMs: number }
 }
 
-/** What is told of a proxy that failed in several ways: the one that says most. */
+/** Errors by relevance. The most relevant one is reported for a proxy that failed in several ways. */
 const telling: readonly CheckError[] = [
   'auth_required',
   'tls_error',
@@ -48,7 +48,7 @@ const telling: readonly CheckError[] = [
 const noticed = (failures: readonly ProbeFailure[]): ProbeFailure =>
   [...failures].sort((a, b) => telling.indexOf(a.error) - telling.indexOf(b.error))[0]!
 
-/** The result for an endpoint of which nothing passed. */
+/** The result for an endpoint where no protocol passed. */
 export const failedCheckResult = (
   { error, message }: ProbeFailure,
   connectMs: number | null,
@@ -77,7 +77,7 @@ const overTls = async (wire: Wire, { judge, keys, nonce }: ProbeTarget): Promise
   return getSecured(tls.wire, judge.place, nonce(), keys)
 }
 
-/** What the judge saw of a request by this protocol. @throws ProbeFailure, CheckUnavailable */
+/** The request that the judge received by this protocol. @throws ProbeFailure, CheckUnavailable */
 const ask = async (protocol: Protocol, wire: Wire, asked: ProbeTarget): Promise<JudgeObservation> => {
   const { place } = asked.judge
   const { login } = asked.options
@@ -125,7 +125,7 @@ const tryOne = async (
 }
 
 /**
- * Whether TLS through a SOCKS proxy is broken open, where no CONNECT told it. Null when it could not be found out.
+ * Whether a SOCKS proxy intercepts TLS, if no CONNECT request showed it. Null when this cannot be determined.
  * @throws CheckUnavailable
  */
 const socksIntercepts = async (
@@ -151,7 +151,7 @@ const socksIntercepts = async (
 }
 
 /**
- * Asks the endpoint for the judge by every protocol at once. A protocol whose TLS is broken open has not passed.
+ * Requests the judge through the endpoint by every protocol at once. A protocol with intercepted TLS does not pass.
  * @throws CheckUnavailable
  */
 export const probeAllProtocols = async (asked: ProbeTarget): Promise<CheckResult> => {
@@ -192,7 +192,7 @@ export const probeAllProtocols = async (asked: ProbeTarget): Promise<CheckResult
 const sweepMs = 100
 
 /**
- * Asks the judge without a proxy between: whether it answers, and from which address it sees this side.
+ * Requests the judge without a proxy. The answer shows that it works and from which address it sees this service.
  * @throws ProbeFailure, CheckUnavailable when it does not answer in time
  */
 export const probeJudgeDirectly = async (

@@ -3,7 +3,7 @@ import type { Cli, CliSettings } from '../../platform/cli/cli-context.ts'
 import { feedFormats } from './feed-formats.ts'
 import type { CheckingConfig } from './settings.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Loaded when a command runs. */
 const runs = () => import('./run-commands.ts')
 
 /** `freelist sources|import|stats`. */

@@ -9,9 +9,9 @@ import { isAllowedAddress } from '../../platform/outgoing/target.ts'
 const batch = 5_000
 
 /**
- * Puts candidates on record, due at once. What is known already stays as it is. Whether they may be dialled is to be
- * asked before.
- * @returns how many are new
+ * Stores candidates, due at once. Known endpoints do not change. Check first whether they may be dialled
+ * (`candidateRefusal`).
+ * @returns the number of new endpoints
  */
 export const addCandidates = async (
   pool: pg.Pool,
@@ -23,7 +23,7 @@ export const addCandidates = async (
     const some = places.slice(at, at + batch)
     const { rowCount } = await pool.query({
       name: 'free-proxies-add',
-      // In the order of the key, so that two that add at once do not wait for each other in a circle.
+      // In key order, so that concurrent inserts do not deadlock.
       text: `insert into work.free_proxies (ip, port, first_seen, next_due)
              select ip, port, $3::timestamptz, $3::timestamptz
                from (select distinct ip, port from unnest($1::inet[], $2::int[]) as given (ip, port) order by ip, port) given
@@ -38,10 +38,10 @@ export const addCandidates = async (
 /** Why an address is never dialled as a proxy. */
 export type CandidateRefusal = 'private_address' | 'own_address' | 'blocked_port'
 
-/** Mail: a request that looks like a check would be taken for an attempt to send. */
+/** Mail ports: a check would look like an attempt to send mail. */
 const blockedPorts: ReadonlySet<number> = new Set([25, 465, 587])
 
-/** The proxies of the sandbox listen in this network, and nothing else of the service does. */
+/** Only the sandbox proxies listen in this network. */
 const sandboxNetwork = ipaddr.IPv4.parseCIDR('127.80.0.0/12')
 
 /** Whether an address is one of the sandbox's proxies. */
@@ -51,13 +51,13 @@ export const isSandboxAddress = (ip: string): boolean =>
 const canonical = (ip: string): string => (ipaddr.isValid(ip) ? ipaddr.process(ip).toString() : ip)
 
 export type CandidateRules = {
-  /** Whether this service runs on its sandbox: then its proxies are candidates, and nothing else is. */
+  /** Whether this service runs on its sandbox. Then only the sandbox proxies are candidates. */
   readonly sandbox: boolean
-  /** Addresses of the service beside those of this machine's interfaces: the judge's, the public one. */
+  /** Addresses of the service other than those of this machine's interfaces: the judge's and the public one. */
   readonly own: ReadonlySet<string>
 }
 
-/** Null when it may be dialled. Interfaces are looked at anew: a machine gets addresses while it runs. */
+/** Null when it may be dialled. Interfaces are read each time, because addresses of a machine can change. */
 export const candidateRefusal = (
   { ip, port }: SocketAddress,
   rules: CandidateRules,

@@ -5,12 +5,12 @@ import { applyCheck, type FreeProxyStatus } from './endpoint-status.ts'
 import type { RecordStore } from './endpoint-store.ts'
 import { type Check, type CheckResult, CheckUnavailable } from './probe-port.ts'
 
-/** What was not used is kept for so long. */
+/** Unused processor time is carried over for this time, milliseconds. */
 const keptMs = 1_000
 
 /**
- * Keeps a process to a share of a core: it may begin something while it has used less processor time than the share of the
- * time that has passed.
+ * Limits the process to a share of a core. Work may start while the processor time used is below the share of the
+ * elapsed time.
  * @param parts.share of one core, 1 is all of it
  * @param parts.cpuMs processor time that this process has used so far
  */
@@ -31,43 +31,43 @@ export const createCpuBudget = (parts: {
 }
 
 export type CheckerLimits = {
-  /** Sockets that are open at once, at most: one of a check that waits for its connection, one a protocol afterwards. */
+  /** The most open sockets: one for a check that waits for its connection, one for each protocol afterwards. */
   readonly sockets: number
-  /** For the first connection, and for a whole check, milliseconds. */
+  /** Time limits for the first connection and for the whole check, milliseconds. */
   readonly connectTimeoutMs: number
   readonly timeoutMs: number
 }
 
 export type Checker = {
-  /** Begins what is due and may be begun, and writes what was found. Resolves before those checks are over. */
+  /** Starts due checks as far as allowed, and writes finished ones. Resolves before the started checks finish. */
   round(): Promise<void>
-  /** Rounds until nothing is due and all is written. @throws when the judge does not answer */
+  /** Runs rounds until nothing is due and all results are written. @throws when the judge does not answer */
   settle(): Promise<void>
-  /** Begins no more and writes what is over. */
+  /** Starts no more checks and writes finished ones. */
   stop(): Promise<void>
   counts(): { readonly running: number; readonly pausedForJudge: boolean }
 }
 
-/** This part of the sockets is for those that are live: a mass of dead ones holds none of them up. */
+/** This share of the sockets is reserved for live endpoints, so that many dead ones do not delay them. */
 const keptForLive = 0.2
-/** Rows of one claim at most, and of one write. */
+/** The most rows of one claim and of one write. */
 const batch = 2_000
-/** Where nothing more was due, it is looked again after this time. */
+/** Pause after a claim that found nothing more, milliseconds. */
 const lookAgainMs = 1_000
-/** What was found is written at the latest after this time. */
+/** Results are written after at most this time, milliseconds. */
 const writeWithinMs = 500
-/** What a wrong clock put off is looked for this often. */
+/** How often rows with a due time from a wrong clock are corrected, milliseconds. */
 const bringForwardEveryMs = 60_000
 
 type Done = { readonly before: FreeProxyStatus; readonly result: CheckResult; readonly atMs: number }
 
 /**
- * Checks the endpoints of the record as they fall due, those that are live before all others. It keeps in memory what is
- * being checked and nothing else. What a check found counts only if the judge answered a direct question after it: while
- * the judge or this machine's network is away, nothing is held against anybody, and checks wait.
- * @param parts.judgeAnswers asks the judge directly
- * @param parts.mayBegin whether there is processor time for more
- * @param parts.onChecked told of every check that counts
+ * Checks the stored endpoints when they are due, live ones first. Only checks in progress are in memory. Results count
+ * only if the judge answered a direct request after them: while the judge or this machine's network is down, no
+ * endpoint is marked as failed, and checks pause.
+ * @param parts.judgeAnswers requests the judge directly
+ * @param parts.mayBegin whether processor time is left
+ * @param parts.onChecked called for every check that counts
  */
 export const createChecker = (parts: {
   readonly store: RecordStore
@@ -83,7 +83,7 @@ export const createChecker = (parts: {
   readonly onChecked?: (before: FreeProxyStatus, result: CheckResult) => void
 }): Checker => {
   const { store, check, openSockets, limits, clock, monotonicMs, random, logger } = parts
-  /** Claimed and not written yet. */
+  /** Claimed endpoints whose result is not written yet. */
   const claimed = new Set<string>()
   const stopping = new AbortController()
   let running = 0
@@ -148,7 +148,7 @@ export const createChecker = (parts: {
         logger.warn({ checks: batchOf.length }, 'the judge does not answer: what was checked does not count')
       }
     } catch (error) {
-      // Postgres may be back at the next round; what is not written stays claimed.
+      // Postgres may be available in the next round. Unwritten endpoints stay claimed.
       done = [...batchOf, ...done]
       throw error
     }
@@ -173,7 +173,7 @@ export const createChecker = (parts: {
     await resume()
     if (pausedForJudge || stopping.signal.aborted) return
     await bringForward()
-    // What refuses at once must not pile up faster than it is written.
+    // Endpoints that refuse at once must not accumulate faster than they are written.
     while (done.length < batch && (await claim('live')));
     while (done.length < batch && (await claim('all')));
   }

@@ -33,11 +33,11 @@ export type EndpointRow = {
   readonly next_due: string
 }
 
-/** What a statement over `work.free_proxies` selects for `endpointOf`. */
+/** The columns of `work.free_proxies` for `endpointOf`. */
 export const endpointColumns = `host(ip) as ip, port, state, protocols, anonymity, host(exit_ip) as exit_ip, intercepts_tls,
   error, connect_ms, latencies, hours, hour, checks, successes, failures, first_seen, last_checked, last_answered, next_due`
 
-/** @param nowMs the instant that the 24 hours of its uptime end at */
+/** @param nowMs the end of the 24 hours of its uptime */
 export const endpointOf = (row: EndpointRow, nowMs: number): Endpoint => ({
   ip: row.ip,
   port: row.port,
@@ -59,10 +59,10 @@ export const endpointOf = (row: EndpointRow, nowMs: number): Endpoint => ({
   nextDue: row.next_due,
 })
 
-/** A place and what tells one version of its row from the next. */
+/** An address and port with a mark that differs between versions of its row. */
 export type VersionedAddress = SocketAddress & { readonly mark: string }
 
-/** The places of all that answered their last check: a tenth of what it costs to read them whole. */
+/** All endpoints that answered their last check, without their data: a tenth of the cost of reading them completely. */
 export const readLiveMarks = async (pool: pg.Pool): Promise<readonly VersionedAddress[]> => {
   const { rows } = await pool.query<VersionedAddress>({
     name: 'free-proxies-live-marks',
@@ -71,7 +71,7 @@ export const readLiveMarks = async (pool: pg.Pool): Promise<readonly VersionedAd
   return rows
 }
 
-/** Those of the places that are on record, in any order. */
+/** The stored endpoints among these, in any order. */
 export const readEndpoints = async (
   pool: pg.Pool,
   places: readonly SocketAddress[],
@@ -86,7 +86,7 @@ export const readEndpoints = async (
   return rows.map((row) => endpointOf(row, nowMs))
 }
 
-/** All ports of one address that are on record, the lowest first. */
+/** All stored ports of one address in ascending order. */
 export const readAddress = async (pool: pg.Pool, ip: string, nowMs: number): Promise<readonly Endpoint[]> => {
   const { rows } = await pool.query<EndpointRow>({
     name: 'free-proxies-address',
@@ -96,19 +96,19 @@ export const readAddress = async (pool: pg.Pool, ip: string, nowMs: number): Pro
   return rows.map((row) => endpointOf(row, nowMs))
 }
 
-/** The record in figures. */
+/** Statistics of all stored endpoints. */
 export type Stats = {
   readonly endpoints: number
   readonly states: Readonly<Record<string, number>>
-  /** Of those that are live; one that speaks two counts in both. */
+  /** Of live endpoints. An endpoint with two protocols counts in both. */
   readonly protocols: Readonly<Record<string, number>>
   readonly anonymity: Readonly<Record<string, number>>
-  /** Of the last check of those that did not answer it. */
+  /** Last error of the endpoints that did not answer their last check. */
   readonly errors: Readonly<Record<string, number>>
   readonly checks: number
   readonly successes: number
   readonly due: number
-  /** How long the longest due one has been due; 0 when none is. */
+  /** How long the most overdue endpoint has been due, milliseconds; 0 when none is due. */
   readonly lateMs: number
 }
 
@@ -134,7 +134,7 @@ const sums = (
   return all
 }
 
-/** One pass over the record: a second for a million endpoints. */
+/** Scans the whole table: a second for a million endpoints. */
 export const readStats = async (pool: pg.Pool, nowMs: number): Promise<Stats> => {
   const { rows } = await pool.query<Row>(
     `select state, protocols, anonymity, error, count(*) as count, sum(checks)::bigint as checks,

@@ -17,7 +17,10 @@ export const addLatency = (latencies: Buffer, ms: number): Buffer => {
   return Buffer.concat([latencies.subarray(-(kept - 1) * bytesEach), newest])
 }
 
-/** Whole milliseconds; of an even number of latencies the mean of the middle two, rounded half up. Null for none. */
+/**
+ * Median in whole milliseconds. For an even number of latencies, the mean of the middle two, rounded half up. Null for
+ * none.
+ */
 export const medianOf = (latencies: Buffer): number | null => {
   if (latencies.length === 0) return null
   const sorted = Array.from({ length: latencies.length / bytesEach }, (_, at) =>
@@ -29,25 +32,25 @@ export const medianOf = (latencies: Buffer): number | null => {
 }
 
 /*
- * Checks of the last 24 hours, by the hour: 24 buckets of two counters of 16 bits, checks and then successes. The hour h
- * since the epoch has bucket h mod 24. 96 bytes an endpoint, whatever happens to it.
+ * Checks of the last 24 hours by hour: 24 buckets of two 16-bit counters, checks and then successes. The hour h since
+ * the epoch has bucket h mod 24. Always 96 bytes for an endpoint.
  */
 const hours = 24
 const bucketBytes = 4
 const hourMs = 3_600_000
 const most = 0xffff
 
-/** The counters and the last hour that they cover; empty bytes are those of an endpoint that was never checked. */
+/** The counters and the last hour that they cover. Empty bytes: the endpoint was never checked. */
 export type HourCounters = { readonly bytes: Buffer; readonly hour: number }
 
 export const hourOf = (epochMs: number): number => Math.floor(epochMs / hourMs)
 
-/** Counts one check. Time that goes back counts into the hour that is known already. */
+/** Counts one check. If the clock went back, it counts in the last known hour. */
 export const countCheck = ({ bytes, hour }: HourCounters, nowMs: number, success: boolean): HourCounters => {
   const counted = Buffer.alloc(hours * bucketBytes)
   bytes.copy(counted)
   const now = bytes.length === 0 ? hourOf(nowMs) : Math.max(hour, hourOf(nowMs))
-  // Hours without a check between the last one and now are empty; more than a day empties all.
+  // Clears the hours without a check between the last check and now; after more than a day, all of them.
   for (let at = Math.max(hour + 1, now - hours + 1); at <= now; at += 1)
     counted.writeUInt32BE(0, (at % hours) * bucketBytes)
   const at = (now % hours) * bucketBytes
@@ -59,7 +62,7 @@ export const countCheck = ({ bytes, hour }: HourCounters, nowMs: number, success
   return { bytes: counted, hour: now }
 }
 
-/** Checks of the hour that runs and of the 23 before it. */
+/** Checks of the current hour and of the 23 hours before it. */
 export const countsOf = (
   { bytes, hour }: HourCounters,
   nowMs: number,
@@ -74,7 +77,7 @@ export const countsOf = (
   return { checks, successes }
 }
 
-/** Percent of those checks that were answered, with one digit; null when there were none. */
+/** Percentage of these checks that were answered, with one decimal; null when there were none. */
 export const uptimeOf = (counters: HourCounters, nowMs: number): number | null => {
   const { checks, successes } = countsOf(counters, nowMs)
   return checks === 0 ? null : Math.round((1_000 * successes) / checks) / 10
@@ -83,18 +86,17 @@ export const uptimeOf = (counters: HourCounters, nowMs: number): number | null =
 const minuteMs = 60_000
 const dayMs = 24 * 60 * minuteMs
 
-/** Those that answered are asked again within these bounds. */
+/** Endpoints that answered are checked again within these bounds. */
 const liveMs = { least: 2 * minuteMs, most: 5 * minuteMs }
-/** After the first check without an answer; twice as long after each further one, up to a day. */
+/** Pause after the first failed check. It doubles with each further failure, up to a day. */
 const firstRetryMs = { answeredBefore: 2 * minuteMs, neverAnswered: 10 * minuteMs }
 export const longestPauseMs = dayMs
-/** A part of the pause, so that what was added together is not checked together for ever. */
+/** Share of the pause, so that endpoints that were added together are not always checked together. */
 const jitter = 0.1
 
 /**
- * When an endpoint is checked next, milliseconds from now. Nothing is ever given up: the longest pause is a day, less up
- * to a fifth.
- * @param failures checks in a row that it did not answer
+ * The delay until the next check, milliseconds. Checks never stop: the longest pause is a day, less up to a fifth.
+ * @param failures consecutive failed checks
  * @param random from 0 up to, but not including, 1
  */
 export const nextCheckDelayMs = (
@@ -107,7 +109,7 @@ export const nextCheckDelayMs = (
   return Math.round(Math.min(doubled, longestPauseMs / (1 + jitter)) * (1 - jitter + 2 * jitter * random))
 }
 
-/** What a check needs to know of an endpoint, and changes; as the table has it. */
+/** The state of an endpoint that checks read and change, as in the table. */
 export type FreeProxyStatus = {
   readonly ip: string
   readonly port: number
@@ -126,10 +128,10 @@ export type FreeProxyStatus = {
   readonly failures: number
 }
 
-/** Instants in milliseconds since the epoch. */
+/** Times in milliseconds since the epoch. */
 export type CheckedFreeProxy = FreeProxyStatus & { readonly checkedMs: number; readonly nextDueMs: number }
 
-/** An endpoint after a check. What it was found to be while it answered stays when it does not. */
+/** An endpoint after a check. A failed check keeps the properties found by the last successful one. */
 export const applyCheck = (
   before: FreeProxyStatus,
   result: CheckResult,

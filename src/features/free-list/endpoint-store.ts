@@ -2,29 +2,29 @@ import type pg from 'pg'
 import { isoTime } from '../../kernel/clock.ts'
 import { type CheckedFreeProxy, type FreeProxyStatus, longestPauseMs } from './endpoint-status.ts'
 
-/** Where a claim goes on: behind the last endpoint that was given. */
+/** A claim continues after this endpoint. */
 type Cursor = { readonly due: string; readonly ip: string; readonly port: number }
 
 export type RecordStore = {
   /**
-   * Up to `limit` endpoints that are due, the longest due first; the next claim goes on behind them, and one that reaches
-   * the end begins anew. What was claimed and is not written yet comes again.
+   * Up to `limit` due endpoints, the longest due first. The next claim continues after them, and restarts after the
+   * end. Endpoints that were claimed and not written yet are returned again.
    * @param live only those that answered their last check
    */
   due(nowMs: number, limit: number, live: boolean): Promise<readonly FreeProxyStatus[]>
-  /** Writes checks in one statement; an endpoint that somebody else wrote since it was read stays as it is. */
+  /** Writes checks in one statement. An endpoint that another process wrote since it was read does not change. */
   write(checked: readonly CheckedFreeProxy[]): Promise<void>
   /**
-   * Has endpoints due now that are due later than any pause lasts: a clock that was wrong set that.
-   * @param limit at most so many
-   * @returns how many
+   * Makes endpoints due now whose due time is further away than the longest pause, because a wrong clock set it.
+   * @param limit the most endpoints to change
+   * @returns the number of changed endpoints
    */
   bringForward(nowMs: number, limit: number): Promise<number>
-  /** How long the longest due one has been due, milliseconds; null when none is. */
+  /** How long the most overdue endpoint has been due, milliseconds; null when none is due. */
   lateMs(nowMs: number): Promise<number | null>
 }
 
-/** Clocks of processes differ by less. */
+/** Clocks of processes differ by less than this, milliseconds. */
 const graceMs = 60_000
 
 const firstCursor: Cursor = { due: '-infinity', ip: '0.0.0.0', port: 0 }

@@ -14,11 +14,11 @@ import { type CheckingConfig, isSandboxed } from './settings.ts'
 type FreeListFeature = Feature & {
   readonly list: LiveList
   readonly data: IpData
-  /** Whether only proxies of the sandbox are checked here. */
+  /** Whether only sandbox proxies are checked. */
   readonly sandbox: boolean
-  /** Checks of proxies that people ask for. */
+  /** Checks of proxies on request. */
   readonly checks: OneOffChecks
-  /** How often one address may read the list; null where limits are switched off. */
+  /** Rate limit of the list for one address; null: limits are off. */
   readonly limit: RouteLimit | null
 }
 
@@ -26,9 +26,9 @@ export const open = (
   core: ServerCore,
   needs: {
     readonly settings: CheckingConfig
-    /** Null where limits are switched off. */
+    /** Null: limits are off. */
     readonly rate: Rate | null
-    /** Adds the addresses of the sandbox, which no data about addresses knows. */
+    /** Adds the addresses of the sandbox, which are in no IP database. */
     readonly withSandbox: (data: IpData) => IpData
   },
 ): FreeListFeature => {

@@ -1,3 +1,2 @@
-/** The forms that a feed may have. */
 export const feedFormats = ['text', 'json'] as const
 export type FeedFormat = (typeof feedFormats)[number]

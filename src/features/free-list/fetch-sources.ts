@@ -8,17 +8,17 @@ import { addCandidates, type CandidateRules, candidateRefusal } from './endpoint
 import { parseFeed } from './parse-source.ts'
 import { createSourceStore, type Source, type SourceState } from './sources.ts'
 
-/** What tells a later look that nothing changed. */
+/** Detect an unchanged feed at the next read. */
 export type Validators = { readonly etag: string | null; readonly lastModified: string | null }
 
 export type Fetched =
   | { readonly kind: 'unchanged' }
   | { readonly kind: 'read'; readonly text: string; readonly validators: Validators }
 
-/** A feed has no more than this, 16 MiB. */
+/** The largest feed, 16 MiB. */
 export const maxFeedBytes = 16_777_216
 
-/** The feed could not be read; the message says why and holds nothing that its server wrote. */
+/** The feed could not be read. The message is the reason, without any text of its server. */
 export class FeedFailed extends Error {
   override readonly name = 'FeedFailed'
 }
@@ -36,9 +36,9 @@ const validator = (value: string | null): string | null =>
   value !== null && value.length <= longestValidator ? value : null
 
 /**
- * Reads a feed, unless it is the same as before: a conditional GET over `send`, which keeps to public addresses, or the
- * size and time of a file.
- * @throws FeedFailed for an answer that is no feed, and what `send` and the file system throw
+ * Reads a feed unless it is unchanged: a conditional GET with `send`, which allows only public addresses, or the size
+ * and modification time of a file.
+ * @throws FeedFailed for an answer that is no feed, and errors of `send` and the file system
  */
 export const fetchFeed = async ({ from }: Source, known: Validators, send: Send): Promise<Fetched> => {
   if ('file' in from) return readFrom(from.file, known)
@@ -66,7 +66,7 @@ const longestPauseMs = 24 * 60 * minuteMs
 const pauseOf = ({ everyMinutes }: Source, failures: number): number =>
   Math.min(longestPauseMs, everyMinutes * minuteMs * 2 ** Math.min(failures, 12))
 
-/** What an operator is told of a failure: our words, or the kind of fault. */
+/** The reason of a failure for operators: our text, or the kind of fault. */
 const problemOf = (error: unknown): string => {
   if (error instanceof FeedFailed) return error.message
   if (error instanceof SyntaxError) return 'it is not JSON'
@@ -83,17 +83,15 @@ const unread = {
   added: 0,
 }
 
-/** How many endpoints are on record. */
 export const countEndpoints = async (pool: pg.Pool): Promise<number> => {
   const { rows } = await pool.query<{ count: number }>('select count(*) as count from work.free_proxies')
   return rows[0]?.count ?? 0
 }
 
 /**
- * Reads the feeds that are due, one after another, and puts their candidates on record. A feed that fails is read again
- * after twice the time, at last once a day.
- * @param parts.sources asked at every look, since a sandbox's feeds come and go with it
- * @param parts.mostEndpoints beyond it none is added
+ * Reads due feeds one after another and stores their candidates. After a failure the pause doubles, up to a day.
+ * @param parts.sources called on each run, because the sandbox feeds exist only while it runs
+ * @param parts.mostEndpoints no endpoint is added beyond this number
  */
 export const createFeeds = (parts: {
   readonly pool: pg.Pool
@@ -160,7 +158,7 @@ export const createFeeds = (parts: {
       for (const { source, send } of await parts.sources()) {
         const before = known.get(source.id)
         const nowMs = clock()
-        // One that was read in the future was read at a clock that was wrong.
+        // A feed whose last read is in the future was read with a wrong clock.
         const isDue =
           before === undefined ||
           hasElapsed(Date.parse(before.readAt), nowMs, Date.parse(before.nextAt) - Date.parse(before.readAt))

@@ -8,11 +8,11 @@ import { attribution } from './ip-tables.ts'
 import { compareByRank, type Filter, type ListEntry, type RankFields } from './list-entry.ts'
 import type { LiveList } from './live-list.ts'
 
-/** A country for people, by its two letters. */
+/** The country name for a two-letter code. */
 export const countryText = (code: string | null): string =>
   code === null ? 'not known' : countryOfAlpha2(code).name
 
-/** Whom the data about addresses is from, with the link that its licence wants. */
+/** The source of the IP data, with the link that its licence requires. */
 export const attributionLine = (): Html =>
   html`<p class="soft">${attribution
     .split('https://db-ip.com')
@@ -21,7 +21,7 @@ export const attributionLine = (): Html =>
       html`${part}`,
     ])}.</p>`
 
-/** What everybody is to know before a public proxy is used. */
+/** The warning before the use of a public proxy. */
 export const warning = html`<p class="soft">Nobody vouches for a public proxy. Whoever runs one sees what is sent through it, and may change it: send no password, no cookie and no key through one.</p>`
 
 export const networkPath = (asn: number): string => `/networks/AS${asn}`
@@ -34,7 +34,7 @@ const anonymityWords: Readonly<Record<Anonymity, string>> = {
 export const anonymityText = (anonymity: Anonymity | null): string =>
   anonymity === null ? 'not known' : anonymityWords[anonymity]
 
-/** The columns of a table of live proxies; on the page of their network it is not said again. */
+/** The columns of a table of live proxies. The network column is omitted on the network's own page. */
 export const proxyColumns = (withNetwork: boolean): readonly Column<ListEntry>[] => [
   {
     title: 'Proxy',
@@ -71,11 +71,11 @@ export const proxyColumns = (withNetwork: boolean): readonly Column<ListEntry>[]
 const root = '/free-proxies'
 const pageRows = 100
 
-/** A proxy's place in the order of the list, as it stands in a link. */
+/** The rank of a proxy as a link parameter. */
 const placeText = ({ uptime_24h, latency_ms, ip, port }: ListEntry): string =>
   `${uptime_24h ?? ''}_${latency_ms ?? ''}_${ip}_${port}`
 
-/** What `socketAddressText` wrote; null for anything else: the list then begins at its start. */
+/** Parses the text of `placeText`; null for anything else, which starts the list at its beginning. */
 const placeOf = (text: string | null): RankFields | null => {
   const [whole, uptime = '', latency = '', ip = '', port = ''] =
     /^(\d{0,3}(?:\.\d)?)_(\d{0,7})_([0-9a-f.:]{2,45})_(\d{1,5})$/.exec(text ?? '') ?? []
@@ -165,13 +165,13 @@ ${attributionLine()}`,
   })
 }
 
-/** The live public proxies, for everybody. */
+/** The live public proxies. Public pages. */
 export const freeProxyPages = ({
   liveList,
   note,
 }: {
   readonly liveList: LiveList
-  /** What the answers lack for want of data; null: nothing. */
+  /** What the answers lack because of missing data; null: nothing. */
   readonly note: string | null
 }): readonly ConsolePage[] => [
   openPage({

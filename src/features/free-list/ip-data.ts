@@ -5,16 +5,16 @@ import { isAlpha2 } from '../../kernel/countries.ts'
 import type { Network, NetworkNames, Range } from './as-ranges.ts'
 import { type DataFolders, type Family, missingNote, openTables, type Tables } from './ip-tables.ts'
 
-/** What is known of an address. Null: not known. */
+/** Data about an address. Null: not known. */
 export type IpFacts = {
   /** ISO 3166-1 alpha-2, lower case. */
   readonly countryCode: string | null
   readonly state: string | null
   readonly city: string | null
-  /** Degrees, to four digits: eleven metres. */
+  /** Degrees with four decimals: eleven metres. */
   readonly latitude: number | null
   readonly longitude: number | null
-  /** Of the tz database, by the coordinates. */
+  /** Name in the tz database, from the coordinates. */
   readonly timeZone: string | null
   readonly asn: number | null
   readonly asnOrg: string | null
@@ -31,25 +31,25 @@ export const emptyIpFacts: IpFacts = {
   asnOrg: null,
 }
 
-/** A network with all addresses that it announces, of both families. */
+/** A network with all address ranges that it announces, of both families. */
 export type AnnouncedNetwork = Network & { readonly ranges: readonly Range<string>[] }
 
 export type IpData = {
   /**
-   * What is known of an IPv4 or IPv6 address; an IPv4 address in IPv6 form is read as what it is. The first question of
-   * a family opens its files, which takes a second and up to 100 MB of memory; every further one waits for nothing.
-   * Rejects with what the file system gives.
+   * Data about an IPv4 or IPv6 address. IPv4-mapped IPv6 addresses are read as IPv4. The first call for a family opens
+   * its files, which takes a second and up to 100 MB of memory. Later calls do not wait. Rejects with file system
+   * errors.
    */
   of(address: string): Promise<IpFacts>
-  /** The same, of its network alone. */
+  /** The network only. */
   networkOf(address: string): Promise<Network | null>
-  /** Null: no network of this number announces an address. */
+  /** Null: no network with this number announces an address. */
   announced(asn: number): Promise<AnnouncedNetwork | null>
-  /** What every answer lacks because its data is not installed, for people; null: nothing. */
+  /** What all answers lack because its data is not installed, for people; null: nothing. */
   readonly note: string | null
 }
 
-/** Texts of the tables as answers show them: an empty one says that nothing is known. */
+/** Converts table texts for answers: an empty text means unknown. */
 const known = (text: string | undefined): string | null => (text === undefined || text === '' ? null : text)
 
 const lowerCountry = (code: string | null | undefined): string | null => {
@@ -60,8 +60,7 @@ const lowerCountry = (code: string | null | undefined): string | null => {
 const degrees = (value: number): number => Math.round(value * 10_000) / 10_000
 
 /**
- * The country is that of the city where one is known, so that the two never contradict each other; registries name the
- * country of the rest.
+ * The country of the city if that is known, so that the two are always consistent. Else the country of the registry.
  */
 const factsOf = ({ city, country, networks }: Tables, address: string): IpFacts => {
   const place = city(address)
@@ -82,7 +81,7 @@ const factsOf = ({ city, country, networks }: Tables, address: string): IpFacts 
 const familyOf = (plain: string): Family => (isIPv4(plain) ? 4 : 6)
 const plainOf = (address: string): string => ipaddr.process(address).toString()
 
-/** Facts about addresses from the files of the data packages. Nothing is opened before the first question. */
+/** Looks up address data in the files of the data packages. Files are opened on the first call. */
 export const createIpData = (folders: DataFolders): IpData => {
   const names: NetworkNames = new Map()
   const opening = new Map<Family, Promise<Tables>>()
@@ -92,7 +91,7 @@ export const createIpData = (folders: DataFolders): IpData => {
     if (open !== undefined) return open
     const reading = openTables(folders, family, names)
     opening.set(family, reading)
-    // A fault of the disk may pass: the next question tries again.
+    // A disk error may be temporary, so the next call tries again.
     reading.catch(() => opening.delete(family))
     return reading
   }

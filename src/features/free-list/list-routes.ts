@@ -30,7 +30,7 @@ const example = {
   proxies: [entryExample],
 }
 
-/** `GET /api/proxy-list`: the live proxies, for everybody. */
+/** `GET /api/proxy-list`: the live proxies. Public. */
 export const proxyListRoutes = (deps: {
   readonly list: LiveList
   readonly limit: RouteLimit | null

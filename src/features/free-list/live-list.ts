@@ -15,29 +15,29 @@ import {
   nameOf,
 } from './list-entry.ts'
 
-/** A page of the list that a filter leaves. */
+/** A page of the filtered list. */
 export type Page = {
-  /** When the newest check of the whole list was made; null while the list is empty. */
+  /** The time of the newest check in the whole list; null while the list is empty. */
   readonly updatedAt: string | null
-  /** How many the filter leaves. */
+  /** The size of the filtered list. */
   readonly total: number
   readonly entries: readonly ListEntry[]
 }
 
-/** The list at one moment, with the answers that were made of it. */
+/** The list at one time, with its cached answers. */
 export type Snapshot = {
-  /** In the order of the list. */
+  /** In list order. */
   readonly entries: readonly ListEntry[]
-  /** Whether a proxy of the list listens at the address or goes out by it. */
+  /** Whether a proxy of the list has this listening or exit address. */
   has(ip: string): boolean
   page(filter: Filter, limit: number): Page
   answer(query: ListQuery): PrebuiltAnswer
 }
 
-/** Answers kept of one moment. More than so many filters are asked by nobody who wants proxies. */
+/** Cached answers of a snapshot. Ordinary use needs fewer filters than this. */
 const keptAnswers = 500
 
-/** JSON in which each character is one byte. */
+/** JSON with ASCII characters only, so that each is one byte. */
 const asciiJson = (value: unknown): string =>
   JSON.stringify(value).replace(
     /[\u007f-\uffff]/g,
@@ -52,8 +52,8 @@ const newest = (entries: readonly ListEntry[]): string | null =>
   )
 
 /**
- * @param entries in the order of the list
- * @param exits addresses that they go out by
+ * @param entries in list order
+ * @param exits their exit addresses
  * @param note what all entries lack, or null
  */
 export const snapshotOf = (
@@ -106,30 +106,27 @@ export const snapshotOf = (
   }
 }
 
-/** What is served is read again once it is so old, while it is served. */
+/** A snapshot older than this is read again while it is served, milliseconds. */
 const refreshAfterMs = 1_000
-/** Nothing older is served: who asks then waits for it to be read. */
+/** A snapshot older than this is not served. Callers wait for the next one. Milliseconds. */
 const oldestMs = 3_000
-/** Everything is read anew: the 24 hours of an uptime go on while nothing else of its row changes. */
+/** All rows are read again after this time, because the 24 hours of an uptime pass even if a row does not change. */
 const wholeEveryMs = 60_000
-/** A pause for other work of the process after so many look-ups. */
+/** The process yields to other work after this many lookups. */
 const lookUpsAtOnce = 500
 
 export type LiveList = {
-  /**
-   * The list as it was at most three seconds ago.
-   * Rejects when the record cannot be read.
-   */
+  /** The list, at most three seconds old. Rejects when the table cannot be read. */
   current(): Promise<Snapshot>
-  /** The same where it is at hand, else null. */
+  /** The same if it is available at once, else null. */
   latest(): Snapshot | null
 }
 
-/** How the list reads the record. */
+/** Reads of the stored endpoints. */
 export type LiveReader = {
-  /** All that answered their last check, with what tells one version of a row from the next. */
+  /** All endpoints that answered their last check, with the marks of their row versions. */
   versions(): Promise<readonly VersionedAddress[]>
-  /** Some endpoints whole; their uptimes are of the 24 hours before this instant. */
+  /** The given endpoints. Their uptimes cover the 24 hours before `nowMs`. */
   endpoints(places: readonly SocketAddress[], nowMs: number): Promise<readonly Endpoint[]>
 }
 
@@ -138,8 +135,8 @@ type Row = { readonly mark: string; readonly entry: ListEntry; readonly exitIp: 
 const pause = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 /**
- * The proxies that answered their last check, in memory. They are read when somebody asks and the last reading is old,
- * and of them only what changed; a service that nobody asks reads nothing.
+ * The proxies that answered their last check, in memory. A read happens only on a request when the last one is old, and
+ * covers only changed rows. Without requests nothing is read.
  */
 export const createLiveList = (deps: {
   readonly reader: LiveReader
@@ -154,7 +151,7 @@ export const createLiveList = (deps: {
   let wholeMs = Number.NEGATIVE_INFINITY
   let reading: Promise<Snapshot> | null = null
 
-  /** The rows of `marks`, those that stayed as they were. */
+  /** The rows of `marks`; unchanged ones are taken from `known`. */
   const readRows = async (
     marks: readonly VersionedAddress[],
     known: ReadonlyMap<string, Row>,
@@ -171,7 +168,7 @@ export const createLiveList = (deps: {
     for (const [at, endpoint] of endpoints.entries()) {
       if (at % lookUpsAtOnce === lookUpsAtOnce - 1) await pause()
       const key = socketAddressText(endpoint)
-      // It stopped answering in this moment.
+      // It stopped answering after the marks were read.
       if (endpoint.state !== 'live') continue
       const entry = entryOf(endpoint, await data.of(endpoint.ip))
       next.set(key, { mark: changed.get(key)!.mark, entry, exitIp: endpoint.exitIp })

@@ -2,7 +2,7 @@ import { Counter, Histogram, type Registry } from 'prom-client'
 import { registerGauge } from '../../platform/http/gauges.ts'
 import type { CheckResult } from './probe-port.ts'
 
-/** The checker's measurements for Prometheus: nothing in them names an address. */
+/** Prometheus metrics of the checker. Labels contain no address. */
 export const createFreelistMetrics = (
   registry: Registry,
   now: {

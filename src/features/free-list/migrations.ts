@@ -1,12 +1,12 @@
 import type { Migrations } from '../../platform/postgres/migrate.ts'
 
 /**
- * Every address that ever was a candidate, and what checks of it found. Rows are added and changed, never deleted: what
- * answered once and what never did stays on record and is checked again for ever.
+ * Every address that was a candidate, with its check results. Rows are added and changed, never deleted. All endpoints
+ * stay stored and are checked again without end, also those that never answered.
  *
- * `hours` and `latencies` are the counters of endpoint-status.ts. A fifth of a page stays free for new versions of its
- * rows. Those that answered are few and due every few minutes: they have an index of their own, so that no mass of dead
- * ones stands before them.
+ * `hours` and `latencies` are the counters of endpoint-status.ts. A fifth of each page stays free for new row versions.
+ * Live endpoints are few and due every few minutes. They have their own index, so that the many dead ones do not slow
+ * them down.
  */
 const endpointTables: Migrations = {
   '1601_free_proxies': `
@@ -38,7 +38,7 @@ const endpointTables: Migrations = {
   `,
 }
 
-/** How each feed of free proxies went when it was read last, and when it is read again. */
+/** The last result of each feed of free proxies, and its next read. */
 const sourceTables: Migrations = {
   '1602_proxy_sources': `
     create table work.proxy_sources (

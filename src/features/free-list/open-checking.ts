@@ -16,7 +16,7 @@ import { type CheckingConfig, isSandboxed } from './settings.ts'
 export type Checking = {
   readonly judge: JudgeAccess
   readonly prober: Prober
-  /** What may be dialled. The addresses that this side is seen with join it as they are learnt. */
+  /** Rules for dialling. The observed addresses of this service are added to them. */
   readonly rules: CandidateRules
 }
 
@@ -31,8 +31,8 @@ type Parts = {
 const draw = (): string => randomBytes(12).toString('base64url')
 
 /**
- * Opens what checks of proxies need. Null where there is no judge: none is configured, and no sandbox runs.
- * @param serves whether this process is to serve a configured judge
+ * Opens the dependencies of proxy checks. Null without a judge: none is configured, and no sandbox runs.
+ * @param serves whether this process serves a configured judge
  */
 export const openChecking = async (
   { config, keys, clock, monotonicMs, logger }: Parts,
@@ -77,13 +77,13 @@ export const openChecking = async (
 
 export type OneOffChecks = {
   readonly check: Check
-  /** What may be dialled, once the addresses of this side are known. */
+  /** Rules for dialling, available once the addresses of this service are known. */
   readonly rules: () => Promise<CandidateRules>
 }
 
 /**
- * The check that people ask for over HTTP. What it needs is opened with the first one: most processes never check.
- * It refuses with CheckUnavailable where no judge is configured and no sandbox runs.
+ * Checks on request over HTTP. The dependencies are opened with the first check, because most processes make none.
+ * Rejects with CheckUnavailable if no judge is configured and no sandbox runs.
  */
 export const openOneOffChecks = (parts: Parts, closing: CloseStack): OneOffChecks => {
   const open = onDemand(() => openChecking(parts, closing, { serves: false }))
@@ -97,7 +97,7 @@ export const openOneOffChecks = (parts: Parts, closing: CloseStack): OneOffCheck
     rules: async () => {
       const checking = await open()
       if (checking === null) return { sandbox: false, own: new Set<string>() }
-      // It tells which address this side is seen with.
+      // The answer contains the address of this service.
       if (checking.judge.active() === null) await checking.judge.answers()
       return checking.rules
     },

@@ -4,17 +4,17 @@ import { type SocketAddress, socketAddressText } from '../../domain/free-list/en
 import type { FeedFormat } from './feed-formats.ts'
 
 export type ParsedFeed = {
-  /** Each once, in their order. */
+  /** Without duplicates, in feed order. */
   readonly candidates: readonly SocketAddress[]
-  /** Lines or entries that name no address with a port. */
+  /** Lines or entries without an address and port. */
   readonly unreadable: number
-  /** What was left out: too many of one address, or more than a feed may have. */
+  /** Dropped candidates: too many of one address, or more than the maximum of a feed. */
   readonly leftOut: number
 }
 
 const longestLine = 400
 const maxCandidates = 500_000
-/** A feed that names thousands of ports of one address would have us search that host for open ports. */
+/** Prevents port scans: a feed could list thousands of ports of one address. */
 const maxPerAddress = 100
 
 const parseAddress = (ip: string, portText: string): SocketAddress | null => {
@@ -24,11 +24,14 @@ const parseAddress = (ip: string, portText: string): SocketAddress | null => {
   return { ip: isIPv4(ip) ? ip : ipaddr.process(ip).toString(), port }
 }
 
-/** The first two fields of quoted CSV without their quotes. */
+/** The first two fields of quoted CSV, without quotes. */
 const withoutQuotes = (line: string): string =>
   line.replace(/^(?:"[^"]*"[\s,;|]*)+/, (quoted) => quoted.replaceAll('"', ''))
 
-/** `ip:port`, with a scheme or a login before it or anything after it, also parted by blanks, commas and the like. */
+/**
+ * Parses `ip:port`, with an optional scheme or login before it and any text after it. Blanks, commas and similar
+ * characters are accepted as separators too.
+ */
 const parseAddressLine = (line: string): SocketAddress | null => {
   if (line.length > longestLine) return null
   const plain = withoutQuotes(line)
@@ -49,10 +52,13 @@ const linesOf = (text: string): readonly string[] =>
     .map((line) => line.trim())
     .filter((line) => line !== '' && !line.startsWith('#'))
 
-/** Objects around a list, such as `{"data": {"http": […]}}`. */
+/** Nesting depth of objects around a list, such as `{"data": {"http": […]}}`. */
 const maxAround = 3
 
-/** The list itself, or all lists of an object: one under any name, or one for each protocol. A line of NDJSON is one entry. */
+/**
+ * The list itself, or all lists of an object: one under any name, or one for each protocol. A line of NDJSON is one
+ * entry.
+ */
 const listOf = (value: unknown, around = 0): readonly unknown[] => {
   if (Array.isArray(value)) return value
   if (parseAddressEntry(value) !== null) return [value]
@@ -86,8 +92,8 @@ const jsonValue = (text: string): { readonly value: unknown } | null => {
 }
 
 /**
- * The entries of one JSON text, or of one a line (NDJSON). A line without an entry, such as one that is not JSON, counts as
- * an entry that names no address. Most lines must be JSON: else the text is a JSON text with an error, not NDJSON.
+ * The entries of a JSON text or of NDJSON. In NDJSON, a line without an entry, e.g. a line that is not JSON, counts as
+ * an unreadable entry. Most lines must be JSON. Else the text is treated as invalid JSON, not as NDJSON.
  * @throws SyntaxError
  */
 const jsonEntriesOf = (text: string): readonly unknown[] => {
@@ -105,9 +111,9 @@ const jsonEntriesOf = (text: string): readonly unknown[] => {
 }
 
 /**
- * The candidates of a feed. What else stands in it, protocols and countries among it, is somebody's claim and is not read:
- * the checks find out.
- * @throws SyntaxError for JSON that is none
+ * The candidates of a feed. Its other data, such as protocols and countries, is unverified and not read: the checks
+ * determine them.
+ * @throws SyntaxError for invalid JSON
  */
 export const parseFeed = (text: string, format: FeedFormat): ParsedFeed => {
   const found = new Map<string, SocketAddress>()

@@ -1,18 +1,18 @@
 import { connect, type Socket } from 'node:net'
 import type { Anonymity, CheckError, Protocol, SocketAddress } from '../../domain/free-list/endpoint.ts'
 
-/** One protocol did not pass, through the proxy's doing. */
+/** A protocol did not pass because of the proxy. */
 export class ProbeFailure extends Error {
   override readonly name = 'ProbeFailure'
   readonly error: CheckError
-  /** @param detail a sentence of ours: nothing that the proxy wrote */
+  /** @param detail our own text, without text of the proxy */
   constructor(error: CheckError, detail: string) {
     super(detail)
     this.error = error
   }
 }
 
-/** Faults of this side: no socket to be had, or the system forbids it. */
+/** Faults of this machine: no free socket, or forbidden by the system. */
 const ownFaults: ReadonlySet<string> = new Set([
   'EMFILE',
   'ENFILE',
@@ -26,47 +26,53 @@ const ownFaults: ReadonlySet<string> = new Set([
 
 export const isLocalFault = (error: NodeJS.ErrnoException): boolean => ownFaults.has(error.code ?? '')
 
-/** What a check of one endpoint found. A proxy that only pretends to work is not alive. */
+/** The result of a check of one endpoint. A proxy that only pretends to work is not alive. */
 export type CheckResult = {
   readonly alive: boolean
-  /** All that passed, in the order of `protocols`. */
+  /** The protocols that passed, in the order of `protocols`. */
   readonly protocols: readonly Protocol[]
-  /** The worst over the protocols that passed; null when none did. */
+  /** The worst of the protocols that passed; null when none did. */
   readonly anonymity: Anonymity | null
-  /** Where its requests reached the judge from. */
+  /** The address from which its requests reached the judge. */
   readonly exitIp: string | null
-  /** Whether it put a certificate of its own in the judge's place; null when no tunnel to the judge's TLS came about. */
+  /** Whether it replaced the judge's certificate; null when no tunnel to the judge's TLS was established. */
   readonly interceptsTls: boolean | null
-  /** From dialling it to the judge's whole answer, by the quickest protocol that passed; whole milliseconds. Null when none passed. */
+  /**
+   * Whole milliseconds from the connection start to the judge's complete answer, by the fastest protocol that passed.
+   * Null when none passed.
+   */
   readonly latencyMs: number | null
-  /** Until it took the connection, whole milliseconds; null when it did not. */
+  /** Time until it accepted the connection, whole milliseconds; null when it did not. */
   readonly connectMs: number | null
   /** Null when it is alive. */
   readonly error: CheckError | null
-  /** The same in a sentence, for people. Nothing in it was written by the proxy. */
+  /** The error as a sentence for people. Without text of the proxy. */
   readonly detail: string | null
 }
 
 export type CheckOptions = {
-  /** Left out: all of them. */
+  /** Default: all of them. */
   readonly protocols?: readonly Protocol[]
-  /** For the whole check. */
+  /** For the whole check, milliseconds. */
   readonly timeoutMs: number
-  /** Until it took the first connection; left out: as long as the whole check may take. */
+  /** For the first connection, milliseconds. Default: `timeoutMs`. */
   readonly connectTimeoutMs?: number
-  /** Sent to the proxy as it asks for it: Basic, or RFC 1929. SOCKS4 has no password and gets the username alone. */
+  /** Sent to the proxy: Basic for HTTP, RFC 1929 for SOCKS5. SOCKS4 has no password and gets only the username. */
   readonly login?: { readonly username: string; readonly password: string }
 }
 
-/** The check could not be made, for a reason of this side: no judge answers, no socket can be had. It says nothing of the proxy. */
+/**
+ * The check could not be made because of this service: no judge answers, or no socket is free. It is no result for the
+ * proxy.
+ */
 export class CheckUnavailable extends Error {
   override readonly name = 'CheckUnavailable'
 }
 
 /**
- * Checks one endpoint through the judge of this service; the judge is configured, never chosen by a caller. Whether the
- * endpoint may be dialled at all is to be asked before (`candidateRefusal`).
- * Rejects with the signal's reason, or CheckUnavailable.
+ * Checks one endpoint through the judge of this service. The judge is configured, a caller cannot choose it. First
+ * check whether the endpoint may be dialled (`candidateRefusal`). Rejects with the signal's reason, or
+ * CheckUnavailable.
  */
 export type Check = (
   endpoint: SocketAddress,
@@ -74,17 +80,17 @@ export type Check = (
   signal: AbortSignal,
 ) => Promise<CheckResult>
 
-/** The sockets of one check, which end together. */
+/** The sockets of one check, which are closed together. */
 export type Sockets = {
-  /** A connection. @throws ProbeFailure, CheckUnavailable */
+  /** Opens a connection. @throws ProbeFailure, CheckUnavailable */
   dial(place: SocketAddress): Promise<Socket>
-  /** Ends those that are open; what waits for a connection fails. */
+  /** Closes the open sockets; pending connections fail. */
   closeAll(): void
-  /** Does the same for good: no dial that follows gets a connection. */
+  /** The same, and later dials fail. */
   end(): void
 }
 
-/** @param count told of every socket that is opened (1) and closed (-1) */
+/** @param count called with 1 for each opened and -1 for each closed socket */
 export const createSockets = (count: (change: 1 | -1) => void): Sockets => {
   const open = new Set<Socket>()
   let over = false
@@ -99,7 +105,8 @@ export const createSockets = (count: (change: 1 | -1) => void): Sockets => {
         open.add(socket)
         count(1)
         socket.once('connect', () => resolve(socket))
-        // Settles what waits; once it is connected it says nothing any more, and the reader hears of the end itself.
+        // Rejects a pending connection. After the connection it has no effect, because the reader detects the end
+        // itself.
         socket.on('error', (error: NodeJS.ErrnoException) => {
           if (isLocalFault(error))
             reject(new CheckUnavailable(`no connection can be made here: ${error.code}`))

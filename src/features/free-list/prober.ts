@@ -6,8 +6,8 @@ import type { JudgeAccess } from './judge-access.ts'
 import { type Check, CheckUnavailable, createSockets, ProbeFailure } from './probe-port.ts'
 
 /**
- * Checks for people who ask: the judge is asked directly first where it was not yet, and again before a proxy is said not to
- * work though it took a connection. So an outage of the judge is told as one.
+ * Checks on request. The judge is requested directly before the first check, and again before a proxy that accepted a
+ * connection is reported as not working. So an outage of the judge is reported as such.
  */
 export const oneOffCheck =
   (check: Check, judge: Pick<JudgeAccess, 'active' | 'answers'>): Check =>
@@ -22,21 +22,21 @@ export const oneOffCheck =
 
 export type Prober = {
   readonly check: Check
-  /** Sockets that are open now, of all checks. */
+  /** Open sockets of all checks. */
   openSockets(): number
   stop(): void
 }
 
-/** How exact time limits are, milliseconds. */
+/** Precision of time limits, milliseconds. */
 const sweepMs = 50
 
-/** Once one protocol has passed, the others have three times as long as it took, and at least this, milliseconds. */
+/** After one protocol passed, the others have three times its duration, and at least this, milliseconds. */
 const graceMs = 1_000
 
 /**
- * Checks endpoints: one connection first, and when it is taken one for each protocol at once. Thousands of checks run at a
- * time; a dead endpoint costs one socket.
- * @param parts.judge null while no judge can be asked: checks are then refused with CheckUnavailable
+ * Checks endpoints: first one connection, then one for each protocol at once. Thousands of checks run at a time. A dead
+ * endpoint costs one socket.
+ * @param parts.judge null while no judge is available: checks then reject with CheckUnavailable
  * @param parts.draw unpredictable base64url text, of 8 to 32 characters
  */
 export const createProber = (parts: {

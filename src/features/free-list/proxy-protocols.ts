@@ -4,14 +4,14 @@ import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { type HeaderLine, type JudgeKeys, type JudgeObservation, readAnswer } from './judge.ts'
 import { type CheckOptions, ProbeFailure } from './probe-port.ts'
 
-/** Beyond it nothing is read: an answer of the judge has some hundred bytes. */
+/** The most bytes of an answer that are read. An answer of the judge has some hundred bytes. */
 export const maxResponseBytes = 16_384
 
 const headEnd = '\r\n\r\n'
 
 export type HttpHead = { readonly status: number; readonly head: string; readonly length: number }
 
-/** The head of an HTTP/1 answer, or null while more of it is to come. @throws ProbeFailure when it is none */
+/** The head of an HTTP/1 answer; null while it is incomplete. @throws ProbeFailure when it is not one */
 export const headOf = (bytes: Buffer): HttpHead | null => {
   const text = bytes.toString('latin1')
   if (!'HTTP/1.'.startsWith(text.slice(0, 7)))
@@ -32,7 +32,7 @@ const fieldOf = (head: string, name: string): string | null => {
   return null
 }
 
-/** The chunks put together, or null while more of them are to come. */
+/** The decoded chunks; null while they are incomplete. */
 const dechunked = (bytes: Buffer): Buffer | null => {
   const parts: Buffer[] = []
   for (let at = 0; ; ) {
@@ -49,9 +49,9 @@ const dechunked = (bytes: Buffer): Buffer | null => {
 }
 
 /**
- * The body of a whole answer with status 200, or null while more of it is to come.
- * @param ended whether the other side will send nothing more
- * @throws ProbeFailure for another status, and for what is no answer
+ * The body of a complete answer with status 200; null while it is incomplete.
+ * @param ended whether the other side has ended its stream
+ * @throws ProbeFailure for another status, and for an invalid answer
  */
 export const bodyOf = (bytes: Buffer, ended: boolean): Buffer | null => {
   const found = headOf(bytes)
@@ -67,18 +67,18 @@ export const bodyOf = (bytes: Buffer, ended: boolean): Buffer | null => {
   return rest.length >= Number(length) ? rest.subarray(0, Number(length)) : null
 }
 
-/** A connection whose answers are read by pieces. */
+/** A connection with incremental reads. */
 export type Wire = {
   readonly socket: Socket
   send(bytes: Buffer | string): void
   /**
-   * What `read` makes of the bytes that came, as soon as it makes something of them; then they are gone.
-   * @throws ProbeFailure when the connection ends first or more than 16 KiB come, and what `read` throws
+   * Waits until `read` returns a value for the received bytes, returns it, and drops the bytes.
+   * @throws ProbeFailure when the connection ends first or more than 16 KiB arrive, and errors of `read`
    */
   take<Value>(read: (bytes: Buffer, ended: boolean) => Value | null): Promise<Value>
-  /** The same for an exact number of bytes. */
+  /** The same for an exact number of bytes. Further bytes remain. */
   takeBytes(count: number): Promise<Buffer>
-  /** Leaves the socket to another reader. @throws ProbeFailure when the other side spoke out of turn */
+  /** Detaches from the socket for another reader. @throws ProbeFailure when unread bytes arrived */
   release(): Socket
 }
 
@@ -128,11 +128,11 @@ export const createWire = (socket: Socket): Wire => {
   }
 }
 
-/** Where proxies are asked to go. */
+/** The target of requests through proxies. */
 export type JudgeTarget = {
-  /** What plain requests and CONNECT name: a host name or an address. */
+  /** The host name or address in plain requests and CONNECT. */
   readonly host: string
-  /** The IPv4 address that SOCKS is given. */
+  /** The IPv4 address for SOCKS. */
   readonly ip: string
   readonly httpPort: number
   readonly tlsPort: number
@@ -142,7 +142,7 @@ type Login = CheckOptions['login']
 
 const hostText = (host: string): string => (host.includes(':') ? `[${host}]` : host)
 
-/** What a browser says of itself: a proxy that only works for browsers works here as well. */
+/** Headers of a browser, so that proxies that serve only browsers pass too. */
 const browserLines: readonly HeaderLine[] = [
   ['User-Agent', 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0'],
   ['Accept', 'text/html,application/xhtml+xml,*/*;q=0.8'],
@@ -173,7 +173,7 @@ const basic = (login: Login): readonly HeaderLine[] =>
         ],
       ]
 
-/** Asks for the judge's answer over a way that leads to it. @throws ProbeFailure for an answer that is not the judge's */
+/** Requests the judge's answer on an established connection. @throws ProbeFailure if the answer is not the judge's */
 const askJudge = async (
   wire: Wire,
   request: { readonly target: string; readonly lines: readonly HeaderLine[]; readonly nonce: string },
@@ -185,7 +185,7 @@ const askJudge = async (
   return seen
 }
 
-/** A plain request: by the whole URL to a proxy, by the path over a tunnel. */
+/** A plain request: with the whole URL to a proxy, with the path in a tunnel. */
 export const getPlain = (
   wire: Wire,
   judge: JudgeTarget,
@@ -201,7 +201,7 @@ export const getPlain = (
   return askJudge(wire, { target, lines: proxied ? [...lines, ...basic(login)] : lines, nonce }, keys.answers)
 }
 
-/** Opens a tunnel to the judge's TLS port by CONNECT. */
+/** Opens a tunnel to the judge's TLS port with CONNECT. */
 export const openByConnect = async (wire: Wire, judge: JudgeTarget, login: Login): Promise<void> => {
   const authority = `${hostText(judge.host)}:${judge.tlsPort}`
   wire.send(headText(`CONNECT ${authority} HTTP/1.1`, [['Host', authority], ...basic(login)]))
@@ -241,7 +241,7 @@ export const openBySocks5 = async (
   await wire.takeBytes(rest + 2)
 }
 
-/** SOCKS4: a user id in place of a login, and no names. */
+/** SOCKS4: a user id instead of a login, and no host names. */
 export const openBySocks4 = async (
   wire: Wire,
   judge: JudgeTarget,
@@ -256,14 +256,14 @@ export const openBySocks4 = async (
   if (code !== 90) throw new ProbeFailure('bad_response', `SOCKS4 refuses the tunnel with the code ${code}`)
 }
 
-/** The judge's TLS was not reached, since somebody else answered in its place. */
+/** Another server answered the TLS connection to the judge. */
 export class Intercepted extends ProbeFailure {
   constructor() {
     super('tls_error', 'the certificate is not the judge’s: TLS is broken open on the way')
   }
 }
 
-/** TLS over a tunnel, with the judge and nobody else. @throws Intercepted, ProbeFailure */
+/** TLS with the judge in a tunnel. @throws Intercepted, ProbeFailure */
 export const secured = (
   socket: Socket,
   judge: JudgeTarget,
@@ -273,7 +273,7 @@ export const secured = (
     const tls = connectTls({
       socket,
       secureContext: client,
-      // Whoever it is must prove that the certificate is its own; whose it is, is looked at below.
+      // Any certificate is accepted here, and the server must prove that it has its key. The key is compared below.
       rejectUnauthorized: false,
       ...(isIP(judge.host) === 0 ? { servername: judge.host } : {}),
     })
@@ -290,7 +290,7 @@ export const secured = (
     })
   })
 
-/** A request over such TLS. */
+/** A request over this TLS. */
 export const getSecured = (
   wire: Wire,
   judge: JudgeTarget,

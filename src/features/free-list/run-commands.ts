@@ -10,7 +10,6 @@ import { parseFeed } from './parse-source.ts'
 import { type CheckingConfig, isSandboxed } from './settings.ts'
 import { createSourceStore, isOfSandbox, readSources } from './sources.ts'
 
-/** The settings that the commands read. */
 type Config = CheckingConfig & CliSettings
 
 const parsed = (text: string, format: FeedFormat, file: string) => {

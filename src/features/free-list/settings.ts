@@ -61,7 +61,7 @@ export type FreelistConfig = {
   /** Null: none is configured. */
   readonly judge: { readonly address: JudgeAddress; readonly listen: JudgeAddress } | null
   readonly sockets: number
-  /** Of one core, from 0 to 1. */
+  /** Share of one core, from 0 to 1. */
   readonly cpuShare: number
   readonly connectTimeoutMs: number
   readonly timeoutMs: number
@@ -129,6 +129,6 @@ export type CheckingConfig = {
   readonly payments: { readonly sandbox: object | null }
 }
 
-/** Whether only proxies of the sandbox are checked here, through a judge on loopback. */
+/** Whether only sandbox proxies are checked, with a judge on loopback. */
 export const isSandboxed = ({ freelist, payments }: CheckingConfig): boolean =>
   freelist.judge === null && payments.sandbox !== null

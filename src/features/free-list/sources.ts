@@ -7,7 +7,7 @@ import { parseTarget, TargetRefused } from '../../platform/outgoing/target.ts'
 import { StartRefused } from '../../platform/postgres/errors.ts'
 import { type FeedFormat, feedFormats } from './feed-formats.ts'
 
-/** One list of candidates that is read again and again. */
+/** A list of candidates that is read repeatedly. */
 export type Source = {
   readonly id: string
   readonly from: { readonly url: string } | { readonly file: string }
@@ -17,7 +17,7 @@ export type Source = {
 
 const maxSources = 1_000
 
-/** Ids of the sandbox's feeds begin with it. */
+/** Prefix of the ids of the sandbox's feeds. */
 export const sandboxPrefix = 'sandbox-'
 
 export const isOfSandbox = (id: string): boolean => id.startsWith(sandboxPrefix)
@@ -52,7 +52,7 @@ const File = z.strictObject({
     .refine((all) => new Set(all.map(({ id }) => id)).size === all.length, 'ids that differ'),
 })
 
-/** The file names feeds wrongly; the message names each place. */
+/** Invalid feeds in the configuration file. The message names each place. */
 export class SourcesRefused extends Error {
   override readonly name = 'SourcesRefused'
 }
@@ -84,8 +84,8 @@ export const parseSources = (text: string): readonly Source[] => {
 }
 
 /**
- * The feeds of FAREBOX_FREELIST_SOURCES; files in it count from the folder that it lies in.
- * @throws StartRefused when it cannot be read or is wrong
+ * The feeds of FAREBOX_FREELIST_SOURCES. File paths in it are relative to its folder.
+ * @throws StartRefused when it cannot be read or is invalid
  */
 export const readSources = async (path: string | null): Promise<readonly Source[]> => {
   if (path === null) return []
@@ -105,7 +105,7 @@ export const readSources = async (path: string | null): Promise<readonly Source[
   }
 }
 
-/** What a sandbox at this address serves. */
+/** The feeds of a sandbox at this address. */
 export const sandboxSources = (baseUrl: string): readonly Source[] =>
   (['text', 'json'] as const).map((format) => ({
     id: `${sandboxPrefix}${format}`,
@@ -114,7 +114,7 @@ export const sandboxSources = (baseUrl: string): readonly Source[] =>
     everyMinutes: 1,
   }))
 
-/** How a feed went. */
+/** State of a feed after its last reads. */
 export type SourceState = {
   readonly sourceId: string
   readonly etag: string | null
@@ -123,13 +123,13 @@ export type SourceState = {
   readonly readAt: string
   readonly outcome: 'read' | 'unchanged' | 'failed'
   readonly problem: string | null
-  /** In a row. */
+  /** Consecutive failures. */
   readonly failures: number
-  /** Of the last time that it was read whole: those that may be checked, those that may not, and what names none. */
+  /** Counts of the last complete read: allowed candidates, refused candidates, and unreadable entries. */
   readonly candidates: number
   readonly refused: number
   readonly unreadable: number
-  /** New ones that came from it, ever. */
+  /** Endpoints that were new when read from this feed, in total. */
   readonly added: number
 }
 

@@ -7,7 +7,7 @@ const freeList = {
   session: 'farebox-freelist-leader',
 } as const
 
-/** Holds the lock under which the other two run. */
+/** Leader lock under which the other two workers run. */
 export const freeListLeader = worker({
   ...freeList,
   name: 'free-list-leader',
@@ -29,5 +29,5 @@ export const freeListChecks = worker({
   trigger: { everyMs: 100 },
 })
 
-/** All that the free list's process does by itself. */
+/** All workers of the free list's process. */
 export const freeListWorkers = [freeListLeader, freeListFeeds, freeListChecks] as const

@@ -5,11 +5,11 @@ import { refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import type { IpData } from '../free-list/index.ts'
 import type { PageRow } from './network-reads.ts'
 
-/** A network as the record has it; what is live of it is counted in the list. */
+/** A network in the stored endpoints. Live endpoints are counted from the live list. */
 export type CountedNetwork = {
   readonly asn: number
   readonly name: string
-  /** Where most of the first of its endpoints are, alpha-2 in lower case; null: not known. */
+  /** Most frequent country of its first endpoints, alpha-2 in lower case; null: not known. */
   readonly country: string | null
   readonly notAnswering: number
   readonly neverAnswered: number
@@ -22,8 +22,8 @@ export type Census = {
 
 export type CensusReader = {
   /**
-   * The last census; one that is older than a minute is taken anew meanwhile.
-   * Rejects with overloaded while the first one takes long.
+   * The last census. One that is older than a minute is renewed in the background. Rejects with overloaded if the first
+   * one takes long.
    */
   current(): Promise<Census>
   stop(): Promise<void>
@@ -31,11 +31,13 @@ export type CensusReader = {
 
 const refreshAfterMs = 60_000
 const pageRows = 2_000
-/** After each page: a million endpoints take half a minute, of which other work has nine tenths. */
+/**
+ * Pause after each page, milliseconds. A million endpoints take half a minute, and other work gets nine tenths of it.
+ */
 const pauseMs = 40
-/** Who asks for the first census waits so long for it. */
+/** The longest wait for the first census, milliseconds. */
 const maxWaitMs = 5_000
-/** So many endpoints of a network say where it is. */
+/** The number of endpoints that determine a network's country. */
 const located = 20
 
 type Counting = {
@@ -51,7 +53,7 @@ const mostFrequent = (values: readonly (string | null)[]): string | null => {
   return [...counts].sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1))[0]?.[0] ?? null
 }
 
-/** Counts the endpoints of each network, in pages of the whole record, when somebody asks. */
+/** Counts the endpoints of each network on request, in pages over all stored endpoints. */
 export const createCensusReader = (deps: {
   readonly readPage: (after: PageRow | null, rows: number) => Promise<readonly PageRow[]>
   readonly data: IpData

@@ -17,7 +17,7 @@ import {
 import { hostNotFoundResult, type ProxyCheckResult, toCheckResult } from './check-result.ts'
 import { proxyForms, readProxy, type WrittenProxy } from './proxy-text.ts'
 
-/** Where a proxy is dialled: an address that was looked at, never a name. Null: its name has no address. */
+/** The resolved and checked address of a proxy. Null: its name has no address. */
 export type ResolvedAddress = SocketAddress | null
 
 const reasons: Readonly<Record<CandidateRefusal, string>> = {
@@ -34,7 +34,7 @@ const addressesOf = async (host: string, resolve: Resolve): Promise<readonly str
   try {
     return await resolve(host)
   } catch {
-    // Whatever its name server said or did not say: there is no address to dial.
+    // Whatever the name server answered, there is no address to dial.
     return []
   }
 }
@@ -50,9 +50,9 @@ const checkName = (host: string, shown: string): void => {
 }
 
 /**
- * Resolves a proxy's host once and looks at all of its addresses; the check dials the first of them and asks no name server
- * again. One address that may not be dialled refuses the host.
- * @param shown what the refusal calls it, without a password
+ * Resolves a proxy's host once and checks all of its addresses. The check dials the first address, without another
+ * resolution. The host is refused if one of its addresses may not be dialled.
+ * @param shown its name in the refusal, without a password
  * @throws invalid_parameter
  */
 export const resolveProxyHost = async (
@@ -77,22 +77,22 @@ export const timeoutBounds = { min: 1_000, max: 20_000 } as const
 export type CheckOrder = {
   /** As people write them, at most `maxProxies`. */
   readonly proxies: readonly string[]
-  /** Left out: all, or the one that a proxy's scheme names. */
+  /** Default: all, or the one in a proxy's scheme. */
   readonly protocols?: readonly Protocol[] | undefined
   readonly timeoutMs?: number | undefined
-  /** Whom limits count for. */
+  /** The subject of rate limits. */
   readonly caller: string
-  /** Stops all of it. */
+  /** Aborts all checks. */
   readonly signal: AbortSignal
 }
 
-/** A result with the place of its proxy in the order. */
+/** A result with the index of its proxy in the order. */
 export type Finding = { readonly index: number; readonly result: ProxyCheckResult }
 
 /**
- * Accepts the order or refuses it whole; then nothing was dialled. The results come as they are found, one for each
- * proxy; who stops taking them ends the checks.
- * Rejects with rate_limited, invalid_parameter or overloaded.
+ * Accepts the whole order or refuses it before anything is dialled. Yields one result for each proxy, in order of
+ * completion. Ending the iteration aborts the remaining checks. Rejects with rate_limited, invalid_parameter or
+ * overloaded.
  */
 export type CheckProxies = (order: CheckOrder) => Promise<AsyncGenerator<Finding, void>>
 
@@ -103,7 +103,7 @@ const shownOf = ({ host, port }: WrittenProxy): string => socketAddressText({ ip
 const readAll = (texts: readonly string[]): readonly WrittenProxy[] =>
   texts.map((text, at) => {
     const written = readProxy(text)
-    // The text is not shown: it may hold a password.
+    // The text is not in the message because it may contain a password.
     if (written === null)
       throw refuse(
         'invalid_parameter',
@@ -112,7 +112,7 @@ const readAll = (texts: readonly string[]): readonly WrittenProxy[] =>
     return written
   })
 
-/** The findings as they come, whatever their order. */
+/** Yields the values in order of completion. */
 async function* asTheyCome<Value>(running: readonly Promise<Value>[]): AsyncGenerator<Value, void> {
   const left = new Map(running.map((promise, at) => [at, promise.then((value) => ({ at, value }))]))
   while (left.size > 0) {
@@ -128,13 +128,13 @@ export const createCheckProxies = (deps: {
   readonly resolve: Resolve
   readonly data: IpData
   readonly slots: CheckSlots
-  /** A token a proxy; null: no limit. */
+  /** Takes one token for each proxy; null: no limit. */
   readonly limiter: { readonly take: RateLimiter['take']; readonly burst: number } | null
   readonly clock: Clock
 }): CheckProxies => {
   const { check, data, limiter, clock } = deps
 
-  /** @returns what gives back one seat */
+  /** @returns a function that releases one slot */
   const admit = ({ caller, proxies: { length } }: CheckOrder): (() => void) => {
     const waitS = limiter?.take(caller, Math.min(length, limiter.burst)) ?? 0
     if (waitS > 0)
@@ -189,7 +189,7 @@ export const createCheckProxies = (deps: {
           giveBack()
         }
       })
-      // A fault of one is told to whoever takes the results, if anybody still does.
+      // The consumer of the results gets a rejection. Without a consumer it is ignored.
       for (const result of running) result.catch(() => undefined)
       return (async function* () {
         try {
@@ -204,15 +204,15 @@ export const createCheckProxies = (deps: {
         }
       })()
     } finally {
-      // Of an order that was refused.
+      // Releases the slots of a refused order.
       for (let n = handedOver; n < order.proxies.length; n += 1) giveBack()
     }
   }
 }
 
-/** Bounds how many checks run at once, in all and for one caller. */
+/** Limits concurrent checks, in total and for each caller. */
 export type CheckSlots = {
-  /** Gives one of them back, once for each; or says whose are all taken. */
+  /** Takes slots. Returns a function that releases one of them, or the limit that was reached. */
   take(subject: string, count: number): (() => void) | 'of caller' | 'of all'
   readonly taken: () => number
 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { anonymities, checkErrors, protocols } from '../../domain/free-list/endpoint.ts'
 import type { CheckResult, IpFacts } from '../free-list/index.ts'
 
-/** What a caller is told when a check fails: the faults of checks, and that the name of the proxy leads nowhere. */
+/** Error codes of a check result: the errors of checks, and an unresolvable proxy name. */
 export const publicErrors = [...checkErrors, 'host_not_found'] as const
 
 export const ProxyCheckResult = z
@@ -48,7 +48,7 @@ export const resultExample: ProxyCheckResult = {
   checked_at: '2026-11-21T02:31:00.000Z',
 }
 
-/** @param facts of the address that its requests come out of */
+/** @param facts of the exit address */
 export const toCheckResult = (
   proxy: string,
   found: CheckResult,
@@ -106,7 +106,7 @@ export type CheckSummary = z.output<typeof CheckSummary>
 
 const maxNetworks = 5
 
-/** How often each value comes, the most frequent first. */
+/** The count of each value, the most frequent first. */
 const counted = (values: readonly (string | null)[], most = values.length): Record<string, number> => {
   const counts = new Map<string, number>()
   for (const value of values) if (value !== null) counts.set(value, (counts.get(value) ?? 0) + 1)

@@ -61,8 +61,8 @@ const inOrder = (findings: readonly Finding[]) =>
 const event = (name: string, data: object): string => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
 
 /**
- * Server-sent events: a `result` for each proxy as it is found, then the `summary`; or an `error` in its place, in the form
- * of every refusal, since the status was sent before.
+ * Server-sent events: a `result` for each finished proxy, then the `summary`. On failure an `error` replaces it, in the
+ * form of every refusal, because the status was already sent.
  */
 async function* asEvents(
   findings: AsyncGenerator<Finding, void>,
@@ -83,7 +83,7 @@ async function* asEvents(
 
 const wantsEvents = (accept: string | undefined): boolean => /\btext\/event-stream\b/i.test(accept ?? '')
 
-/** `GET` and `POST /api/proxy-check`: whether proxies work, for everybody. */
+/** `GET` and `POST /api/proxy-check`: whether proxies work. Public. */
 export const freeProxyCheckRoutes = ({
   checkProxies,
 }: {
@@ -169,7 +169,7 @@ export const freeProxyCheckRoutes = ({
           return {
             status: 200,
             text: Readable.from(asEvents(await checkProxies(order), requestId)),
-            // nginx would keep the events back until the last one.
+            // Without this header, nginx buffers the events until the end.
             headers: { 'x-accel-buffering': 'no' },
           }
         const results = inOrder(await all(order))

@@ -22,21 +22,21 @@ import { networkRoutes } from './network-routes.ts'
 import { proxyCheckerPages } from './proxy-checker-page.ts'
 import { createNetworks } from './rank-networks.ts'
 
-/** Checks for people at once: each has up to five connections, and a caller has room for two orders of twenty. */
+/** Concurrent checks on request. Each has up to five connections, and a caller can run two orders of twenty. */
 const checksAtOnce = { total: 400, perCaller: 40 }
 
 export const open = (
   core: ServerCore,
   needs: {
-    /** Null where limits are switched off. */
+    /** Null: limits are off. */
     readonly rates: { readonly lookup: Rate; readonly check: Rate; readonly list: Rate } | null
     readonly sandbox: boolean
     readonly publicUrl: () => string
-    /** Of this program. */
+    /** Version of this program. */
     readonly version: string
     readonly data: IpData
     readonly list: LiveList
-    /** How often one address may read the list. */
+    /** Rate limit of the list for one address. */
     readonly listLimit: RouteLimit | null
     readonly checks: OneOffChecks
   },

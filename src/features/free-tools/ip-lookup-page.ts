@@ -34,7 +34,7 @@ ${found.note === null ? null : html`<p class="soft">${found.note}.</p>`}`
 const description =
   'Where an IPv4 or IPv6 address is, which network announces it, and whether a public proxy answers there. Free and without a key.'
 
-/** What is known of an address, for everybody. */
+/** Data about an address. Public. */
 export const ipLookupPages = ({
   lookUp,
   lookupLimit,

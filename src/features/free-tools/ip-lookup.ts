@@ -17,7 +17,7 @@ export const ipField = (description: string) =>
     .refine((text) => isIP(text) !== 0 && !text.includes('%'), `must be ${form}`)
     .meta({ description, words: form })
 
-/** What `GET /api/ip-lookup` and the tool `ip_lookup` answer. */
+/** The answer of `GET /api/ip-lookup` and of the tool `ip_lookup`. */
 export const IpLookup = z
   .object({
     ip: z.string().meta({ description: 'In its shortest form; IPv4 in IPv6 form is read as IPv4.' }),
@@ -69,7 +69,7 @@ export const lookupExample: IpLookup = {
   attribution,
 }
 
-/** Looks an IPv4 or IPv6 address up. Rejects when the record or the data cannot be read. */
+/** Looks up an IPv4 or IPv6 address. Rejects when the stored endpoints or the data cannot be read. */
 export type LookUp = (address: string) => Promise<IpLookup>
 
 const dayMs = 86_400_000
@@ -94,9 +94,9 @@ const placed = (facts: IpFacts) => ({
 export const createLookUp = (deps: {
   readonly data: IpData
   readonly list: LiveList
-  /** All ports of an address that are on record. */
+  /** All stored ports of an address. */
   readonly readAddress: (ip: string, nowMs: number) => Promise<readonly Endpoint[]>
-  /** Reserved addresses that have a place all the same: those of the sandbox. */
+  /** Reserved addresses that still have a location: those of the sandbox. */
   readonly isSandboxAddress: (ip: string) => boolean
   readonly clock: Clock
 }): LookUp => {
@@ -125,7 +125,7 @@ export const createLookUp = (deps: {
   }
 }
 
-/** `GET /api/ip-lookup`: where an address is and who announces it, for everybody. */
+/** `GET /api/ip-lookup`: the location and network of an address. Public. */
 export const ipLookupRoutes = (deps: {
   readonly lookUp: LookUp
   readonly limit: RouteLimit | null

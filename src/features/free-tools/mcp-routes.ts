@@ -6,12 +6,13 @@ import { type ToolCaller, type ToolDeps, toolServer } from './mcp-tools.ts'
 
 export const mcpPath = '/mcp'
 
-/** Names of this machine: a browser sends them as the origin of a page that this machine serves. */
+/** Names of this machine, which browsers send as the origin of pages that this machine serves. */
 const loopbackNames: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'])
 
 /**
- * Whether a page had its own name lead to this machine (DNS rebinding; the transport of the protocol wants it refused): its
- * Origin and the Host of the request are then the same, and not ours. Other pages may use the tools, as all keyless ones.
+ * Detects DNS rebinding, which the protocol's transport requires servers to refuse: a page made its own name resolve to
+ * this machine. Then Origin and Host are equal and not ours. Other pages may use the tools like all clients without a
+ * key.
  */
 const isRebound = ({ origin, host }: IncomingHttpHeaders, publicUrl: string): boolean => {
   if (origin === undefined) return false
@@ -21,7 +22,7 @@ const isRebound = ({ origin, host }: IncomingHttpHeaders, publicUrl: string): bo
   return !isOwn && url.host === host
 }
 
-/** Whether an Accept allows JSON (RFC 9110, 12.5.1); none allows everything. */
+/** Whether an Accept header allows JSON (RFC 9110, 12.5.1). A missing one allows everything. */
 const takesJson = (accept: string | undefined): boolean => {
   if (accept === undefined || accept.trim() === '') return true
   const weights = new Map(
@@ -35,10 +36,10 @@ const takesJson = (accept: string | undefined): boolean => {
 
 const eventStream = 'text/event-stream'
 
-/** The protocol's own handler wants both media types named, and chooses. */
+/** The protocol's own handler requires both media types and chooses one. */
 const acceptOfProtocol = `application/json, ${eventStream}`
 
-/** The answer in a stream of events: its last message. What comes before are notifications. */
+/** The answer in an event stream: its last message. Earlier ones are notifications. */
 const lastData = (events: string): string =>
   events
     .match(/^data: .*$/gm)
@@ -47,7 +48,7 @@ const lastData = (events: string): string =>
 
 const answerText = 'application/json'
 
-/** What the protocol's own handler answers with, besides 200. */
+/** Statuses of the protocol's own handler other than 200. */
 const statuses = [202, 400, 403, 404, 405, 406, 413, 415, 500] as const
 
 const responses = {
@@ -78,13 +79,13 @@ const headersOf = ({ headers }: ApiRequest): Headers => {
 }
 
 /**
- * `POST /mcp`: the free tools for assistants, by the Model Context Protocol. Each request stands alone, without a session,
- * and both eras of the protocol are answered on this one path: that of 2025, which begins with `initialize`, and that of
- * 2026-07-28, whose requests carry all they need.
+ * `POST /mcp`: the free tools for assistants, by the Model Context Protocol. Requests are stateless, without a session.
+ * This path supports both versions of the protocol: that of 2025, which begins with `initialize`, and that of
+ * 2026-07-28, whose requests contain all they need.
  */
 export const mcpRoutes = (
   deps: ToolDeps & {
-    /** The address of this service, as it knows it. */
+    /** The configured address of this service. */
     readonly publicUrl: () => string
     readonly version: string
     readonly logger: Logger
@@ -92,7 +93,7 @@ export const mcpRoutes = (
 ): readonly Route[] => {
   const handlerFor = (caller: ToolCaller): McpHttpHandler =>
     createMcpHandler(() => toolServer(deps, caller, deps.version), {
-      // The tools never change while the process runs: nothing would ever be sent on a subscription.
+      // The tools do not change while the process runs, so a subscription never receives anything.
       maxSubscriptions: 1,
       onerror: (err) => deps.logger.debug({ err }, 'a request of the tool server was refused or failed'),
     })

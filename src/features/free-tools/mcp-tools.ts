@@ -13,7 +13,7 @@ import { CheckSummary, ProxyCheckResult, summaryOf } from './check-result.ts'
 import { IpLookup, ipField, type LookUp } from './ip-lookup.ts'
 import { maxProxyText, proxyForms } from './proxy-text.ts'
 
-/** What the tools work with, the same as the operations over HTTP and under the same limits. */
+/** Dependencies of the tools: the same operations and limits as over HTTP. */
 export type ToolDeps = {
   readonly list: LiveList
   readonly lookUp: LookUp
@@ -21,14 +21,14 @@ export type ToolDeps = {
   readonly limits: { readonly list: RouteLimit | null; readonly lookup: RouteLimit | null }
 }
 
-/** Who calls a tool. */
+/** The caller of a tool. */
 export type ToolCaller = {
   readonly address: string
-  /** Aborted when it has left. */
+  /** Aborted when the caller disconnects. */
   readonly gone: AbortSignal
 }
 
-/** An assistant reads what it is given: fewer than over HTTP, unless it asks for more. */
+/** Fewer rows than over HTTP by default, because an assistant reads all of them. */
 const toolLimit = 20
 
 type ToolResult = {
@@ -49,7 +49,7 @@ const refusalText = ({ message, code, headers }: ApiError): string => {
   return `${code}: ${message}${waitS === undefined ? '' : `; try again in ${waitS} s`}`
 }
 
-/** A refusal is a result that says so, for the assistant to read; anything else is a fault and goes on. */
+/** A refusal becomes a result that the assistant can read. Other errors are rethrown. */
 const answered = async (work: () => Promise<Record<string, unknown>>): Promise<ToolResult> => {
   try {
     return succeeded(await work())
@@ -60,7 +60,7 @@ const answered = async (work: () => Promise<Record<string, unknown>>): Promise<T
   }
 }
 
-/** A schema as tools declare it: in the JSON Schema of the interface description, made once. */
+/** A schema as in tool declarations: the JSON Schema of the interface description, generated once. */
 const declared = <Schema extends z.ZodType>(
   schema: Schema,
 ): StandardSchemaWithJSON<z.input<Schema>, z.output<Schema>> => {
@@ -73,7 +73,7 @@ const declared = <Schema extends z.ZodType>(
   }
 }
 
-/** Of arguments: null for one that may be left out is the same as leaving it out, as in the bodies of requests. */
+/** For arguments: null for an optional argument counts as missing, as in request bodies. */
 const declaredInput = <Schema extends z.ZodType>(
   schema: Schema,
 ): StandardSchemaWithJSON<z.input<Schema>, z.output<Schema>> => {
@@ -139,7 +139,7 @@ const lookupInput = declaredInput(
   }),
 )
 
-/** @returns whether the limit takes one more; else the refusal */
+/** @returns null if the limit allows another call; else the refusal */
 const overLimit = async (limit: RouteLimit | null, { address }: ToolCaller): Promise<ToolResult | null> => {
   const waitS = (await limit?.take(addressSubject(address))) ?? 0
   return waitS > 0
@@ -147,13 +147,13 @@ const overLimit = async (limit: RouteLimit | null, { address }: ToolCaller): Pro
     : null
 }
 
-/** A server of the Model Context Protocol with the three tools, for the requests of one caller. */
+/** A Model Context Protocol server with the three tools, for the requests of one caller. */
 export const toolServer = (deps: ToolDeps, caller: ToolCaller, version: string): McpServer => {
   const { list, lookUp, checkProxies, limits } = deps
   const server = new McpServer(
     { name: 'farebox', version },
     {
-      // They are the same for as long as the process runs.
+      // The tools do not change while the process runs.
       capabilities: { tools: { listChanged: false } },
       instructions:
         'Public proxies that are checked around the clock, a check of any proxy, and look-ups of IP addresses. None of it needs a key. Nobody vouches for public proxies: send nothing secret through one.',

@@ -10,13 +10,13 @@ import { asnOf, compareByLiveProxies, maxNetworkRows, type Networks, type Rank }
 
 const root = '/networks'
 const pageRows = 100
-/** Links to other networks on the page of one. */
+/** Links to other networks on a network's page. */
 const neighbours = 12
 
 const rankText = ({ live, not_answering, never_answered, asn }: Network): string =>
   `${live}_${not_answering}_${never_answered}_${asn}`
 
-/** What `rankText` wrote; null for anything else. */
+/** Parses the text of `rankText`; null for anything else. */
 const rankOf = (text: string | null): Rank | null => {
   const found = /^(\d{1,9})_(\d{1,9})_(\d{1,9})_(\d{1,10})$/.exec(text ?? '')
   if (found === null) return null
@@ -87,7 +87,7 @@ ${attributionLine()}`,
   })
 }
 
-/** Other networks, of its country where it has some, those with most live proxies first; none while they are counted for the first time. */
+/** Other networks, of the same country if known, those with most live proxies first. Empty during the first count. */
 const othersOf = async (
   networks: Networks,
   asn: number,
@@ -184,13 +184,13 @@ const one = async (networks: Networks, { params }: Visit) => {
   })
 }
 
-/** The networks that public proxies belong to, and the record of each. */
+/** The networks of public proxies, and a page for each. */
 export const networkPages = ({
   networks,
   note,
 }: {
   readonly networks: Networks
-  /** What the answers lack for want of data; null: nothing. */
+  /** What the answers lack because of missing data; null: nothing. */
   readonly note: string | null
 }): readonly ConsolePage[] => [
   openPage({

@@ -3,34 +3,34 @@ import type { EndpointState } from '../../domain/free-list/endpoint.ts'
 
 type Range = { readonly first: string; readonly last: string }
 
-/** An endpoint that does not answer now, as its network shows it. */
+/** An endpoint that does not answer now, as on its network's page. */
 export type UnresponsiveRow = {
   readonly ip: string
   readonly port: number
   readonly checks: number
   readonly successes: number
   readonly last_checked: string
-  /** Null: it never did. */
+  /** Null: it never answered. */
   readonly last_answered: string | null
 }
 
-/** What is on record in some ranges of addresses. */
+/** Stored endpoints in some address ranges. */
 export type RecordOfRanges = {
   readonly notAnswering: number
   readonly neverAnswered: number
-  /** Those that answered last come first. */
+  /** The most recently answering first. */
   readonly quiet: readonly UnresponsiveRow[]
-  /** Those that were checked last come first. */
+  /** The most recently checked first. */
   readonly never: readonly UnresponsiveRow[]
 }
 
-/** Each range is one look into the primary key; the aggregate keeps the planner from reading the whole table for it. */
+/** Each range is one search in the primary key. The aggregate keeps the planner from scanning the whole table. */
 const inRanges = `from unnest($1::inet[], $2::inet[]) as range(first, last)
   cross join lateral (
     select * from work.free_proxies p where p.ip between range.first and range.last offset 0
   ) as held`
 
-/** @param most rows of each list; the counts are whole */
+/** @param most rows of each list; the counts are complete */
 export const readRanges = async (
   pool: pg.Pool,
   ranges: readonly Range[],
@@ -63,10 +63,10 @@ export const readRanges = async (
   }
 }
 
-/** An endpoint of a page of the whole record. */
+/** A row of a page over all stored endpoints. */
 export type PageRow = { readonly ip: string; readonly port: number; readonly state: EndpointState }
 
-/** @param after the last row of the page before; null: the first page */
+/** @param after the last row of the previous page; null: the first page */
 export const readPage = async (
   pool: pg.Pool,
   after: PageRow | null,

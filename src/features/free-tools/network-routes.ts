@@ -12,7 +12,7 @@ const asnParam = z
   .transform((text) => asnOf(text) ?? 0)
   .meta({ description: 'The AS number, with or without AS before it.', override: { type: 'string' } })
 
-/** `GET /api/networks` and one of them: what each network has of live and of former proxies, for everybody. */
+/** `GET /api/networks` and one network: its live and former proxies. Public. */
 export const networkRoutes = (deps: {
   readonly networks: Networks
   readonly note: string | null

@@ -55,7 +55,7 @@ ${tableOf({
   ],
 })}`
 
-/** Checks of proxies that anybody may ask for. */
+/** The public proxy checker. */
 export const proxyCheckerPages = ({
   checkProxies,
   island,

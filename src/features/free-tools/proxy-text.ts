@@ -2,13 +2,13 @@ import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import type { Protocol } from '../../domain/free-list/endpoint.ts'
 
-/** A proxy as a person writes it down. */
+/** A proxy in text form. */
 export type WrittenProxy = {
-  /** An address in its shortest form, or a name in lower case. */
+  /** An address in its shortest form, or a lower-case name. */
   readonly host: string
   readonly port: number
   readonly login: { readonly username: string; readonly password: string } | null
-  /** What its scheme says; null: it has none. */
+  /** From its scheme; null without one. */
   readonly protocol: Protocol | null
 }
 
@@ -29,7 +29,9 @@ const schemes: Readonly<Record<string, Protocol>> = {
 const hostAndPort = /^(\[[0-9a-f:.]+\]|[^:@[\]/?#\s]+):(\d{1,5})$/i
 const withLoginBehind = /^((?:\[[0-9a-f:.]+\]|[^:@[\]/?#\s]+):\d{1,5}):([^:\s]+):(\S+)$/i
 
-/** Everything that a URL takes for an IPv4 address (decimal, octal, hex, short) becomes one; the rest is a name. */
+/**
+ * Converts every notation that a URL accepts for IPv4 (decimal, octal, hex, short) to an address. The rest is a name.
+ */
 const hostOf = (text: string): string | null => {
   const url = URL.parse(`http://${text}/`)
   if (url === null || url.hostname === '') return null
@@ -65,7 +67,7 @@ const splitLogin = (
 const fits = ({ username, password }: { username: string; password: string }): boolean =>
   Buffer.byteLength(username) <= 255 && Buffer.byteLength(password) <= 255
 
-/** Null: in none of `proxyForms`. Nothing is resolved. */
+/** Parses the text; null if it matches none of `proxyForms`. Nothing is resolved. */
 export const readProxy = (text: string): WrittenProxy | null => {
   const [, scheme, behind] = /^(?:([a-z0-9]+):\/\/)?(.*?)\/?$/is.exec(text.trim()) ?? []
   const protocol = scheme === undefined ? null : schemes[scheme.toLowerCase()]

@@ -16,19 +16,18 @@ export const asnOf = (text: string): number | null => {
   return asn >= 1 && asn <= largestAsn ? asn : null
 }
 
-/** What was read of one network is served for so long. */
+/** How long the data of a network is cached, milliseconds. */
 const keptMs = 3_000
 const keptNetworks = 200
 
 export type Networks = {
   /**
-   * Those with anything on record, the ones with most live proxies first.
-   * Rejects with overloaded while they are counted for the first time.
+   * Networks with stored endpoints, those with most live proxies first. Rejects with overloaded during the first count.
    */
   all(
     country: string | undefined,
   ): Promise<{ readonly networks: readonly Network[]; readonly countedAt: string }>
-  /** Null: no network of this number is known. */
+  /** Null: no network with this number is known. */
   one(asn: number): Promise<NetworkRecord | null>
 }
 
@@ -48,10 +47,10 @@ const noteOf = (asn: number, live: number, notAnswering: number): string | null 
     : `${none}; ${notAnswering} endpoints that answered before are checked again and again, and listed as soon as they answer`
 }
 
-/** What the order of networks looks at. */
+/** The fields that the sort order uses. */
 export type Rank = Pick<Network, 'live' | 'not_answering' | 'never_answered' | 'asn'>
 
-/** Those with most live proxies come first. */
+/** Networks with most live proxies first. */
 export const compareByLiveProxies = (a: Rank, b: Rank): number =>
   b.live - a.live || b.not_answering - a.not_answering || b.never_answered - a.never_answered || a.asn - b.asn
 
@@ -76,7 +75,7 @@ export const createNetworks = (deps: {
     return groups
   }
 
-  /** One reading for all who ask at the same time. */
+  /** Concurrent callers share one read. */
   const recordOf = ({ asn, ranges }: AnnouncedNetwork): Promise<RecordOfRanges> => {
     const before = kept.get(asn)
     if (before !== undefined && monotonicMs() - before.atMs < keptMs) return before.read

@@ -11,9 +11,9 @@ import { type EntryRow, entryColumns, entryCommitment } from './whitelist-commit
 type OldRow = EntryRow & { readonly signature: Buffer | null }
 
 /**
- * Commits to the entries that an older release wrote. Versions before 0.2.0 was released signed each row: a signature that does
- * not fit was made by somebody else.
- * @param withoutSignature whether the entries are of a release that signed none
+ * Appends commitments for the entries of an older release. Development versions before the release of 0.2.0 signed each
+ * row: rows with an invalid signature are not adopted.
+ * @param withoutSignature whether the entries are from a release without signatures
  * @returns how many entries were adopted
  */
 export const adoptWhitelists = async (

@@ -10,13 +10,13 @@ import type { ExitHealth, ExitIndex } from '../exits/index.ts'
 const isNowhere = (targeting: Targeting): boolean =>
   writeTargeting({ ...targeting, strict: true }) === writeTargeting(anyTargeting)
 
-/** What the lines of a plan may ask for, and where they can go out now. */
+/** Targeting that the lines of a plan may use, and its current availability. */
 export const createExitAvailability = (deps: {
   readonly catalog: { current(): Catalog }
   readonly exits: {
     readonly index: () => ExitIndex
     readonly health: Pick<ExitHealth, 'isAlive'>
-    /** Resolves once the exits are known as they are now, or were a moment ago. */
+    /** Resolves when the exits in memory are recent. */
     readonly recent: () => Promise<void>
   }
 }) => {
@@ -31,7 +31,7 @@ export const createExitAvailability = (deps: {
       : { generate: { maxCount: 0, targeting: [] }, family: null }
   }
 
-  /** Refuses what no line could ever go out of: a misspelt place, and where no exit is now. */
+  /** Refuses targeting that no line can use: a misspelt place, or a place without an exit now. */
   const refuseUnavailable = async (targeting: Targeting, family: Family | null): Promise<void> => {
     await exits.recent()
     const index = exits.index()

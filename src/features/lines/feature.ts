@@ -22,11 +22,11 @@ export { whitelistRemoval } from './whitelist-removals.ts'
 export const open = (
   core: ServerCore,
   needs: {
-    /** Where clients connect to. */
+    /** The address of the gateway for clients. */
     readonly gateway: Gateway
-    /** Whether loopback addresses may be on a whitelist. */
+    /** Whether loopback addresses are allowed on a whitelist. */
     readonly allowLoopback: boolean
-    /** What a line is tried with: a page that says where a request comes from, or any other. */
+    /** The target of a test command for lines, e.g. a page that shows a request's address. */
     readonly tryUrl: string
     readonly catalog: { current(): Catalog }
     readonly planFinder: PlanFinder

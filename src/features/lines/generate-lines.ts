@@ -17,13 +17,13 @@ export const lineFormats = [
 export type LineFormat = (typeof lineFormats)[number]
 
 const marks = ['HOST', 'PORT', 'USER', 'PASS', 'PROTOCOL'] as const
-/** What a template of one's own may hold, for refusals. */
+/** The placeholders of a custom template, for refusals. */
 export const templateMarks: string = marks.map((mark) => `{${mark}}`).join(' ')
-/** Whether a template holds nothing in braces but these. */
+/** Whether a template has only these placeholders in braces. */
 export const isLineTemplate = (template: string): boolean =>
   [...template.matchAll(/\{[^}]*\}?/g)].every(([found]) => marks.some((mark) => found === `{${mark}}`))
 
-/** One line, for programs. */
+/** A line for programs. */
 export type JsonLine = {
   readonly host: string
   readonly port: number
@@ -32,7 +32,7 @@ export type JsonLine = {
   readonly password: string
   /** Null: another exit for each connection. */
   readonly sessionId: string | null
-  /** Always null: a line has no end of its own, its session's time begins with its first use. */
+  /** Always null: a line does not expire. The time of its session begins with the first use. */
   readonly expiresAt: null
 }
 
@@ -45,22 +45,22 @@ export type LineRequest = {
   /** For the format `custom`. */
   readonly template: string
   readonly targeting: Targeting
-  /** The stored targeting's id; null when it stands in each name. */
+  /** The id of the stored targeting; null when the targeting is in each username. */
   readonly set: string | null
   readonly gateway: {
     readonly host: string
     readonly port: number
-    /** Null: lines of https go to the other port, without TLS. */
+    /** Null: https lines use the other port, without TLS. */
     readonly tls: { readonly port: number } | null
   }
   readonly credential: { readonly username: string; readonly password: string }
 }
 
 const idLength = 8
-/** 32 characters, so that a byte's low five bits give one without bias. None is taken for another. */
+/** 32 characters, so that five bits of a byte select one without bias. Easily confused characters are left out. */
 const alphabet = 'abcdefghijkmnpqrstuvwxyz23456789'
 
-/** Random ids of sessions, 40 bits each. */
+/** Random session ids, 40 bits each. */
 const sessionIds = (count: number): readonly string[] => {
   const bytes = randomBytes(count * idLength)
   return Array.from({ length: count }, (_, n) => {
@@ -70,13 +70,13 @@ const sessionIds = (count: number): readonly string[] => {
   })
 }
 
-/** A host as it stands before a port: IPv6 in brackets. */
+/** A host before a port: IPv6 in brackets. */
 const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host)
 
 const portOf = ({ protocol, gateway }: LineRequest): number =>
   protocol === 'https' ? (gateway.tls?.port ?? gateway.port) : gateway.port
 
-/** What a URL calls the protocol to the proxy: `https` means TLS up to it. */
+/** The URL scheme of the protocol to the proxy: `https` means TLS to the proxy. */
 const schemeOf = ({ protocol, gateway }: LineRequest): string => {
   if (protocol === 'socks5') return 'socks5h'
   return protocol === 'https' && gateway.tls !== null ? 'https' : 'http'
@@ -110,13 +110,13 @@ const textOf = (request: LineRequest, username: string): string => {
 const placeholder = '\u0000'
 
 /**
- * The lines of a plan: made of the request alone, so that every gateway process takes each at once. Sticky ones have a random
- * session each.
+ * The lines of a plan. They depend only on the request, so every gateway process accepts them at once. Each sticky line
+ * has a random session.
  */
 export const generateLines = (request: LineRequest): readonly string[] | readonly JsonLine[] => {
   const { count, stickyMinutes, targeting, set, gateway, credential, protocol, format } = request
   const ids = stickyMinutes === 0 ? Array.from({ length: count }, () => null) : sessionIds(count)
-  // All names differ in the session's id only: one is written, and the ids stand in for its place.
+  // Names differ only in the session id. One name is written, and the ids are inserted in it.
   const common = writeUsername({
     base: credential.username,
     targeting,
@@ -138,7 +138,7 @@ export const generateLines = (request: LineRequest): readonly string[] | readonl
   return ids.map((id) => parts.join(id ?? ''))
 }
 
-/** The bytes of the longest name that these lines have. */
+/** The byte length of the longest username of these lines. */
 export const nameBytes = (base: string, targeting: Targeting): number =>
   writeUsername({
     base,

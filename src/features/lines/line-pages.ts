@@ -37,11 +37,11 @@ const withAny = (any: string, places: readonly Named[]): readonly Choice[] => [
   ...places.map(({ code, name }) => ({ value: code, label: name })),
 ]
 
-/** The chosen one of a list, or nothing. */
+/** The chosen entry of a list, or an empty text. */
 const chosenOf = (places: readonly Named[], text: string): string =>
   places.some(({ code }) => code === text) ? text : ''
 
-/** What was chosen of a place, as line generation takes it. */
+/** The chosen location, as input of line generation. */
 export const readLocationFields = (text: PickerText): TargetingInput => {
   const asn = text('asn')
   return {
@@ -54,9 +54,9 @@ export const readLocationFields = (text: PickerText): TargetingInput => {
 }
 
 /**
- * Fields that choose where lines go out, as far as the product sells it and exits are there now: a country first, then what is
- * in it. They stand in a form with `data-asks`, which asks for the lists of another country.
- * @returns the fields, and what is chosen in them: a region of the country that was chosen before is not
+ * Fields to choose the location of lines, limited to what the product sells and to current exits: first a country, then
+ * its parts. Their form has `data-asks`, which loads the lists of another country.
+ * @returns the fields and the chosen values; a region of a previously chosen country is dropped
  */
 export const locationPickers = async (
   {
@@ -103,11 +103,11 @@ export const locationPickers = async (
   return { fields, place: readLocationFields((name) => chosen.get(name) ?? '') }
 }
 
-/** More lines than this come as a file: a page of them would be long. */
+/** More lines than this are sent as a file, because the page would be too long. */
 const maxShown = 1_000
 const usualCount = '10'
 
-/** Whole digits as a number; undefined for anything else. */
+/** Digits as a number; undefined for anything else. */
 const wholeOf = (text: string): number | undefined => (/^\d{1,9}$/.test(text) ? Number(text) : undefined)
 
 const wordIn = <const Word extends string>(words: readonly Word[], text: string): Word | undefined =>
@@ -118,12 +118,12 @@ const protocolNames: Readonly<Record<LineProtocol, string>> = {
   https: 'HTTPS',
   socks5: 'SOCKS5',
 }
-/** `custom` takes a template, which is for programs. */
+/** `custom` needs a template, which is for programs. */
 const shownFormats: readonly LineFormat[] = lineFormats.filter((format) => format !== 'custom')
 
 type Text = (name: string) => string
 
-/** What is asked for with the fields as they are; `problems` are those that cannot be read. */
+/** The request for the typed fields; `problems` are the invalid ones. */
 const parseLineForm = (
   text: Text,
   place: TargetingInput,
@@ -162,13 +162,13 @@ export const linePages = ({
   readonly planFinder: PlanFinder
   readonly locations: CurrentLocations
   readonly generateLines: LineService
-  /** What a line is tried with: a page that says where a request comes from, or any other. */
+  /** The target of a test command for lines, e.g. a page that shows a request's address. */
   readonly tryUrl: string
   readonly island: Assets['island']
 }): readonly ConsolePage[] => {
   const { planOf, productOf, nameOf } = planFinder
 
-  /** One line as it would be generated, in a command to try it with. */
+  /** An example line in a command to try it. */
   const preview = async (visit: AccountVisit, plan: OwnPlan, asked: LineInput): Promise<Html> => {
     if (isViewing(visit.visitor))
       return html`<p class="soft">Lines hold the password of the plan: staff does not see them.</p>`

@@ -15,7 +15,7 @@ import {
 import { type LineSets, maxSets } from './line-sets.ts'
 import { type TargetingInput, targetingOf } from './targeting-input.ts'
 
-/** What lines are asked for; what is left out is as the operation of the API says. */
+/** The requested lines. Defaults are those of the API operation. */
 export type LineInput = TargetingInput & {
   readonly count?: number | undefined
   readonly stickyMinutes?: number | undefined
@@ -33,12 +33,12 @@ export type GeneratedLines = {
   readonly lines: readonly (string | JsonLine)[]
 }
 
-/** One line each, to paste or to save. */
+/** One line each, to paste or save. */
 export const linesText = ({ lines }: Pick<GeneratedLines, 'lines'>): string =>
   lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line))).join('\n')
 
 /**
- * Generates lines of a plan: nothing is charged, and nothing is kept but lists that are too long for a username.
+ * Generates lines of a plan. Nothing is charged. Only targeting that is too long for a username is stored.
  * @throws ApiError invalid_count, invalid_sticky, invalid_targeting, invalid_exclude, invalid_udp, invalid_body
  */
 export type LineService = (plan: OwnPlan, asked: LineInput) => Promise<GeneratedLines>

@@ -4,13 +4,13 @@ import type pg from 'pg'
 import type { Targeting } from '../../domain/exits/exit-targeting.ts'
 import type { PlanId } from '../../kernel/ids.ts'
 
-/** Stored targetings of one plan. */
+/** The most stored targetings of a plan. */
 export const maxSets = 10_000
 const maxHeld = 20_000
 
 const alphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
-/** The same targeting has the same id in a plan; `attempt` gives another one where two differ under one id. */
+/** Equal targetings of a plan have the same id; `attempt` selects another id after a collision. */
 const setIdOf = (targeting: string, attempt: number): string => {
   let rest = createHash('sha256').update(`${attempt} ${targeting}`).digest().readUIntBE(0, 6)
   let id = ''
@@ -37,13 +37,13 @@ const textOf = ({ country, state, city, isp, asn, os, strict, udp, not }: Target
 }
 
 export type LineSets = {
-  /** The id under which the plan's lines may name this targeting; null when the plan has `maxSets` of others. */
+  /** The id of this targeting for the plan's lines; null when the plan has `maxSets` other ones. */
   store(planId: PlanId, targeting: Targeting): Promise<string | null>
-  /** What a line's `-set-` names; null when this plan has no such set. A set never changes: it is held once it was read. */
+  /** The targeting of a line's `-set-`; null when this plan has no such set. A set never changes, so it is cached. */
   targetingOf(planId: PlanId, setId: string): Promise<Targeting | null>
 }
 
-/** Targeting that does not fit into a username, for every process that shares the database. */
+/** Targeting that does not fit into a username, shared by all processes of the database. */
 export const createLineSets = ({ pool }: { readonly pool: pg.Pool }): LineSets => {
   const held = new LRUCache<string, Targeting>({ max: maxHeld })
 

@@ -1,8 +1,8 @@
 import type { Migrations } from '../../platform/postgres/migrate.ts'
 
 /**
- * Targeting that is too long for a username, by the plan whose lines name it; and the addresses that connect without
- * credentials. An address is personal, so both stand in the vault.
+ * Targeting that is too long for a username, for the lines of a plan; and addresses that connect without credentials.
+ * Addresses are personal data, so both are in the vault.
  */
 export const migrations: Migrations = {
   '1404_lines': `
@@ -25,13 +25,13 @@ export const migrations: Migrations = {
     create index whitelist_plan on vault.whitelist (plan_id, entry_id);
     create index whitelist_account on vault.whitelist (account_id);
   `,
-  // Where connections of an address go out; null: anywhere.
+  // The targeting of an address's connections; null: anywhere.
   '1408_whitelist_targeting': 'alter table vault.whitelist add column targeting jsonb',
-  // Of entries that an older version wrote; they are compared once more when an upgrade adopts them.
+  // Signatures of an older version. They are checked once more when an upgrade adopts the entries.
   '1782_signed_whitelist': 'alter table vault.whitelist add column signature bytea',
-  // Null for an entry that no event commits to: it lets nobody in. A removal is written here together with the change of the
-  // row, and deleted once it is in the log. The line of `vault.uncommitted` asks for the adoption of the entries, or, where there
-  // are none, for its end.
+  // Null for an entry without a commitment in an event: it allows nobody. A removal is stored here in the transaction
+  // that changes the row, and deleted once it is in the log. The line of `vault.uncommitted` requests the adoption of
+  // the entries, or, if there are none, its completion.
   '1840_committed_whitelist': `
     alter table vault.whitelist add column salt bytea;
     update vault.whitelist set salt = uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid());

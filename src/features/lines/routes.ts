@@ -24,7 +24,7 @@ import { targetingCodes, targetingFields } from './targeting-input.ts'
 
 const maxLines = 5_000
 const maxTemplate = 512
-/** How long the former password works after a rotation. */
+/** How long the former password works after a rotation, milliseconds. */
 const graceMs = 2 * 60_000
 
 const params = z.object({ id: z.string() })
@@ -57,7 +57,7 @@ const Generated = z
 const { host, ports, username, password } = planExample.connection
 const lineExample = `${host}:${ports.http}:${username}-country-us-session-k3v9q2xw-lifetime-30:${password}`
 
-/** Lines of plans: generating them, their password, their sessions. */
+/** Lines of plans: generation, password and sessions. */
 export const lineRoutes = (deps: {
   readonly catalog: { current(): Catalog }
   readonly reads: Pick<Reads, 'settled'>

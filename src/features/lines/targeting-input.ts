@@ -27,7 +27,7 @@ const excluded = <Entry extends z.ZodType>(entry: Entry, what: string) =>
     .meta({ description: `${what} that lines never go out of; up to 20.` })
 const asnValue = z.int().min(1).max(maxAsn)
 
-/** Where lines go out, as a request says it. */
+/** The targeting fields of a request. */
 export const targetingFields = {
   country: z
     .string()
@@ -50,7 +50,7 @@ export const targetingFields = {
 }
 export type TargetingInput = z.output<z.ZodObject<typeof targetingFields>>
 
-/** The code of each field's refusals. */
+/** The refusal code of each field. */
 export const targetingCodes = {
   country: 'invalid_targeting',
   state: 'invalid_targeting',
@@ -66,7 +66,7 @@ export const targetingCodes = {
   excludeAsn: 'invalid_exclude',
 } as const satisfies Readonly<Record<keyof TargetingInput, ErrorCode>>
 
-/** What a field needs of a product's `generate.targeting`. */
+/** The entry of a product's `generate.targeting` that each field requires. */
 const abilityOf: Readonly<Record<keyof TargetingInput, string>> = {
   country: 'country',
   state: 'state',
@@ -82,7 +82,7 @@ const abilityOf: Readonly<Record<keyof TargetingInput, string>> = {
   excludeAsn: 'exclude',
 }
 
-/** What changes nothing when it is said: a product need not have it. */
+/** Whether a value is the default. The product need not support the field then. */
 const isDefault = (field: string, value: unknown): boolean =>
   value === undefined ||
   (field === 'strict' && value === true) ||
@@ -96,7 +96,7 @@ const countryOf = (text: string, field: 'country' | 'excludeCountries'): string 
   throw refuse(targetingCodes[field], `${entry} a country code of ISO 3166 such as us or USA`)
 }
 
-/** A place by its code; its name, such as `Los Angeles`, reads as the same. */
+/** A place by its code. A name such as `Los Angeles` is converted to the code. */
 const placeOf = (text: string, field: keyof TargetingInput): string => {
   const code = slugOf(text)
   if (isLocation(code)) return code
@@ -111,7 +111,7 @@ const fieldOf: Readonly<Record<string, keyof TargetingInput>> = {
 }
 
 /**
- * The targeting of a request, by the same rules as a username's.
+ * The targeting of a request, by the same rules as for usernames.
  * @param sold the product's `generate.targeting`
  * @throws ApiError `invalid_targeting`, `invalid_exclude`
  */
@@ -152,7 +152,7 @@ export const targetingOf = (input: TargetingInput, sold: readonly string[]): Tar
   throw refuse(field === undefined ? 'invalid_targeting' : targetingCodes[field], problem.detail)
 }
 
-/** The request that says this targeting, with what it says alone. */
+/** The input for this targeting, without default values. */
 export const toTargetingInput = ({
   country,
   state,

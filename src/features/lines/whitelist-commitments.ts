@@ -6,7 +6,7 @@ import { createLogStates, type LogStates } from '../../platform/commands/log-sta
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { commitmentOf, saltedText } from '../../platform/vault/seal.ts'
 
-/** What a row of `vault.whitelist` lets in. */
+/** The part of a `vault.whitelist` row that grants access. */
 export type EntryRow = {
   readonly entry_id: string
   readonly account_id: AccountId
@@ -14,14 +14,14 @@ export type EntryRow = {
   /** As Postgres writes it, e.g. `203.0.113.7/32`. */
   readonly network: string
   readonly targeting: Targeting | null
-  /** Null for an entry that no event commits to. */
+  /** Null for an entry without a commitment in an event. */
   readonly salt: Buffer | null
 }
 
 /** The columns of an `EntryRow`. */
 export const entryColumns = 'entry_id, account_id, plan_id, network::text, targeting, salt'
 
-/** What the event of a row commits to; null where there is none. */
+/** The commitment for a row; null if it has no salt. */
 export const entryCommitment = (row: EntryRow): string | null =>
   row.salt &&
   commitmentOf(
@@ -34,11 +34,11 @@ export const entryCommitment = (row: EntryRow): string | null =>
     ),
   )
 
-/** Whether the log allows what a row says, as of now. */
+/** Whether the log currently allows a row. */
 export type IsAllowed = (row: EntryRow) => Promise<boolean>
 
 /**
- * Compares rows with the log: one that was written with SQL, was changed, or was removed before and is back, is not allowed.
+ * Compares rows with the log. Rows that were written or changed with SQL, or restored after a removal, are not allowed.
  */
 export const createIsAllowed = (log: Pick<EventLog, 'readStreams'>): IsAllowed => {
   const states: LogStates<WhitelistState> = createLogStates(log, (owner) => whitelistRef(owner as AccountId))

@@ -34,7 +34,7 @@ import {
 
 const maxLabel = 64
 
-/** Where connections of an entry go out, in the words of line generation. */
+/** The targeting of an entry, in the words of line generation. */
 const placeText = ({ targeting }: WhitelistEntry): string => {
   const words = Object.entries(targeting === null ? {} : toTargetingInput(targeting))
   return words.length === 0 ? 'anywhere' : words.map(([name, value]) => `${name} ${value}`).join(', ')
@@ -68,7 +68,7 @@ export const whitelistPages = ({
     text: (name: string) => string,
     problems: Problems,
   ) => {
-    // All that there are: an account has no more on all of its plans.
+    // All entries: an account has no more on all of its plans.
     const { entries } = await whitelist.list(plan.plan_id, { limit: maxWhitelist, offset: 0 })
     const path = planPath(plan.plan_id, '/whitelist')
     const { address } = visit.browser

@@ -10,15 +10,15 @@ import { worker } from '../../platform/work/worker.ts'
 import { handlerGraceMs, worklist, worklistRound } from '../../platform/work/worklist.ts'
 
 /**
- * Removals of entries that are not in the log yet. Each is written in the transaction that deletes or changes the entry's row. So
- * a row is always one that the log allows, and a crash before the event loses no removal.
+ * Removals of entries that are not in the log yet. Each is stored in the transaction that deletes or changes the
+ * entry's row. So the log allows every row, and a crash before the event loses no removal.
  */
 export type WhitelistRemovals = {
-  /** Writes down that what was allowed under these commitments ends. */
+  /** Stores that the entries with these commitments end. */
   add(client: pg.ClientBase, accountId: AccountId, commitments: readonly string[]): Promise<void>
-  /** Appends what was written down for an account. */
+  /** Appends the stored removals of an account. */
   append(accountId: AccountId, cause: Cause): Promise<void>
-  /** Appends removals of what no row ever said. */
+  /** Appends removals of commitments that were never written to a row. */
   appendUnwritten(accountId: AccountId, commitments: readonly string[], cause: Cause): Promise<void>
 }
 
@@ -66,7 +66,7 @@ export const whitelistRemoval = worker({
   process: 'server',
 })
 
-/** Appends the removals that the requests which made them did not append. */
+/** Appends stored removals that their requests did not append. */
 export const startWhitelistRemovals = (deps: {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool

@@ -42,7 +42,7 @@ const entryExample = {
   lastUsedAt: null,
 }
 
-/** Of each field of an entry's targeting, as line generation has it. */
+/** The refusal codes of an entry's targeting fields, as for line generation. */
 const entryCodes = Object.fromEntries(
   Object.entries(targetingCodes).map(([field, code]) => [`entries.targeting.${field}`, code]),
 )
@@ -52,7 +52,7 @@ const shown = (entry: Entry): z.infer<typeof WhitelistEntry> => ({
   targeting: entry.targeting && toTargetingInput(entry.targeting),
 })
 
-/** Who may use a plan without credentials, and where such connections go out. */
+/** Addresses that may use a plan without credentials, and the targeting of their connections. */
 export const whitelistRoutes = (deps: {
   readonly catalog: { current(): Catalog }
   readonly reads: Pick<Reads, 'settled'>

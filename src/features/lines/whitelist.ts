@@ -18,12 +18,12 @@ import { type TargetingInput, targetingOf } from './targeting-input.ts'
 import { type EntryRow, entryColumns, entryCommitment } from './whitelist-commitments.ts'
 import type { WhitelistRemovals } from './whitelist-removals.ts'
 
-/** Entries of one account, over all of its plans. */
+/** The most entries of an account, over all of its plans. */
 export const maxWhitelist = 150
-/** Entries of one call. */
+/** The most entries of one call. */
 export const maxWhitelistedAtOnce = 10
 
-/** The widest networks: 256 addresses of IPv4, one customer's of IPv6. */
+/** The largest networks: 256 IPv4 addresses, or one customer's IPv6 network. */
 export const minPrefixLength = { ipv4: 24, ipv6: 64 } as const
 
 export type WhitelistEntry = {
@@ -31,7 +31,7 @@ export type WhitelistEntry = {
   /** E.g. `203.0.113.7/32`. */
   readonly cidr: string
   readonly label: string
-  /** Where its connections go out; null: anywhere. */
+  /** The targeting of its connections; null: anywhere. */
   readonly targeting: Targeting | null
   readonly createdAt: string
   /** To the minute; null before the first use. */
@@ -40,12 +40,12 @@ export type WhitelistEntry = {
 
 export type NewEntry = Pick<WhitelistEntry, 'cidr' | 'label' | 'targeting'>
 
-/** What a whitelist takes, for refusals. */
+/** The accepted networks, for refusals. */
 export const networkForm = `a public address or network, at most a /${minPrefixLength.ipv4} of IPv4 or a /${minPrefixLength.ipv6} of IPv6`
 
 /**
- * The one text of a network: `203.0.113.7` is `203.0.113.7/32`. Null for what is none, is wider than a /24 (IPv6: /64), has
- * bits behind its prefix, or is private or reserved.
+ * The canonical text of a network: `203.0.113.7` is `203.0.113.7/32`. Null if it is invalid, wider than a /24 (IPv6:
+ * /64), has bits after its prefix, or is private or reserved.
  */
 export const networkOf = (text: string, allowLoopback: boolean): string | null => {
   const [address = '', bits, ...rest] = text.trim().split('/')
@@ -65,7 +65,7 @@ export const networkOf = (text: string, allowLoopback: boolean): string | null =
 
 export type AddAnswer =
   | { readonly outcome: 'added'; readonly entries: readonly WhitelistEntry[] }
-  /** It belongs to another plan: to be moved where that is of the same account. */
+  /** It belongs to another plan; `movable` if that plan is of the same account. */
   | { readonly outcome: 'taken'; readonly cidr: string; readonly movable: boolean }
   | { readonly outcome: 'full' }
 
@@ -79,13 +79,13 @@ export type Whitelist = {
     readonly entries: readonly WhitelistEntry[]
     readonly total: number
   }>
-  /** All of them or none. A network that the plan has already gets the new label and targeting. */
+  /** All of them or none. A network that the plan already has gets the new label and targeting. */
   add(plan: OfPlan, entries: readonly NewEntry[], move: boolean, cause: Cause): Promise<AddAnswer>
   /** False when the plan has no such entry. */
   remove(plan: OfPlan, entryId: string, cause: Cause): Promise<boolean>
 }
 
-/** Another account took one of the networks a moment ago. */
+/** Another account took one of the networks in the meantime. */
 class NetworkTaken extends Error {}
 
 type Row = EntryRow & {
@@ -104,16 +104,16 @@ const entryOf = (row: Row): WhitelistEntry => ({
 
 const columns = `${entryColumns}, label, created_at, last_used_at`
 
-/** A network that is to be on a whitelist, and the entry that it has now, of whatever account; null: none. */
+/** A requested network and its current entry in any account; null: none. */
 type Place = { readonly network: string; readonly entry: EntryRow | null }
 
 type Places = { readonly places: readonly Place[]; readonly total: number }
 
-/** Whether an account has too few entries left for its new networks. */
+/** Whether the new networks exceed the account's limit. */
 const isFull = ({ places, total }: Places): boolean =>
   total + places.filter(({ entry }) => entry === null).length > maxWhitelist
 
-/** The networks in the order in which they are given, and how many entries the account has. */
+/** The networks in the given order, and the number of the account's entries. */
 const readPlaces = async (
   client: Pick<pg.ClientBase, 'query'>,
   accountId: AccountId,
@@ -136,11 +136,11 @@ const readPlaces = async (
 }
 
 /**
- * The addresses that may use a plan without credentials. One network is of one plan, over all accounts.
+ * The addresses that may use a plan without credentials. A network belongs to one plan, over all accounts.
  *
- * An event allows an entry before its row is written. A removal is written down in the transaction that ends the row, and is in
- * the log before it is answered (whitelist-removals.ts). So the log allows each row at any time, and what a crash leaves lets
- * nobody in.
+ * An event allows an entry before its row is written. A removal is stored in the transaction that deletes or changes
+ * the row, and is in the log before the answer (whitelist-removals.ts). So the log allows every row at any time, and a
+ * crash leaves nothing that grants access.
  */
 export const createWhitelist = ({
   pool,
@@ -153,7 +153,7 @@ export const createWhitelist = ({
   readonly runner: CommandRunner
   readonly removals: WhitelistRemovals
 }): Whitelist => {
-  /** One change after another for an account, so that two calls cannot pass the limit together. */
+  /** Serializes the changes of an account, so that two calls cannot exceed the limit together. */
   const changing = <Value>(
     accountId: AccountId,
     change: (client: pg.PoolClient) => Promise<Value>,
@@ -163,7 +163,7 @@ export const createWhitelist = ({
       return change(client)
     })
 
-  /** Writes rows that the log allows; null: somebody else changed an entry since it was read, or filled the whitelist. */
+  /** Writes rows that the log allows; null: an entry changed since it was read, or the whitelist is full. */
   const write = (
     { planId, accountId }: OfPlan,
     entries: readonly NewEntry[],
@@ -249,7 +249,7 @@ export const createWhitelist = ({
             salt: freshSalt(),
           }
           const commitment = entryCommitment(row)!
-          // With the salt of the row as it is: the same commitment where it says the same.
+          // With the row's salt, so that an unchanged entry has the same commitment.
           const unchanged = { ...row, salt: entry?.salt ?? null }
           return {
             row,
@@ -307,7 +307,7 @@ export const createWhitelist = ({
   }
 }
 
-/** An address or network as somebody names it; without targeting its connections go out anywhere. */
+/** A requested address or network. Without targeting its connections may go out anywhere. */
 export type NamedEntry = {
   readonly cidr: string
   readonly label?: string | undefined
@@ -315,7 +315,7 @@ export type NamedEntry = {
 }
 
 /**
- * Lets addresses use a plan without credentials: all that are named or none.
+ * Allows addresses to use a plan without credentials: all of them or none.
  * @param asked `move` takes entries from other plans of the account
  * @throws ApiError invalid_ip, invalid_targeting, invalid_exclude, invalid_udp, address_taken, whitelist_limit_reached
  */
@@ -329,7 +329,7 @@ export type AddToWhitelist = (
 export const createAddToWhitelist = (
   deps: Parameters<typeof createExitAvailability>[0] & {
     readonly whitelist: Whitelist
-    /** Whether loopback addresses may be on a whitelist (FAREBOX_GATEWAY_ALLOW_LOOPBACK). */
+    /** Whether loopback addresses are allowed on a whitelist (FAREBOX_GATEWAY_ALLOW_LOOPBACK). */
     readonly allowLoopback: boolean
   },
 ): AddToWhitelist => {

@@ -3,7 +3,7 @@ import { audiences, noticeKinds } from '../../domain/notices/audiences.ts'
 import { instantOf } from '../../domain/notices/notice-dates.ts'
 import type { Cli } from '../../platform/cli/cli-context.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Loaded when a command runs. */
 const runs = () => import('./run-commands.ts')
 
 const instant = (text: string): string => {

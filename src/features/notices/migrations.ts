@@ -1,9 +1,9 @@
 import type { Migrations } from '../../platform/postgres/migrate.ts'
 
 /**
- * Who opened which notice. It belongs to the account and is set from the dashboard, never by a key (docs/http-api.md,
- * "Webhooks and notices"). It is no fact that an auditor asks for, and it must be erasable with the account: a table,
- * no event.
+ * Which accounts opened which notices. The mark belongs to the account and is set from the dashboard, never by a key
+ * (docs/http-api.md, "Webhooks and notices"). It is a table and no event: auditors do not need it, and it must be
+ * erasable with the account.
  */
 export const migrations: Migrations = {
   '1001_notice_reads': `

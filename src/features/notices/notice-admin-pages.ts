@@ -90,14 +90,14 @@ ${pagerOf(root, {}, { before: after === null ? null : before, next })}`,
 const wordIn = <const Word extends string>(words: readonly Word[], text: string): Word | undefined =>
   words.find((word) => word === text)
 
-/** What was typed, as a notice; `problems` are fields that cannot be read. */
+/** The typed notice; `problems` are the invalid fields. */
 const draftOf = (typed: FormInput): { readonly draft: NoticeDraft; readonly problems: Problems } => {
   const { text } = typed
   const orNull = (name: string): string | null => (text(name) === '' ? null : text(name))
   const expiresAt = instantOf(text('expiresAt'))
   return {
     draft: {
-      // The same sending of the form is the same notice.
+      // A repeated submission of the same form is the same notice.
       noticeId: deriveId<NoticeId>('ntc', ['notice', 'console', typed.key]),
       title: text('title'),
       body: text('body').replaceAll('\r\n', '\n'),
@@ -114,7 +114,7 @@ const draftOf = (typed: FormInput): { readonly draft: NoticeDraft; readonly prob
   }
 }
 
-/** Refusals begin with the field that they are about. */
+/** A refusal begins with the name of its field. */
 const problemsOfRefusal = (said: readonly string[]): Problems =>
   Object.fromEntries(
     said.map((problem) => {
@@ -205,7 +205,7 @@ const expire = async (notices: Pick<Notices, 'expire'>, { params, cause }: Perso
   return goTo(root, done.changed ? 'The notice is taken down.' : 'It was over before.')
 }
 
-/** Notices: written with a preview and the size of their audience, listed, and taken down. */
+/** Publishes notices with a preview and the size of their audience, lists them, and ends them. */
 export const operatorNoticePages = ({
   db,
   notices,

@@ -18,7 +18,7 @@ import { markNoticeRead } from './read-marks.ts'
 
 type NoticeReads = { readonly pool: pg.Pool; readonly db: NoticeQueries }
 
-/** The notices that stand for an account, as `GET /announcements` gives them. */
+/** The current notices of an account, as `GET /announcements` returns them. */
 export const noticesOf = async (
   { pool, db }: NoticeReads,
   { accountId, reseller }: ShownAccount,
@@ -57,7 +57,7 @@ ${notice.unread ? html`<form method="post" action="/console/notices"><button nam
   })
 }
 
-/** The notices of the service; that one was read belongs to the account and is set here alone. */
+/** The notices of the service. Only these pages set an account's read marks. */
 export const noticePages = ({
   pool,
   db,
@@ -77,7 +77,7 @@ export const noticePages = ({
       run: async ({ account, nowMs }, typed) => {
         const what = typed.text('read')
         const notices = await noticesOf({ pool, db }, account, nowMs)
-        // Those alone that the account sees: no mark is kept for anything else.
+        // Marks are stored only for notices that the account can see.
         const read = notices.filter(
           ({ notice_id, unread }) => unread && (what === 'all' || notice_id === what),
         )

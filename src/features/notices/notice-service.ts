@@ -14,7 +14,7 @@ import { handle, type Result } from '../../platform/commands/handle.ts'
 
 export type NoticeResult = Result<NoticeRefusal, ShownNotice>
 
-/** Every notice is an event with its actor. Both reject as the command runner does. */
+/** Each change is an event with its actor. Both methods reject as the command runner does. */
 export type Notices = {
   /** Refusals: `invalid_notice`, `already_published`. */
   publish(draft: NoticeDraft, cause: Cause): Promise<NoticeResult>

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { AccountId, NoticeId } from '../../kernel/ids.ts'
 
-/** Somebody of the account opened the notice in the dashboard: it is not `unread` any more, for ever. */
+/** A person of the account opened the notice in the dashboard. It is no longer `unread`, permanently. */
 export const markNoticeRead = async (
   pool: pg.Pool,
   account: AccountId,

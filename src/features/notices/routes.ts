@@ -39,7 +39,7 @@ export const Announcement = z
   .meta({ id: 'Announcement' })
 export type Announcement = z.infer<typeof Announcement>
 
-/** What an operator is shown of a notice, beside its id; accounts see the end of a notice only once it has come. */
+/** The fields that operators see in addition to the id. Accounts see the end of a notice only after it has passed. */
 export const noticeFields = (row: NoticeRow): Omit<Announcement, 'id' | 'unread'> => ({
   title: row.title,
   body: row.body,
@@ -102,14 +102,14 @@ export const noticeRoutes = ({
     handler: async ({ caller, query: { kind, audience }, after }) => {
       const { accountId: account, reseller } = caller
       await reads.settledHere(account, after ?? 0)
-      // The caller has a key that works: it came with it.
+      // The request was authenticated with a key, so the caller has an active one.
       const own = audiencesOf({ reseller, hasActiveKey: true })
       const wanted = own.filter((one) => audience === undefined || one === audience)
       const found = await listAnnouncements(db, account, { audiences: wanted, kind }, isoTime(clock()))
       const announcements = found.map((row) => ({
         id: row.notice_id,
         ...noticeFields(row),
-        // None that is found has expired.
+        // The query returns only notices that have not expired.
         expiresAt: null,
         unread: row.unread,
       }))

@@ -20,16 +20,16 @@ import { createCompletion } from './complete-orders.ts'
 import { actorOfPayer, capCentsOf, type Payer } from './payer.ts'
 import type { OrderItem } from './prepare-order.ts'
 
-/** An order after a request for it. */
+/** The result of a request for an order. */
 export type PlacedOrder = IdempotentResult & {
   readonly order: Order
-  /** The invoice of an order that awaits its payment; left out for any other. */
+  /** The invoice of an order that awaits its payment; left out for any other order. */
   readonly invoice?: AwaitedInvoice | null
 }
 
 /**
- * Another stream that is decided together with the order, such as that of the subscription whose period it pays. Its events
- * are appended with the order. Null rejects the order, and nothing is appended.
+ * Another stream that is decided together with the order, such as that of the subscription whose period it pays. Its
+ * events are appended with the order. Null rejects the order, and nothing is appended.
  */
 export type CompanionAppend<State> = {
   readonly stream: StreamName
@@ -104,31 +104,31 @@ export const finishOrder = async (
 }
 
 /**
- * `place` pays and fulfils the order. `dry-run` decides the same and appends nothing. `pay-awaited` pays an order that awaits its
- * payment.
+ * `place` pays and fulfils the order. `dry-run` decides the same and appends nothing. `pay-awaited` pays an order that
+ * awaits its payment.
  */
 export type AppendMode = 'place' | 'dry-run' | 'pay-awaited'
 
-/** Decides an order and appends its events. A product that is topped up adds to the plan that the payer has. */
+/** Decides an order and appends its events. For a product that is topped up, it adds to the payer's plan. */
 export type AppendOrder = (
   request: OrderRequest,
   draft: OrderDraft,
   mode?: AppendMode,
 ) => Promise<
   CommandOutcome<PlacementAnswer> & {
-    /** With the plan that it was decided on. */ readonly draft: OrderDraft
+    /** With the plan of the decision. */ readonly draft: OrderDraft
   }
 >
 
 export type AppendOrderDeps = { readonly log: EventLog; readonly runner: CommandRunner }
 
-/** The number of the payer's current plan of a product, cached for so many payers and products. */
+/** The number of cached payer and product pairs. The cache has the number of the payer's current plan of a product. */
 const maxHeldPlans = 100_000
 const maxPlansAProduct = 1_000
 
 export const createAppendOrder = ({ log, runner }: AppendOrderDeps): AppendOrder => {
-  // A conflict on the order's stream finds the order of an old key. Without atomic items, the debit would be appended a second
-  // time before that conflict, because a wallet remembers debits for seven days.
+  // A conflict on the order's stream finds the order of an old key. Without atomic items, the debit would be appended a
+  // second time before that conflict, because a wallet remembers debits for seven days.
   const orderAssumed = log.atomicItems === true ? ({ assume: 'absent' } as const) : {}
   const heldPlans = new LRUCache<string, number>(growingCacheOptions(maxHeldPlans))
 

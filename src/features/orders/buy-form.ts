@@ -11,7 +11,9 @@ import { payerOf } from './payer.ts'
 import { orderOf, type Purchase } from './place-order.ts'
 import type { OrderItem } from './prepare-order.ts'
 
-/** The order of a form, for the account itself. Its path is that of the page, so it never equals a call of the API. */
+/**
+ * The order of a form, for the account itself. Its path is that of the page, so it never equals that of an API call.
+ */
 export const orderOfForm = (
   visit: AccountVisit,
   key: string,
@@ -33,10 +35,10 @@ export const orderOfForm = (
     item,
   )
 
-/** What the account itself pays: a reseller its cost, anybody else the price. */
+/** The charge for the account itself: the cost for a reseller, else the price. */
 export const chargeOf = ({ amountCents, reseller }: Quote): number => reseller?.yourCostCents ?? amountCents
 
-/** A quote beside the fields that it is for, in one form: what is bought is what the fields say when the form is sent. */
+/** A quote and its fields in one form, so that the order has the fields at the time of its submission. */
 export const quoteForm = ({
   action,
   fields,
@@ -54,11 +56,11 @@ ${fields}
 ${quote}
 </section></form></live-parts>`
 
-/** In the place of a quote: why there is none. */
+/** Replaces a quote: the reasons why there is none. */
 export const noQuote = (problems: Problems): Html =>
   html`<p>No price.</p>${Object.values(problems).map((problem) => html`<p class="problem">${problem}</p>`)}`
 
-/** The end of a quote: the button that buys. The price that was shown is sent with it, and another price is refused. */
+/** The end of a quote: the buy button. The shown price is sent with it, and a different price is refused. */
 export const payPart = (
   visit: AccountVisit,
   {
@@ -66,21 +68,21 @@ export const payPart = (
     balanceCents,
   }: {
     readonly cents: number
-    /** What the wallet has for it. */
+    /** The wallet's spendable balance, cents. */
     readonly balanceCents: number
   },
 ): Html => html`<p>Your wallet has ${dollarText(balanceCents)}.${balanceCents < cents ? html` ${topUpLink(cents - balanceCents)}` : null}</p>
 ${keyField(visit.formKey)}${hiddenOf('expected', cents)}
 <div class="acts"><button class="first" id="buy">Buy for ${dollarText(cents)}</button></div>`
 
-/** Where money is added, with the amount that is missing. */
+/** A link to the top-up page, with the missing amount. */
 export const topUpLink = (missingCents: number): Html =>
   html`<a href="/console/top-up?cents=${missingCents}">Add ${dollarText(missingCents)} to the wallet</a>`
 
 /**
- * Why a purchase was refused, with what to do about it.
- * @param bought what was asked for, in words: `8 GB`
- * @throws the error when it is no refusal
+ * The message and status of a refused purchase, with the next step.
+ * @param bought the requested item in words: `8 GB`
+ * @throws the error if it is not a refusal
  */
 export const refusedPurchase = (
   error: unknown,

@@ -40,7 +40,7 @@ import { chargeOf, noQuote, orderOfForm, payPart, quoteForm, refusedPurchase } f
 import { payerOf } from './payer.ts'
 import type { PlaceOrder } from './place-order.ts'
 
-/** What is asked of a product, as the texts of the API's price query. */
+/** The values of the order form, as the texts of the API's price query. */
 type OrderFormValues = { readonly quantity: string } & Readonly<Record<string, string>>
 
 const familyNames: Readonly<Record<Product['family'], string>> = {
@@ -53,17 +53,17 @@ const familyNames: Readonly<Record<Product['family'], string>> = {
 
 const daysText = (days: number): string => countText(days, 'day')
 
-/** How many can be sold in a country: of the pool that has most. */
+/** The largest quantity that can be sold in a country: of the pool with the most addresses. */
 const freeOf = (product: Product, counts: readonly StockCount[], country: string): number =>
   isDedicated(product)
     ? Math.max(0, ...ratesIn(product, country).map(({ target }) => freeCount(counts, target)))
     : 0
 
-/** The first of what may be chosen where the text is none of it. */
+/** The text if it is a choice, else the usual one, else the first choice. */
 const oneOf = (choices: readonly string[], text: string, usual = ''): string =>
   choices.includes(text) ? text : choices.includes(usual) ? usual : (choices[0] ?? '')
 
-/** What was asked for, with what is usual in the place of what cannot be chosen; a quantity stays as it was typed. */
+/** The values of the form. Impossible choices are replaced by the usual ones; the quantity stays as typed. */
 const parseOrderForm = (
   product: Product,
   counts: readonly StockCount[],
@@ -102,13 +102,13 @@ const parseOrderForm = (
   }
 }
 
-/** Fields that may be left to the service. */
+/** Fields that may be empty; the service then chooses. */
 const optionalFields = ['carrier_id', 'service', 'rotation_minutes']
 const metaFields = ['country', 'period_days', ...optionalFields]
 
 /**
- * Where the addresses are and for how long, by the fields of the form. Fields that were left to the service, such as the
- * carrier, are those of the quote, unless the quote was for other fields.
+ * The targeting of the form: location and period. Empty optional fields, such as the carrier, are those of the quote,
+ * unless the quote was for other fields.
  */
 const parseMetaFields = ({ text }: FormInput): Readonly<Record<string, unknown>> => {
   const isAsQuoted = metaFields.every(
@@ -130,7 +130,7 @@ const distinct = <Value extends string | number>(values: readonly (Value | null)
   ...new Set(values.filter((value) => value !== null)),
 ]
 
-/** The fields that choose what is quoted. */
+/** The fields that determine the quote. */
 const fields = (
   product: Product,
   counts: readonly StockCount[],
@@ -216,7 +216,7 @@ ${selectOf({
 }</div>`
 }
 
-/** The products that are sold. */
+/** The products for sale. */
 export const cataloguePages = ({
   catalog,
   stock,
@@ -280,7 +280,7 @@ export const cataloguePages = ({
   ]
 }
 
-/** A page of each product with its quote and its order. */
+/** A page of each product with its quote and its order form. */
 export const productPages = ({
   catalog,
   quotes,
@@ -334,7 +334,7 @@ ${reseller === null ? null : html`<p><small>Your cost. A customer of yours pays 
 ${await orderForm(visit, product, figures, counts)}`
   }
 
-  /** The page with what is asked; `refused` stands above, where an order was turned away. */
+  /** The page with the current quote; `refused` is the message above it after a refused order. */
   const view = async (
     visit: AccountVisit,
     product: Product,

@@ -5,7 +5,7 @@ import { registerList } from '../accounts/for-commands.ts'
 import { parseReference } from '../wallet/for-commands.ts'
 import type { SettleTraffic } from './run-commands.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Imported lazily, when a command runs. */
 const runs = () => import('./run-commands.ts')
 
 const refundHelp = `
@@ -22,7 +22,7 @@ Examples:
 
 /**
  * `orders list`, `orders show ORDER_ID` and `orders refund --order ID [--cents N | --proxy ID…]`.
- * @param settleTraffic writes what a plan used to the log, before its order is refunded
+ * @param settleTraffic writes a plan's used traffic to the log before its order is refunded
  */
 export const ordersCommands =
   (settleTraffic: SettleTraffic) =>

@@ -17,15 +17,15 @@ import { worker } from '../../platform/work/worker.ts'
 import { handlerGraceMs, worklist, worklistRound } from '../../platform/work/worklist.ts'
 import { readOrder, withRefundEvidence } from './refund-order.ts'
 
-/** Where the debit of an order stands, when its order stream may not exist yet. */
+/** The position of an order's debit in the ledger stream, for an order whose own stream may not exist yet. */
 export type DebitRef = { readonly accountId: AccountId; readonly revision: number }
 
-/** An order at its end; `position` is that of the last event which brought it there, null when it stood there before. */
+/** A completed order; `position` of its last event, null if it was already complete. */
 export type Completed = { readonly order: Order; readonly position: number | null }
 
 /**
- * Brings a paid order to its end and returns it; null when nothing of it is found. Safe to call at any time and any
- * number of times. Rejects as the command runner does.
+ * Completes a paid order and returns it; null if no event of it is found. Can be called at any time and repeatedly.
+ * @throws errors of the command runner
  */
 export type CompleteOrder = (orderId: OrderId, debit: DebitRef | null) => Promise<Completed | null>
 
@@ -44,10 +44,10 @@ export const createCompletion = (deps: {
     return null
   }
 
-  /** The whole order from its own stream, else from the debit that carries it. */
+  /** The order from its own stream, else from its debit. */
   const paidOrder = async (orderId: OrderId, debit: DebitRef | null): Promise<PaidOrder | null> => {
     const standing = await readOrder(log, orderId)
-    // The balance is in the order already and is not looked at again.
+    // The order stream already has the balance, so this one is not used.
     if (standing?.paid) return { order: standing.details, availableAfterMicros: 0 }
     if (!debit) return null
     const paid = (await eventAt(ledgerStream(debit.accountId), debit.revision)) as LedgerEvent | null
@@ -88,8 +88,8 @@ export const completion = worker({
 })
 
 /**
- * The completion reactor: finishes orders and refunds that a crash or a lost race left open. Several processes may run
- * it; completing an order twice does nothing the second time.
+ * Completes orders and refunds that a crash or a lost race left open. Several processes may run it; completing an order
+ * twice changes nothing.
  */
 export const startCompletionReactor = (deps: {
   readonly scheduler: Scheduler

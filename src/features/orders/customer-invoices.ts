@@ -17,32 +17,32 @@ import { type Gateways, GatewayUnavailable } from '../payments/index.ts'
 import type { PayPage } from './order-errors.ts'
 import { readOrder } from './refund-order.ts'
 
-/** An order with the open invoice that it waits for. */
+/** An order with its open invoice. */
 export type InvoicedOrder = PayPage & {
-  /** As it is by now: its payment may have been quicker. */
+  /** The current order: it may already be paid. */
   readonly order: Order
-  /** Of several requests under one key at once, the one that made the order; false where it stood already. */
+  /** Whether this request created the order. Of concurrent requests under one key only one did. */
   readonly created: boolean
   readonly position: number | null
 }
 
-/** How an awaited order stands when it is asked for again. */
+/** The state of an awaited order when its request is repeated. */
 export type AwaitedOrderStatus = {
   readonly order: Order
-  /** The invoice that can still be paid; null when it closed. */
+  /** The invoice that can still be paid; null if it closed. */
   readonly open: PayPage | null
-  /** What it is told to wait for. */
+  /** The invoice in the order's answer. */
   readonly invoice: AwaitedInvoice | null
 }
 
-/** The pay pages of orders: what `src/features/orders/place-order.ts` needs of deposits. */
+/** The pay pages of orders: the part of deposits that `src/features/orders/place-order.ts` uses. */
 export type CustomerInvoices = {
-  /** Whether a gateway is live that takes this rail: the service's own, or (a customer's order) the reseller's. */
+  /** Whether the rail has a live gateway: of the service, or of the reseller (for a customer's order). */
   takes(rail: Rail, reseller: AccountId | null): Promise<boolean>
-  /** The rails that have a live gateway of the service. */
+  /** The rails with a live gateway of the service. */
   liveRails(): Promise<readonly Rail[]>
   /**
-   * Opens the invoice of an order that is to be paid, or the open one that stands; the order waits for it from then on.
+   * Opens the invoice of an unpaid order, or returns its open one. The order then awaits this payment.
    * @param customerRef the reseller's id of the customer, who may be new: it is stored before the first event
    * @throws ApiError: deposits_not_available, gateway_unavailable, idempotency_conflict; CommandOverload
    */
@@ -52,17 +52,17 @@ export type CustomerInvoices = {
     cause: Cause,
     customerRef?: string | null,
   ): Promise<InvoicedOrder>
-  /** Asks the provider for a payment that nobody told of yet, and looks how the order stands then. */
+  /** Polls the provider for the order's payment and returns the state of the order after it. */
   statusOf(order: Order, cause: Cause): Promise<AwaitedOrderStatus>
 }
 
-/** What an invoice comes to: whole cents, raised to the rail's floor; null above the maximum of one invoice. */
+/** The amount of an invoice: whole cents, raised to the rail's minimum; null above the maximum of one invoice. */
 export const chargeOf = (rail: Rail, amountCents: number): number | null => {
   const charge = Math.max(amountCents, floorCents(rail))
   return charge > maxDepositCents ? null : charge
 }
 
-/** What an order is told to wait for. */
+/** The invoice in the answer of an order that awaits it. */
 export const invoiceOf = (deposit: Deposit, payUrl: string | null, nowMs: number): AwaitedInvoice => {
   const { status, invoice, details } = deposit
   const payable = isPayable({ status, expiresAt: invoice?.expiresAt ?? null }, nowMs)
@@ -75,13 +75,13 @@ export const createCustomerInvoices = (deps: {
   readonly deposits: Deposits
   readonly customers: Pick<Customers, 'ensure'>
   readonly gateways: Gateways
-  /** Where a payer lands: the reseller's own place for its customers, else the service's. */
+  /** The return page of payers: the reseller's page for its customers, else the service's. */
   readonly returnUrlOf: (reseller: AccountId | null) => Promise<string>
   readonly clock: Clock
 }): CustomerInvoices => {
   const { log, runner, customers, deposits, gateways, returnUrlOf, clock } = deps
 
-  /** Notes on the order's stream that it waits for the invoice. */
+  /** Records in the order's stream that it awaits the invoice. */
   const note = (order: OrderDetails, depositId: string, cause: Cause) =>
     runner.run({
       name: 'await-payment',
@@ -112,7 +112,7 @@ export const createCustomerInvoices = (deps: {
           ...(customerRef !== null && {
             relate: async () => void (await customers.ensure(accountId, customerRef)),
           }),
-          // A key that no client can send, since orders and deposits have keys apart (docs/http-api.md, "Requests").
+          // Clients cannot send such a key. Orders and deposits have separate keys (docs/http-api.md, "Requests").
           idempotencyKey: `\n${orderId}`,
           fingerprint,
           amountCents,
@@ -123,7 +123,7 @@ export const createCustomerInvoices = (deps: {
         cause,
       )
       const { details } = opened.deposit
-      // An invoice that stood already froze the price of the order that it was raised for.
+      // An existing invoice has the order with its price at the time of the invoice's creation.
       const frozen = details.pending?.order
       if (!frozen) throw new Error(`deposit ${details.depositId} carries no order`)
       const { answer, position } = await note(frozen, details.depositId, cause)

@@ -37,12 +37,12 @@ export const open = (
     readonly quotes: Quotes
     readonly readBalance: ReadBalance
     readonly journalHead: JournalHead
-    /** Writes the counted traffic of a plan to the log, before its order is refunded. */
+    /** Writes a plan's counted traffic to the log before its order is refunded. */
     readonly settleTraffic: RefundDependencies['settleTraffic']
     readonly customers: Customers
     readonly deposits: Deposits
     readonly gateways: Gateways
-    /** Where a payer lands: the reseller's own place for its customers, else the service's. */
+    /** The return page of payers: the reseller's page for its customers, else the service's. */
     readonly returnUrlOf: (reseller: AccountId | null) => Promise<string>
   },
 ): Feature & { readonly placeOrder: PlaceOrder } => {

@@ -32,7 +32,7 @@ import { isReference, proposalPath } from '../wallet/index.ts'
 import { orderState } from './order-state.ts'
 import { type RefundOrder, readOrder, refundIdOf } from './refund-order.ts'
 
-/** Orders, each with a link to its page for operators. */
+/** A table of orders, each with a link to its page for operators. */
 export const orderTable = ({
   caption,
   rows,
@@ -64,7 +64,7 @@ export const orderTable = ({
 
 const pathOf = (orderId: string): string => `/console/operator/orders/${orderId}`
 
-/** The order of the path, as its stream has it. @throws not_found */
+/** The order of the path, from its stream. @throws not_found */
 const orderOf = async (log: EventLog, { params }: PersonVisit): Promise<Order> => {
   const id = params.id ?? ''
   const order = /^ord_[0-9a-f]{32}$/.test(id) ? await readOrder(log, id as OrderId) : null
@@ -74,7 +74,7 @@ const orderOf = async (log: EventLog, { params }: PersonVisit): Promise<Order> =
 
 const leftOf = (order: Order): number => order.details.amountCents - decidedRefundCents(order)
 
-/** Rentals that no refund has ended. */
+/** Rentals without a refund. */
 const keptRentals = (order: Order): readonly ProxyId[] => {
   const refunded = new Set(order.refunds.flatMap(({ proxyIds }) => proxyIds))
   return order.proxyIds.filter((id) => !refunded.has(id))
@@ -125,7 +125,7 @@ ${found === null ? nothing : chainOf(found, roles)}`,
   })
 }
 
-/** Rentals that a form offers; more of them are named to the command. */
+/** The largest number of rentals in a form. The command accepts more. */
 const maxRentals = 100
 
 const refundView = async (
@@ -239,7 +239,7 @@ const refund = async (
   )
 }
 
-/** An order as operators see it, and its refund. */
+/** The operators' page of an order, and its refund. */
 export const orderAdminPages = ({
   pool,
   log,

@@ -13,14 +13,14 @@ const freeText = (free: number): string => {
   return `${count} free for this order, fewer than were ordered; GET /api/v1/products/{id}/options shows what is in stock`
 }
 
-/** Where a customer pays what its credit is short of. */
+/** The pay page for a customer's missing credit. */
 export type PayPage = {
   readonly payUrl: string
   readonly depositId: string
   readonly chargeCents: number
 }
 
-/** The answer to an order that was refused: nothing was charged and the key stays free (docs/http-api.md, "Errors"). */
+/** The answer for a refused order: nothing is charged and the key stays unused (docs/http-api.md, "Errors"). */
 export const refuseForPlacement = (refusal: PlacementRefusal, page?: PayPage): ApiError => {
   switch (refusal.code) {
     case 'insufficient_balance': {

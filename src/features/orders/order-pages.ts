@@ -37,7 +37,7 @@ type Products = { current(): Pick<Catalog, 'resolve'> }
 const productName = (catalog: Products, productId: string): string =>
   catalog.current().resolve(productId)?.name ?? productId
 
-/** The columns of a table of orders; a reseller's say whom an order is for. */
+/** The columns of an order table. For a reseller they include the customer of an order. */
 export const orderColumns = (catalog: Products, account: ShownAccount): readonly Column<FoundOrder>[] => [
   {
     title: 'Order',
@@ -114,7 +114,7 @@ ${pagerOf('/console/orders', filter, { before: after === null ? null : before, n
   })
 }
 
-/** What an event of an order says to its customer: one line, and more where there is more. */
+/** The customer's text for an event of an order: one line, and possibly more. */
 const told = (event: OrderEvent): { readonly what: string; readonly more: string | null } => {
   switch (event.type) {
     case 'OrderCompleted':
@@ -215,7 +215,7 @@ ${await timeline(log, orderId)}`,
   })
 }
 
-/** The orders of an account, and one of them with its events. */
+/** The orders of an account, and the page of one order with its events. */
 export const orderPages = (services: OrderReads): readonly ConsolePage[] => [
   accountPage({
     path: '/console/orders',

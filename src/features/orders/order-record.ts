@@ -9,7 +9,7 @@ import { metaOf } from '../catalog/index.ts'
 const instant = z.string().meta({ format: 'date-time' })
 const cents = z.int()
 
-/** What was asked for, as `metaOf` writes it; null of a gateway product. */
+/** The requested targeting, as `metaOf` writes it; null for a gateway product. */
 export const fulfillmentMeta = z
   .object({
     country: z.string(),
@@ -20,7 +20,7 @@ export const fulfillmentMeta = z
   })
   .nullable()
 
-/** The public order (docs/http-api.md, "Orders"): the answer of create and read, and what webhooks carry. */
+/** The public order (docs/http-api.md, "Orders"): the answer of create and read, and the content of webhooks. */
 export const OrderRecord = z
   .object({
     orderId: z.string(),
@@ -92,13 +92,13 @@ export const OrderRecord = z
 
 export type OrderRecord = z.infer<typeof OrderRecord>
 
-/** Its customer paid and the reseller's wallet is short: it is tried again. */
+/** Whether the customer paid and the reseller's wallet is short, so that the order is retried. */
 const isHeld = ({ status, awaiting }: Pick<Order, 'status' | 'awaiting'>): boolean =>
   status === 'awaiting_payment' && (awaiting?.heldUntil ?? null) !== null
 
 /**
- * The public record of an order; `reseller` adds cost and margin: an order for itself costs what it is charged.
- * `customer` is the reseller's own id of whom it is for.
+ * The public record of an order. `reseller` adds cost and margin: the cost of an own order is its charge.
+ * `customer` is the reseller's own id of its customer.
  */
 export const orderRecord = (
   order: ShownOrder & { readonly invoice?: AwaitedInvoice | null; readonly customer?: string | null },

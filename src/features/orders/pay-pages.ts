@@ -26,7 +26,8 @@ export type PayPages = {
    */
   refused(keyed: KeyedOrder, draft: OrderDraft, refusal: PlacementRefusal): Promise<PlacedOrder>
   /**
-   * Repeats the request for an order that awaits its payment: it may be paid by now, still be open, or get a new invoice.
+   * Repeats the request for an order that awaits its payment: it may be paid by now, still be open, or get a new
+   * invoice.
    * @param quoted the order at the current price, in case its invoice closed, or its refusal
    */
   again(keyed: KeyedOrder, order: Order, quoted: OrderDraft | ApiError): Promise<PlacedOrder>
@@ -124,7 +125,7 @@ export const createPayPages = (
         case 'partially-appended':
           return finishOrder(deps, keyed, answer.debitRevision)
         case 'refused':
-          // The payment brings the missing money.
+          // The payment covers the missing money.
           if (answer.refusal.code !== 'insufficient_balance') throw refuseForPlacement(answer.refusal)
           break
         case 'expired-key':

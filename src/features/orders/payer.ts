@@ -3,7 +3,7 @@ import type { AccountId } from '../../kernel/ids.ts'
 import type { Caller } from '../../platform/http/auth.ts'
 import type { AccountVisit } from '../../platform/ui/page.ts'
 
-/** Whoever is signed in pays from the wallet of their own account, with no key. */
+/** The payer of a console session: the wallet of the visitor's own account, without a key. */
 export const payerOf = ({ account, cause }: AccountVisit): Payer => {
   const { actor } = cause
   if (actor.kind === 'key') throw new Error('a person has no key')
@@ -15,8 +15,8 @@ export const payerOf = ({ account, cause }: AccountVisit): Payer => {
 type KeyPayer = Pick<Caller, 'accountId' | 'reseller' | 'keyId' | 'capKeyId' | 'dailyCapCents'>
 
 /**
- * Who pays without a key: a person in the console, or the service for what such a person began. No key is named, so no
- * key's cap holds and none is used up.
+ * A payer without a key: a person in the console, or the service for an order that such a person started. No key's cap
+ * applies, and none is used up.
  */
 type KeylessPayer = {
   readonly accountId: AccountId
@@ -25,15 +25,15 @@ type KeylessPayer = {
   readonly actor: Exclude<Actor, { readonly kind: 'key' }>
 }
 
-/** Whose wallet pays what is asked for, and what it is held to (docs/decisions/0063-orders-without-a-key.md). */
+/** The account whose wallet pays, and its limits (docs/decisions/0063-orders-without-a-key.md). */
 export type Payer = KeyPayer | KeylessPayer
 
 /** Whole cents in any 24 hours; null for no cap. */
 export const capCentsOf = (payer: Payer): number | null => (payer.keyId === null ? null : payer.dailyCapCents)
 
 /**
- * The actor that events of this payer name.
- * @throws Error for a session of somebody else: it may look at an account, and never pays from its wallet
+ * The actor in the events of this payer.
+ * @throws Error for a session of another account: it may view the account, but never pay from its wallet
  */
 export const actorOfPayer = (payer: Payer): Actor => {
   const { accountId, keyId } = payer

@@ -25,8 +25,8 @@ import { type OrderItem, type PriceSources, quoteItem } from './prepare-order.ts
 import { readOrder } from './refund-order.ts'
 
 /**
- * Places an order, a top-up, an extension or a period of a subscription; or opens its pay page; or returns the order that exists
- * under its key, whatever happened to product, price and stock since.
+ * Places an order, a top-up, an extension or a period of a subscription; or opens its pay page; or returns the order
+ * that exists under its key, whatever happened to product, price and stock since.
  * @throws ApiError: refusals of the item and its price (prepare-order.ts), idempotency_conflict, out_of_stock,
  * product_unavailable (an expired plan), spend_cap_reached, insufficient_balance, customer_credit_insufficient,
  * invalid_amount, deposits_not_available, gateway_unavailable; CommandOverload; OrderRejected

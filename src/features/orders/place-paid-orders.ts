@@ -34,7 +34,9 @@ type HeldOrder = ClosedOrder & { readonly held_until: string }
 const maxOrdersARun = 100
 const actor = { kind: 'system', name: 'awaiting-orders' } as const
 
-/** Tries an order again whose customer paid: placed, failed after its day, or held on. Nothing to one that is over. */
+/**
+ * Retries an order whose customer paid: it is placed, failed after its day, or stays held. A finished one is unchanged.
+ */
 const tryHeld = async ({ log, runner, orderable }: Deps, orderId: OrderId): Promise<string> => {
   const cause = { actor, correlationId: newId('run') }
   const standing = await readOrder(log, orderId)
@@ -91,9 +93,9 @@ export const awaitingOrders = worker({
 })
 
 /**
- * Works on orders that await a payment: those whose customer paid while the reseller's wallet was short are tried
- * again once the wallet has the cost, and failed after a day; own orders whose invoice closed are canceled. Several
- * processes may run it; doing it twice does nothing the second time.
+ * Processes orders that await a payment. Orders whose customer paid while the reseller's wallet was short are retried
+ * once the wallet has the cost, and fail after a day. Own orders whose invoice closed are canceled. Several processes
+ * may run it; doing it twice changes nothing.
  */
 export const startAwaitingReactor = (
   deps: Deps & { readonly scheduler: Scheduler; readonly intervalMs?: number },
@@ -101,7 +103,7 @@ export const startAwaitingReactor = (
   const { scheduler, pool, clock, logger } = deps
   const heldOrders = worklist<HeldOrder>({
     name: 'held-orders',
-    // Only what can be placed or has to end: orders that stay held would keep younger ones waiting for their turn.
+    // Only orders that can be placed or must end, so that orders that stay held do not delay younger ones.
     read: `
         select p.order_id, p.held_until
           from read.order_payments p

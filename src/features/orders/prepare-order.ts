@@ -24,7 +24,7 @@ import { requireHolderNamed } from '../accounts/index.ts'
 import { requireAccepted } from '../catalog/index.ts'
 import type { Payer } from './payer.ts'
 
-/** Everything of an order but what names the request. */
+/** An order without the parts of its request. */
 export type Prepared = Omit<OrderDraft, 'fingerprint'>
 
 /** The sources of prices and stock. */
@@ -67,7 +67,7 @@ export const orRefusal = <Value>(quoted: Promise<Value>): Promise<Value | ApiErr
 
 /**
  * Validates and prices an item.
- * @returns the refusal of the item, instead of an order: a known key gets its order although the item is refused by now
+ * @returns the order, or the refusal of the item: a known key returns its order even if the item is refused by now
  */
 export const quoteItem = (
   item: OrderItem,
@@ -99,7 +99,7 @@ export const quoteItem = (
     })(),
   )
 
-/** Who buys, for whom, and how it is paid. */
+/** The buyer, the customer and the payment method. */
 export type Buyer = {
   readonly orderId: OrderId
   readonly caller: Payer
@@ -114,8 +114,8 @@ export type Buyer = {
 }
 
 /**
- * The last checks before the log is asked (docs/http-api.md, "Order of checks"): a rail without a live gateway, then
- * the price guard.
+ * The last checks before the order is decided (docs/http-api.md, "Order of checks"): a rail without a live gateway,
+ * then the price guard.
  */
 const draftOf = (
   buyer: Buyer,
@@ -125,7 +125,7 @@ const draftOf = (
 ): Prepared => {
   const { orderId, caller, customerId, method, payableBy, expectedAmountCents, catalog } = buyer
   refuseFree(figures)
-  // A customer's credit pays, whatever the method; it says how what is missing could be paid.
+  // A customer's order is paid by credit, whatever the method. The method is for the missing amount.
   if (customerId === null && !payableBy.includes(method))
     throw refuse(
       'deposits_not_available',
@@ -157,7 +157,9 @@ const refuseFree = ({ amountCents, reseller }: Quote): void => {
     throw refuse('invalid_quantity', 'this quantity comes to less than half a cent; order more of it')
 }
 
-/** What a customer may order is the reseller's own catalogue (docs/http-api.md, "Catalogue and prices": `sellable`). */
+/**
+ * Customers may order only from the reseller's own catalogue (docs/http-api.md, "Catalogue and prices": `sellable`).
+ */
 const refuseUnsellable = (
   product: Product,
   customerId: CustomerId | null,
@@ -169,8 +171,11 @@ const refuseUnsellable = (
     })
 }
 
-/** @throws ApiError unknown_product, product_unavailable, invalid_quantity, invalid_country, invalid_period,
- * invalid_targeting, deposits_not_available, price_changed */
+/**
+ * Validates and prices an order of a product.
+ * @throws ApiError unknown_product, product_unavailable, invalid_quantity, invalid_country, invalid_period,
+ * invalid_targeting, deposits_not_available, price_changed
+ */
 export const prepareOrder = async (
   buyer: Buyer,
   { productId, quantity, meta }: ProductSelection,
@@ -185,7 +190,7 @@ export const prepareOrder = async (
   const open = product.shape === 'addresses_mobile' && wanted !== null && isOpen(wanted)
   const inStock = open ? lineInStock(await stock.of(product.id), quantity) : undefined
   const figures = requireAccepted(quote(product, { quantity, wanted, terms, ...(inStock && { inStock }) }))
-  // A top-up product's plan is named by the service, which knows which of them is held.
+  // The id of a new plan. For a product that is topped up, the payer's current plan replaces it (append-order.ts).
   const planId = isDedicated(product) ? null : planIdOfOrder(buyer.orderId)
   return draftOf(buyer, product, { figures, terms }, { kind: 'order', planId, proxyIds: [] })
 }
@@ -193,7 +198,10 @@ export const prepareOrder = async (
 const isOpen = (wanted: RateRequest): boolean =>
   wanted.carrierId === null || wanted.service === null || wanted.rotationMinutes === null
 
-/** A top-up of a plan. @throws ApiError as `prepareOrder`; invalid_body for a plan of a product that is bought again instead */
+/**
+ * Prices a top-up of a plan.
+ * @throws ApiError as `prepareOrder`; invalid_body if the product is not topped up but bought again
+ */
 const prepareTopUp = (buyer: Buyer, plan: PlanToTopUp, quantity: number): Prepared => {
   requireHolderNamed(plan.customerId, buyer.customerId, 'the plan')
   const product = requireAccepted(productOfOrder(buyer.catalog, plan.productId))
@@ -207,16 +215,16 @@ const prepareTopUp = (buyer: Buyer, plan: PlanToTopUp, quantity: number): Prepar
   return draftOf(buyer, product, { figures, terms }, { kind: 'topup', planId: plan.planId, proxyIds: [] })
 }
 
-/** Rentals that are alike: of one product, in one country, on one mobile line. */
+/** Equal rentals: of one product, in one country, on one mobile line. */
 export type RentalsToExtend = {
   readonly productId: string
   readonly proxyIds: readonly ProxyId[]
   readonly line: Omit<Target, 'periodDays'>
-  /** The longest period that may still be added to all of them; left out where the next one is due. */
+  /** The longest period that may be added to all of them, days; left out: no limit, as in a renewal. */
   readonly extendableDays?: number
 }
 
-/** Another period for rentals, from their own end. @throws ApiError as `prepareOrder` */
+/** Prices another period for rentals, from the end of each. @throws ApiError as `prepareOrder` */
 export const prepareExtension = (buyer: Buyer, rentals: RentalsToExtend, periodDays: number): Prepared => {
   const product = buyer.catalog.resolve(rentals.productId)
   if (!product) throw new Error(`rentals of ${rentals.productId}, which the catalogue does not know`)

@@ -26,11 +26,11 @@ import { readStreamState } from '../../platform/commands/handle.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 
-/** An order as its stream tells it now, or null. */
+/** The current state of an order in its stream, or null. */
 export const readOrder = async (log: EventLog, orderId: OrderId): Promise<Order | null> =>
   (await readStreamState(log, orderRef(orderId))).state
 
-/** Whether a wallet's stream has the money of a refund. Reads all of it: this is asked once in a long while. */
+/** Whether a wallet's stream has the money of a refund. Reads the whole stream, which is needed rarely. */
 const moneyMoved = async (log: EventLog, ledger: StreamName, refundId: string): Promise<boolean> => {
   for await (const stored of log.readStream(ledger)) {
     if (stored.type !== 'WalletCredited' && stored.type !== 'CustomerRefunded') continue
@@ -41,16 +41,16 @@ const moneyMoved = async (log: EventLog, ledger: StreamName, refundId: string): 
   return false
 }
 
-/** An extension that its own stream does not know yet was paid a moment ago. */
+/** Whether an extension is paid and not fully refunded. An extension without a stream was paid a moment ago. */
 const isPaid = async (log: EventLog, orderId: string): Promise<boolean> => {
   const order = await readOrder(log, orderId as OrderId)
   return order === null || hasUnrefundedAmount(order)
 }
 
 /**
- * Runs what lands refunds until it needs nothing more. Where the wallet has forgotten whether one was paid, its whole
- * stream is looked through: a refund is paid once, however late it is finished. Where rentals were extended, the streams
- * of the extensions are read.
+ * Runs a refund decision until it needs no more evidence. If the wallet no longer remembers whether a refund was paid,
+ * its whole stream is searched, so that a refund is paid once, however late it is finished. If rentals were extended,
+ * the streams of the extensions are read.
  */
 export const withRefundEvidence = async <Answer extends { readonly kind: string }>(
   log: EventLog,
@@ -71,11 +71,11 @@ export const withRefundEvidence = async <Answer extends { readonly kind: string 
 
 const isNeeds = (answer: { readonly kind: string }): answer is NeedsEvidence => answer.kind === 'needs'
 
-/** The refund that a reference names: the same reference is refunded once. */
+/** The id of the refund with this reference: a reference is refunded once per order. */
 export const refundIdOf = (orderId: OrderId, reference: string): string =>
   deriveId('ref', [orderId, 'operator', reference])
 
-/** `four_eyes`: proposed, and nothing moved. `not_approved`: why the approval of a proposal is refused. */
+/** `four_eyes`: the refund was proposed, and nothing moved. `not_approved`: the approval of a proposal is refused. */
 export type RefundOutcome =
   | RefundAnswer
   | { readonly kind: 'four_eyes'; readonly answer: ApprovalAnswer }
@@ -93,7 +93,7 @@ const named = ({
     : { appends, answer: { kind: 'four_eyes', answer } }
 }
 
-/** What a decision newly refunds by hand; null: nothing. */
+/** The manual refund in a decision's events; null if there is none. */
 const refundIn =
   ({ accountId }: Pick<OrderDetails, 'accountId'>, { kind: asked, reference }: RefundRequest) =>
   (appends: Appends): ProposedRefund | null => {
@@ -105,7 +105,7 @@ const refundIn =
     return { kind: 'refund', ...paid, reference: reference ?? '', asked }
   }
 
-/** The request that a proposal was made of. */
+/** The request of a proposal. */
 export const refundRequestOf = ({
   asked,
   amountCents,
@@ -117,7 +117,7 @@ export const refundRequestOf = ({
   return { kind: 'proxies', proxyIds: proxyIds as readonly ProxyId[], reference }
 }
 
-/** The same command again is the same proposal, and whoever approves it reads what it is for. */
+/** A reference identifies a repeated proposal, and informs the approver of its purpose. */
 const referenceNeeded: CommandDecision<RefundOutcome> = {
   appends: [],
   answer: {
@@ -130,7 +130,7 @@ const referenceNeeded: CommandDecision<RefundOutcome> = {
 export type RefundDependencies = {
   readonly log: EventLog
   readonly runner: CommandRunner
-  /** Writes the counted traffic of a plan to the log: a refund takes back what is unused. */
+  /** Writes a plan's counted traffic to the log, because a refund takes back the unused traffic. */
   readonly settleTraffic: (planId: PlanId) => Promise<void>
 }
 
@@ -138,7 +138,7 @@ type Refund = Cause & {
   readonly orderId: OrderId
   readonly refundId: string
   readonly request: RefundRequest
-  /** It was proposed by another operator: this one approves it. */
+  /** Whether this operator approves a proposal of another one. */
   readonly approving?: boolean
 }
 
@@ -146,9 +146,10 @@ type Refund = Cause & {
 export type RefundOrder = (refund: Refund) => Promise<RefundOutcome | null>
 
 /**
- * Refunds an order by an operator's word: whole, an amount, or some of its addresses; by the system's whole, and never
- * refused for extended rentals. Null when there is no such order.
- * Above the limit of four eyes it is proposed, and nothing moves. Rejects as the command runner does.
+ * Refunds an order. An operator refunds the whole order, an amount, or some of its addresses. The system refunds whole
+ * orders, and is never refused because of extended rentals. Null if the order does not exist.
+ * Above the approval limit the refund is only proposed, and nothing moves.
+ * @throws errors of the command runner
  */
 export const refundOrder = async (
   deps: RefundDependencies,
@@ -187,7 +188,8 @@ export const refundOrder = async (
       account: details.accountId,
     }),
   )
-  // The total may have changed, and with it what the counter looks out for; a sweep finds that out within five minutes.
+  // The plan's total may have changed, and with it the counter's alarms. If this fails, a sweep does it within five
+  // minutes.
   await settle().catch(() => undefined)
   return answer
 }

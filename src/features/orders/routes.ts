@@ -20,7 +20,7 @@ import { customerRefs } from '../accounts/index.ts'
 import { OrderRecord, orderExample, orderRecord } from './order-record.ts'
 import { isOrderKey, orderOf, type PlaceOrder } from './place-order.ts'
 
-/** Fields of a body that are checked as a whole order's are (docs/http-api.md, "Orders"). */
+/** Body fields that have the checks of an order's fields (docs/http-api.md, "Orders"). */
 export const quantityField = z.int().min(1).meta({ description: 'Whole units of the product.' })
 export const methodField = z.enum(orderMethods).optional().meta({
   description: 'Left out: the wallet pays. A rail answers a hosted page where it has a live gateway.',
@@ -31,7 +31,7 @@ export const guardField = z
   .optional()
   .meta({ description: 'The price that was quoted; another one is refused with price_changed.' })
 
-/** What every operation that charges a wallet can answer. */
+/** The errors of every operation that charges a wallet. */
 export const chargeErrors: readonly RouteError[] = [
   'idempotency_conflict',
   'product_unavailable',
@@ -40,7 +40,7 @@ export const chargeErrors: readonly RouteError[] = [
   'insufficient_balance',
 ]
 
-/** What every operation that can open a pay page can answer. */
+/** The errors of every operation that can open a pay page. */
 export const payPageErrors: readonly RouteError[] = [
   'deposits_not_available',
   'invalid_amount',

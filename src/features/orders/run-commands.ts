@@ -50,7 +50,7 @@ export const listing: Listing<ReturnType<typeof orderRecord>> = {
 
 const noSuchOrder = (id: string): CliMisuse => new CliMisuse(`no order has the id ${id}`, {}, 'not_found')
 
-/** An order with the invoice that it waits for, and the reseller's own id of its customer, as the vault has it now. */
+/** An order with its open invoice, and the reseller's own id of its customer from the vault. */
 type Shown = Order & { readonly customer: string | null; readonly invoice: AwaitedInvoice | null }
 
 const awaitedInvoice = async (context: CliContext, { status, awaiting }: Order) => {
@@ -74,7 +74,7 @@ const shownOf = async (context: CliContext, order: Order): Promise<Shown> => {
 
 const json = (order: Shown) => ({
   accountId: order.details.accountId,
-  // Of an order for a customer both sides are shown: its price, and the reseller's cost.
+  // An order for a customer shows both sides: the customer's price, and the reseller's cost.
   ...orderRecord(order, order.details.customerId !== null),
   refunds: order.refunds.map(({ decidedAtMs, ...refund }) => ({
     ...refund,
@@ -82,7 +82,7 @@ const json = (order: Shown) => ({
   })),
 })
 
-/** What only an order for a reseller's customer has. */
+/** The additional fields of an order for a reseller's customer. */
 const customerFields = (order: Shown) => {
   const { customerId, costCents } = order.details
   if (customerId === null || costCents === undefined) return {}
@@ -122,7 +122,7 @@ const text = (order: Shown): string =>
     failure: order.failureReason ?? order.cancelReason,
   })
 
-/** Writes what a plan used to the log. */
+/** Writes a plan's used traffic to the log. */
 export type SettleTraffic = (context: CliContext) => RefundDependencies['settleTraffic']
 
 type RefundOptions = {
@@ -148,7 +148,7 @@ export const showOrder = async (context: CliContext, id: string) => {
   return { json: json(order), text: text(order) }
 }
 
-/** @param settleTraffic writes what a plan used to the log, before its order is refunded */
+/** @param settleTraffic writes a plan's used traffic to the log before its order is refunded */
 export const refund =
   (settleTraffic: SettleTraffic) => async (context: CliContext, options: RefundOptions) => {
     const { log, runner, actor, correlationId } = context

@@ -12,15 +12,15 @@ import {
   type RealCredentials,
 } from './payment-port.ts'
 
-/** Its `code` is what a log says of it. */
+/** Logs name it by its `code`. */
 class TooManyAtOnce extends Error {
   override readonly name = 'TooManyAtOnce'
   readonly code = 'too_many_at_once'
 }
 
 /**
- * Sends at most so many requests at once; one more is refused before anything is sent. Who answers slowly, or never,
- * holds up no more of the service than that.
+ * Limits concurrent requests. A request above the limit is refused before anything is sent, so that a slow or hanging
+ * provider blocks only this number of requests.
  * @throws TooManyAtOnce
  */
 export const atMost = (limit: number, send: Send): Send => {
@@ -40,18 +40,18 @@ export const atMost = (limit: number, send: Send): Send => {
   }
 }
 
-/** How an adapter reaches its provider. */
+/** The transports and keys of adapters. */
 type Reach = {
-  /** To real providers. */
+  /** For real providers. */
   readonly send: Send
-  /** The stand-ins of this installation; null where none run. */
+  /** The sandbox of this installation, which simulates providers; null if it does not run. */
   readonly sandbox: { readonly baseUrl: string; readonly send: Send } | null
   readonly master: MasterKey
   readonly callbackUrl: (gatewayId: string) => string
   readonly clock: Clock
 }
 
-/** Secrets of a stand-in's account, the same for each process of the installation. */
+/** Secrets of a sandbox account, the same in each process of the installation. */
 const sandboxSecret = (master: MasterKey, gatewayId: string, what: string): string =>
   createHmac('sha256', deriveKey(master, 'sandbox gateways v1'))
     .update(JSON.stringify([gatewayId, what]))
@@ -99,7 +99,7 @@ const realAdapter = async (
 ): Promise<PaymentGateway> => {
   switch (credentials.provider) {
     case 'stripe': {
-      // Its package has some two hundred files: they are read by who takes cards, once the first payment is asked for.
+      // Imported lazily, at the first card payment: the Stripe package has some two hundred files.
       const { createStripeGateway } = await import('./stripe.ts')
       if (sandboxUrl === null) return createStripeGateway(credentials, send)
       const { hostname: host, port } = new URL(sandboxUrl)
@@ -116,7 +116,7 @@ const realAdapter = async (
   }
 }
 
-/** How the stand-in names the account. */
+/** The account's key in the sandbox. */
 const apiKeyOf = (credentials: RealCredentials): string =>
   credentials.provider === 'stripe'
     ? credentials.secretKey
@@ -127,7 +127,9 @@ const apiKeyOf = (credentials: RealCredentials): string =>
 const webhookSecretOf = (credentials: RealCredentials): string =>
   credentials.provider === 'nowpayments' ? credentials.ipnSecret : credentials.webhookSecret
 
-/** Tells the stand-in where the account's callbacks go before its first invoice, as one does at a real provider's site. */
+/**
+ * Registers the account's webhook at the sandbox before each invoice. At a real provider its owner does this by hand.
+ */
 const registered = (
   gateway: PaymentGateway,
   account: { provider: Provider; key: string; webhookUrl: string; webhookSecret: string },
@@ -151,12 +153,12 @@ const registered = (
 }
 
 /**
- * Requests to one gateway at once. Requests of clients wait for them, and all clients share 2,000 places: a reseller's
- * server that hangs must not take them from everybody.
+ * Concurrent requests to one gateway. Clients' requests wait for them, and all clients share 2,000 slots: a hanging
+ * server of one reseller must not use all of them.
  */
 const maxAtOnce = 128
 
-/** The adapter of these credentials; null for a stand-in where none run. */
+/** Creates the adapter of these credentials; null for sandbox credentials if the sandbox does not run. */
 export const createAdapter = async (
   gatewayId: string,
   credentials: GatewayCredentials,

@@ -28,18 +28,18 @@ import {
 } from './provider-http.ts'
 
 const expirationMinutes = 60
-/** BTCPay's own default: a day. */
+/** BTCPay's own default: one day, in minutes. */
 const monitoringMinutes = 1_440
-/** Its retries end after about an hour; a delivery that is older than a day is no retry. */
+/** BTCPay retries for about an hour. A delivery that is older than a day is not a retry. */
 const oldestMs = 24 * 60 * 60 * 1000
 const newestMs = 5 * 60 * 1000
 
-/** A reseller's own server says what it likes: its ids and names end up in books, logs and spreadsheets. */
+/** A reseller's server is untrusted. Its ids and names are written to books, logs and spreadsheets. */
 const printable = z.string().regex(/^[\x21-\x7e]{1,200}$/)
 
 /**
- * Seconds since 1970, up to a day before the end of the year 9999: Postgres reads none after it in this form, and an
- * invoice that states milliseconds would stop the read tables of everybody.
+ * Seconds since 1970, up to a day before the end of the year 9999. Postgres cannot read a later year in this form. An
+ * invoice with milliseconds instead would stop the read tables of all accounts.
  */
 const seconds = z.coerce
   .number()
@@ -47,16 +47,16 @@ const seconds = z.coerce
   .min(0)
   .max(253_402_300_799 - monitoringMinutes * 60)
 
-/** A payer pays in a handful of parts; a server that invents more would have each of them written to the log. */
+/** An invoice has a few payments. The limit protects the log, which stores each payment, from a malicious server. */
 const maxPayments = 500
-/** An invoice has a few dozen at most: a server has one for each of its coins and ways to pay it. */
+/** An invoice has a few dozen at most: a server has one for each of its coins and payment methods. */
 const maxMethods = 200
-/** One deposit has one invoice, or two when the first answer was lost. The API gives 50 at once. */
+/** One deposit has one invoice, or two if the first answer was lost. The API returns 50 at once. */
 const maxInvoices = 50
 /** A payment has six fields, a method fifteen. */
 const maxValues = 6_000
 
-/** The parts of `InvoiceData` and `InvoicePaymentMethodDataModel` (Greenfield API) that are used. */
+/** The used parts of `InvoiceData` and `InvoicePaymentMethodDataModel` (Greenfield API). */
 const Invoice = z.object({
   id: printable,
   status: z.enum(['New', 'Processing', 'Expired', 'Invalid', 'Settled']),
@@ -70,9 +70,9 @@ const Invoice = z.object({
 const Payments = z.array(z.object({ id: printable, value: z.string(), status: z.string() })).max(maxPayments)
 const PaymentMethods = z.array(z.object({ rate: z.string(), payments: Payments })).max(maxMethods)
 
-/** It ends up in the log: no exponents, which could make it hundreds of digits long. */
+/** Written to the log. Without exponents, because these could make it hundreds of digits long. */
 const coins = z.string().regex(/^\d{1,20}(\.\d{1,20})?$/)
-/** The parts of `PullPaymentData` and `PayoutData` that are used. Version 2 of the server calls the amount `originalAmount`. */
+/** The used parts of `PullPaymentData` and `PayoutData`. Version 2 of the server calls the amount `originalAmount`. */
 const PullPayment = z.object({ name: z.string(), currency: z.string().regex(/^\w{1,20}$/) })
 const Payouts = z
   .array(
@@ -92,7 +92,7 @@ const statuses: Readonly<Record<z.infer<typeof Invoice>['status'], InvoiceStatus
   Invalid: 'failed',
 }
 
-/** Settled payments in the invoice's currency, at the rate that it was made with. */
+/** Settled payments in micro-dollars, at the rate of the invoice. @throws GatewayUnavailable for an invalid figure */
 export const settledPayments = (methods: z.input<typeof PaymentMethods>): readonly GatewayPayment[] => {
   if (methods.reduce((count, { payments }) => count + payments.length, 0) > maxPayments)
     throw new GatewayUnavailable(`btcpay: an invoice with more than ${maxPayments} payments`)
@@ -108,7 +108,7 @@ export const settledPayments = (methods: z.input<typeof PaymentMethods>): readon
   )
 }
 
-/** Payments that turned out to be none, such as one that the chain dropped. */
+/** Payments that became invalid, such as one that the chain dropped. */
 const invalidPayments = (methods: z.input<typeof PaymentMethods>): readonly UndonePayment[] =>
   methods.flatMap(({ payments }) =>
     payments
@@ -116,11 +116,11 @@ const invalidPayments = (methods: z.input<typeof PaymentMethods>): readonly Undo
       .map(({ id, value }) => ({ paymentId: id, why: 'invalid', amount: coinsText(value) })),
   )
 
-/** A payout that was sent, or is being sent: its money is gone. */
+/** Whether a payout was sent or is being sent, so that its money is gone. */
 const isSent = ({ state }: { readonly state: string }): boolean =>
   state === 'InProgress' || state === 'Completed'
 
-/** The sum of what was paid out, a decimal text. */
+/** The sum of the sent payouts, a decimal text. */
 const sentAmount = (payouts: z.output<typeof Payouts>): string =>
   sumText(
     payouts.filter(isSent).map(({ originalAmount, amount = originalAmount }) => {
@@ -131,8 +131,9 @@ const sentAmount = (payouts: z.output<typeof Payouts>): string =>
   )
 
 /**
- * Payers are sent there, and a reseller's own server may name anything: only a page, and no less safe than the API. As it
- * was read: a NUL, which no table holds, is written out as %00.
+ * Checks the pay page that payers are redirected to, because a reseller's server may return any address. It must be a
+ * web page with the protocol of the API. Returns the parsed address: a NUL, which Postgres cannot store, becomes %00.
+ * @throws GatewayUnavailable
  */
 const payPage = (link: string, { protocol }: URL): string => {
   const page = link.length <= maxUrlLength ? URL.parse(link) : null
@@ -152,7 +153,9 @@ const created = (invoice: z.output<typeof Invoice>, server: URL): CreatedInvoice
   }
 }
 
-/** BTCPay Server, Greenfield API. It knows no idempotency key: an invoice is looked for before one is made. */
+/**
+ * BTCPay Server, Greenfield API. It has no idempotency key, so an existing invoice is searched before one is created.
+ */
 export const createBtcpayGateway = (credentials: BtcpayCredentials, send: Send): PaymentGateway => {
   const { url, apiKey, storeId, webhookSecret } = credentials
   const authorization = `token ${apiKey}`
@@ -178,8 +181,8 @@ export const createBtcpayGateway = (credentials: BtcpayCredentials, send: Send):
   }
 
   /**
-   * What a refund of an invoice paid out by now. BTCPay refunds by a pull payment, which has the invoice in its name
-   * alone, in the dashboard and in the API. Other pull payments are of no deposit.
+   * The sum that a refund of an invoice has paid out. BTCPay refunds by a pull payment whose name has the invoice, both
+   * in the dashboard and in the API. Other pull payments belong to no deposit.
    */
   const readRefund = async (pullPaymentId: string): Promise<ChangeReport | null> => {
     const path = `/api/v1/pull-payments/${encodeURIComponent(pullPaymentId)}`
@@ -227,7 +230,8 @@ export const createBtcpayGateway = (credentials: BtcpayCredentials, send: Send):
       if (!invoice) throw new GatewayUnavailable('btcpay: the store is not known')
       return created(invoice, server)
     },
-    // No bank takes coins back. A store lists its payouts without a time to begin at, all that it ever had.
+    // No bank reverses coin payments. A store lists its payouts without a start time, so each call would list all of
+    // them.
     changesSince: async () => [],
     verify: (raw, headers, nowMs): CallbackVerdict => {
       const signature = headers['btcpay-sig']
@@ -256,6 +260,6 @@ const Event = z.object({
   type: z.string(),
   timestamp: z.int(),
   invoiceId: printable.optional(),
-  /** Of a payout; null: it was made without one. */
+  /** The pull payment of a payout; null if it has none. */
   pullPaymentId: printable.nullish(),
 })

@@ -16,7 +16,7 @@ export type InboxEntry = {
   readonly attempts: number
 }
 
-/** An owner is a gateway: one that hangs holds up no other. */
+/** The queue's owners are gateways, so that a hanging gateway does not delay the others. */
 export const inboxQueue: QueueTable = {
   name: 'payment-callbacks',
   table: 'work.gateway_inbox',
@@ -26,16 +26,19 @@ export const inboxQueue: QueueTable = {
   columns: ['reference'],
 }
 
-/** The durable inbox of callbacks: at least once in, each event once. `take-callbacks.ts` works it off. */
+/**
+ * The durable inbox of callbacks. Deliveries arrive at least once; each event is stored once. Read by
+ * `take-callbacks.ts`.
+ */
 export type Inbox = {
-  /** Resolves when it is durable. False: this event was stored before. */
+  /** Resolves when the callback is durable. False: this event was stored before. */
   store(gatewayId: string, callback: Callback & { readonly reference: string }): Promise<boolean>
-  /** Drops what was done more than 30 days ago, longer than any provider sends an event again. */
+  /** Deletes callbacks that were finished more than 30 days ago. No provider repeats an event after that time. */
   sweep(): Promise<void>
 }
 
 const retentionDays = 30
-/** Rows of one statement, so that it never holds anything up for long. */
+/** Rows of one statement, so that it never blocks others for long. */
 const sweptAtOnce = 1_000
 
 export const createInbox = (pool: pg.Pool, clock: Clock): Inbox => ({
@@ -62,14 +65,14 @@ export const createInbox = (pool: pg.Pool, clock: Clock): Inbox => ({
   },
 })
 
-/** What callbacks of a gateway came within the days that they are kept; `lastAt` is ISO 8601 UTC, null: none. */
+/** The callbacks of a gateway within the retention time; `lastAt` is ISO 8601 UTC, null: none. */
 export type CallbacksSeen = {
   readonly gatewayId: string
   readonly lastAt: string | null
   readonly waiting: number
 }
 
-/** The callbacks of some gateways, in the order that they were named. */
+/** The callbacks of some gateways, in the given order. */
 export const callbacksOf = async (
   pool: pg.Pool,
   gatewayIds: readonly string[],
@@ -83,31 +86,32 @@ export const callbacksOf = async (
   return rows.map(({ gateway_id: gatewayId, last_at: lastAt, waiting }) => ({ gatewayId, lastAt, waiting }))
 }
 
-/** Where the callbacks of a gateway are taken. */
+/** The path of a gateway's callbacks. */
 export const callbackPath = (gatewayId: string): string => `/callbacks/${gatewayId}`
 
 /**
- * Anybody can send here, and customers must not feel it: callbacks have places and limits of their own, above what a
- * provider sends from one address. One that is turned away is sent again by its provider, and looked for by the poller.
+ * The endpoint is public and must not slow down customers. Callbacks have concurrency slots and rate limits of their
+ * own, above what a provider sends from one address. A rejected callback is repeated by its provider, and found by
+ * polling.
  */
 const callbacksAtOnce = { total: 256, perAddress: 64 }
 const callbackRate = { burst: 500, perSecond: 50 }
 /**
- * Of one reseller's gateway, from all addresses: whoever has its secret can sign any number, each of which is kept for a month
- * and asks its server again. An invoice has about four.
+ * Limit for one reseller's gateway, from all addresses. A client with the gateway's secret can sign any number of
+ * callbacks. Each is stored for a month and causes a request to the reseller's server. An invoice has about four.
  */
 const resellerRate = { burst: 500, perSecond: 10 }
 
 /**
- * The providers' callbacks. The signature is checked over the raw bytes, where to look is stored, and only then comes
- * the answer: what it means is found out afterwards. An event that was stored before is answered alike.
+ * The endpoint for providers' callbacks. It checks the signature over the raw bytes, stores the reference and answers.
+ * The event is processed later. An event that was stored before gets the same answer.
  */
 export const callbackRoutes = (deps: {
   readonly gateways: Gateways
   readonly inbox: Inbox
   readonly clock: Clock
   readonly hooks: CrashHooks
-  /** Told that something was stored. */
+  /** Called when a callback was stored. */
   readonly stored: () => void
   readonly monotonicMs: MonotonicClock
 }): readonly Route[] => {
@@ -139,7 +143,7 @@ export const callbackRoutes = (deps: {
           log().warn({ gatewayId, provider, why: verdict.why, address }, 'a callback was refused')
           throw refuse('unauthorized', 'the signature does not fit the body, or is too old')
         }
-        // Only what is signed counts: nobody else can use a reseller's share up.
+        // Checked after the signature, so that unsigned requests cannot use up a reseller's limit.
         const waitS = live.owner === null ? 0 : byReseller.take(live.gatewayId)
         if (waitS > 0) throw refuseWithRetryAfter('rate_limited', 'too many callbacks of this gateway', waitS)
         const { eventId, reference } = verdict.callback

@@ -6,10 +6,10 @@ import type { Gateways } from './payment-port.ts'
 import type { PaymentConfig } from './settings.ts'
 
 type PaymentsFeature = Feature & {
-  /** Those of the service and of its resellers. */
+  /** The gateways of the service and of its resellers. */
   readonly gateways: Gateways & { own(): readonly OwnGateway[] }
   readonly inbox: Inbox
-  /** The address that callbacks of a gateway are sent to. */
+  /** The callback URL of a gateway. */
   readonly callbackUrl: (gatewayId: string) => string
 }
 
@@ -18,9 +18,9 @@ export const open = (
   needs: {
     readonly settings: PaymentConfig
     readonly resellers: ResellerGateways
-    /** Where the stand-ins answer; null where none run. */
+    /** The base URL of the sandbox; null if it does not run. */
     readonly sandboxUrl: string | null
-    /** Where the world reaches this service. */
+    /** The public URL of this service. */
     readonly publicUrl: () => string
     /** Called when a callback was stored. */
     readonly onCallback: () => void

@@ -21,7 +21,7 @@ import {
 } from './payment-port.ts'
 import type { PaymentConfig } from './settings.ts'
 
-/** A gateway as it is set up. Its id changes with the account at the provider: old invoices stay with their own. */
+/** The configuration of a gateway. A new provider account gets a new id, so that old invoices keep their gateway. */
 export type StoredGateway = {
   readonly gatewayId: string
   readonly owner: AccountId | null
@@ -29,21 +29,21 @@ export type StoredGateway = {
   readonly credentials: GatewayCredentials
 }
 
-/** The gateways that resellers set up. */
+/** The gateways of resellers. */
 export type ResellerGateways = {
-  /** The one that takes new invoices of the rail, or null. */
+  /** The gateway for new invoices of the rail, or null. */
   forRail(owner: AccountId, rail: Rail): Promise<StoredGateway | null>
-  /** Also one that takes no new invoices any more. */
+  /** Also finds a gateway that takes no new invoices. */
   byId(gatewayId: string): Promise<StoredGateway | null>
 }
 
-/** One of the service's own gateways, without anything secret. */
+/** One of the service's own gateways, without secrets. */
 export type OwnGateway = {
   readonly gatewayId: string
   readonly provider: Provider
-  /** A stand-in, a provider that takes no real money with these credentials, or one that may. */
+  /** The sandbox, a provider in test mode, or one with credentials that may take real money. */
   readonly mode: 'sandbox' | 'test' | 'live'
-  /** Whose new invoices it takes; none while a preferred one takes them. */
+  /** The rails of its new invoices; empty while a preferred gateway takes them. */
   readonly rails: readonly { readonly rail: Rail; readonly currency: 'usd' }[]
 }
 
@@ -52,7 +52,7 @@ const modeOf = (credentials: GatewayCredentials): OwnGateway['mode'] => {
   return credentials.provider === 'stripe' && /^[a-z]+_test_/.test(credentials.secretKey) ? 'test' : 'live'
 }
 
-/** Cards first, then the crypto gateways in the order in which they are preferred. */
+/** Cards first, then the crypto gateways by preference. */
 const sandboxProviders: readonly Provider[] = ['stripe', 'btcpay']
 
 const serviceGateways = (config: PaymentConfig, sandboxUrl: string | null): readonly StoredGateway[] => {
@@ -75,11 +75,11 @@ const serviceGateways = (config: PaymentConfig, sandboxUrl: string | null): read
 
 const maxAdapters = 10_000
 
-/** The gateways of the service (settings) and of its resellers (their terms), with their adapters. */
+/** Loads the gateways of the service (settings) and of its resellers (their terms), with their adapters. */
 export const createGateways = (deps: {
   readonly config: PaymentConfig
   readonly resellers: ResellerGateways
-  /** Where the stand-ins answer; null where none run. */
+  /** The base URL of the sandbox; null if it does not run. */
   readonly sandboxUrl: string | null
   readonly master: MasterKey
   readonly callbackUrl: (gatewayId: string) => string
@@ -90,7 +90,8 @@ export const createGateways = (deps: {
   const local = sandboxUrl === null ? null : sandboxOutgoing(sandboxUrl)
   const sandbox = sandboxUrl === null || local === null ? null : { baseUrl: sandboxUrl, send: local.send }
   const own = serviceGateways(config, sandboxUrl)
-  // Being made or made, so that one gateway has one adapter: what it may have under way is counted there.
+  // Promises, so that a gateway has one adapter even while it is created: the adapter counts the gateway's open
+  // requests.
   const adapters = new LRUCache<string, Promise<PaymentGateway | null>>(growingCacheOptions(maxAdapters))
 
   const adapterOf = ({ gatewayId, credentials }: StoredGateway): Promise<PaymentGateway | null> => {
@@ -114,7 +115,7 @@ export const createGateways = (deps: {
     return gateway && { gatewayId, owner, merchantName, provider: credentials.provider, gateway }
   }
 
-  /** The first that can. */
+  /** The first gateway that takes the rail. */
   const ownForRail = (rail: Rail): StoredGateway | undefined =>
     own.find(({ credentials }) => routeOf(rail, credentials.provider) !== null)
 

@@ -1,9 +1,9 @@
 import type { Migrations } from '../../platform/postgres/migrate.ts'
 
 /**
- * Callbacks of payment providers, stored before they are answered. Only where to look is kept of them, never what they
- * state: that may name a payer, and it is not believed. A provider's event ids are unique within one gateway only, so
- * that nobody's forged event can stand in the way of another's.
+ * Callbacks of payment providers, stored before they are answered. Only the reference is stored, not the content: it
+ * may name a payer and is not trusted. Event ids are unique within one gateway only, so that a forged event of one
+ * gateway cannot block an event of another one.
  */
 export const migrations: Migrations = {
   '0800_gateway_inbox': `
@@ -25,7 +25,7 @@ export const migrations: Migrations = {
     create index gateway_inbox_due_by_gateway on work.gateway_inbox (gateway_id, next_at) where done_at is null;
     drop index work.gateway_inbox_due;
   `,
-  // One of the queues (src/platform/work/migrations.ts). What was given up does not exist here: a callback is tried for ever.
+  // One of the queues (src/platform/work/migrations.ts). It has no failed state: a callback is retried without limit.
   '1412_gateway_inbox_queue': `
     alter table work.gateway_inbox rename column next_at to due_at;
     alter table work.gateway_inbox rename column done_at to finished_at;

@@ -25,20 +25,20 @@ import {
 } from './provider-http.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
-/** A payment expires when nothing came "in the 7 days time window" (its documentation, payment statuses). */
+/** A payment expires when nothing arrived "in the 7 days time window" (NOWPayments documentation, payment statuses). */
 const payableMs = 7 * dayMs
-/** Repeated deposits to an address of an invoice still come after that. */
+/** Repeated deposits to an address of an invoice can arrive after its expiry. */
 const watchedMs = 14 * dayMs
-/** A login token holds for five minutes. */
+/** A login token is valid for five minutes. */
 const tokenMs = 4 * 60 * 1000
 const maxPayments = 500
-/** A payment has some thirty fields. */
+/** A payment has about thirty fields. */
 const maxValues = 20_000
 
-/** A number, or a text of one: `parseExactJson` gives texts. */
+/** A number as text: `parseExactJson` returns numbers as texts. */
 const id = z.string().min(1).max(64)
 
-/** The parts of a payment that are used. */
+/** The used parts of a payment. */
 const Payment = z.object({
   payment_id: id,
   parent_payment_id: id.nullish(),
@@ -55,7 +55,7 @@ type Payment = z.output<typeof Payment>
 const arrived = new Set(['finished', 'partially_paid'])
 const underWay = new Set(['confirming', 'confirmed', 'sending'])
 
-/** What arrived of it for good: the price times what was paid of what was asked; null for nothing. */
+/** The final amount of a payment: price × paid coins / requested coins; null if it is 0 or the payment is not final. */
 export const arrivedOf = (payment: z.input<typeof Payment>): GatewayPayment | null => {
   if (!arrived.has(payment.payment_status)) return null
   const figures = [payment.price_amount, payment.actually_paid ?? '0', payment.pay_amount].map(
@@ -74,7 +74,7 @@ const refundedOf = ({ payment_id, actually_paid }: Payment): UndonePayment => ({
   amount: coinsText(actually_paid ?? ''),
 })
 
-/** An invoice has as many payments as its payer begins. */
+/** The status of an invoice. An invoice has one payment for each attempt of its payer. */
 export const statusOf = (payments: readonly Pick<Payment, 'payment_status'>[]): InvoiceStatus => {
   const has = (...wanted: readonly string[]): boolean =>
     payments.some(({ payment_status }) => wanted.includes(payment_status))
@@ -93,7 +93,7 @@ const sorted = (value: unknown): unknown => {
   return Object.fromEntries(entries.map(([key, item]) => [key, sorted(item)]))
 }
 
-/** What is sorted before its sender is known: a notification has about a kilobyte and two levels. */
+/** The limit of a body that is sorted before its sender is known. A notification has about 1 kB and two levels. */
 const maxSortedBytes = 16_384
 const maxSortedDepth = 16
 
@@ -102,7 +102,7 @@ const isWithin = (depth: number, value: unknown): boolean =>
   value === null ||
   (depth > 0 && Object.values(value).every((item) => isWithin(depth - 1, item)))
 
-/** The JSON with its keys sorted at every depth; null for a body that is none, or too large or deep to be a notification. */
+/** The JSON with its keys sorted at every depth; null if it is invalid, or too large or deep for a notification. */
 const sortedText = (raw: Buffer): string | null => {
   if (raw.length > maxSortedBytes) return null
   const body = jsonOf(raw)
@@ -110,9 +110,10 @@ const sortedText = (raw: Buffer): string | null => {
 }
 
 /**
- * Signed is the JSON with its keys sorted at every depth (its documentation, "Instant Payments Notifications"); a body
- * that is sent sorted is checked as it came, for writing a number anew can change it. Whoever knows the address can send
- * anything: nothing is read of a body whose signature has no signature's form.
+ * Checks the signature of a notification. NOWPayments signs the JSON with its keys sorted at every depth (NOWPayments
+ * documentation, "Instant Payments Notifications"). A body that is already sorted is checked as received, because
+ * serialising a number again can change it. The endpoint is public: a body is parsed only if the signature is
+ * well-formed.
  */
 const isSigned = (secret: string, raw: Buffer, hex: string): boolean => {
   if (!isHexDigest('sha512', hex)) return false
@@ -142,7 +143,7 @@ export const createNowpaymentsGateway = (
     return answer.token
   }
 
-  /** The invoice's payments that carry our own reference: the list is not trusted to be filtered. */
+  /** The invoice's payments with our own reference, because the provider's filter is not trusted. */
   const paymentsOf = async (invoiceId: string, depositId: string): Promise<readonly Payment[]> => {
     const list = await api(
       'GET',
@@ -178,7 +179,7 @@ export const createNowpaymentsGateway = (
     fetch: async (reference) => {
       const payment = await readPayment(reference.slice('payment:'.length))
       if (!payment) return null
-      // A repeated deposit to an address names the payment that the address was made for.
+      // A repeated deposit to an address refers to the payment that the address was created for.
       const parent = payment.parent_payment_id ? await readPayment(payment.parent_payment_id) : null
       const depositId = payment.order_id ?? parent?.order_id ?? null
       const invoiceId = payment.invoice_id ?? parent?.invoice_id ?? null
@@ -209,7 +210,7 @@ export const createNowpaymentsGateway = (
         watchUntil: isoTime(nowMs + watchedMs),
       }
     },
-    // What arrived in coins stays: no bank takes it back.
+    // No bank reverses coin payments.
     changesSince: async () => [],
     verify: (raw, headers): CallbackVerdict => {
       const signature = headers['x-nowpayments-sig']
@@ -217,7 +218,7 @@ export const createNowpaymentsGateway = (
       if (!isSigned(ipnSecret, raw, signature)) return { ok: false, why: 'signature' }
       const ipn = Ipn.safeParse(jsonOf(raw))
       const digest = createHash('sha256').update(raw).digest('hex')
-      // Notifications of payouts are signed alike and say nothing of deposits.
+      // Notifications of payouts are signed in the same way and concern no deposit.
       if (!ipn.success) return { ok: true, callback: { eventId: digest, reference: null } }
       const { payment_id, payment_status } = ipn.data
       return {

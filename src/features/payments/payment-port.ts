@@ -5,7 +5,7 @@ import type { AccountId, DepositId } from '../../kernel/ids.ts'
 
 const text = z.string().regex(/^[\x21-\x7e]{1,500}$/)
 
-/** What each provider's adapter needs. Kept sealed in the vault, never in an event, a log or an answer. */
+/** The credentials of each provider. They are sealed in the vault, and never in an event, a log or an answer. */
 export const credentialShapes = {
   stripe: z.strictObject({
     /** A secret or restricted key of the account. */
@@ -14,7 +14,7 @@ export const credentialShapes = {
     webhookSecret: z.string().regex(/^whsec_[\x21-\x7e]{1,300}$/),
   }),
   btcpay: z.strictObject({
-    /** Where the server answers, e.g. `https://pay.example.com`. */
+    /** The server's URL, e.g. `https://pay.example.com`. */
     url: z
       .string()
       .max(2_000)
@@ -29,7 +29,7 @@ export const credentialShapes = {
   nowpayments: z.strictObject({
     apiKey: text,
     ipnSecret: text,
-    /** Of the account: the list of an invoice's payments, which finds lost callbacks, is given to a login only. */
+    /** The account's e-mail. Listing the payments of an invoice, which finds lost callbacks, requires a login. */
     email: z.email(),
     password: z.string().min(1).max(500),
   }),
@@ -39,7 +39,7 @@ export type StripeCredentials = z.infer<typeof credentialShapes.stripe>
 export type BtcpayCredentials = z.infer<typeof credentialShapes.btcpay>
 export type NowpaymentsCredentials = z.infer<typeof credentialShapes.nowpayments>
 
-/** What signs in to a real provider. */
+/** Credentials of a real provider. */
 export const realCredentials = z.discriminatedUnion('provider', [
   credentialShapes.stripe.extend({ provider: z.literal('stripe') }),
   credentialShapes.btcpay.extend({ provider: z.literal('btcpay') }),
@@ -47,7 +47,7 @@ export const realCredentials = z.discriminatedUnion('provider', [
 ])
 export type RealCredentials = z.infer<typeof realCredentials>
 
-/** A provider's stand-in, where this installation runs one. */
+/** A provider in the sandbox, if this installation runs one. */
 export const sandboxCredentials = z.strictObject({
   provider: z.enum(['stripe', 'btcpay', 'nowpayments']),
   sandbox: z.literal(true),
@@ -60,43 +60,43 @@ export const isSandbox = (
   credentials: GatewayCredentials,
 ): credentials is z.infer<typeof sandboxCredentials> => 'sandbox' in credentials
 
-/** What an invoice is made of. The same deposit always asks with the same fields, so that a retry can converge. */
+/** The fields of a new invoice. Each request for the same deposit has the same fields, so that a retry converges. */
 export type InvoiceRequest = {
-  /** The provider's idempotency key, and the reference that its answers carry. */
+  /** The provider's idempotency key, and the reference in its answers. */
   readonly depositId: DepositId
   /** Whole cents in USD. */
   readonly amountCents: number
   readonly rail: Rail
-  /** Stands on the pay page. */
+  /** Shown on the pay page. */
   readonly merchantName: string
-  /** Where the payer lands afterwards. */
+  /** The page to which the payer returns. */
   readonly returnUrl: string
-  /** Where the provider's callbacks of this gateway are taken. */
+  /** The URL of this gateway's callbacks. */
   readonly callbackUrl: string
 }
 
 export type CreatedInvoice = {
   readonly invoiceId: string
   readonly payUrl: string
-  /** ISO 8601 UTC: until then it can be paid. */
+  /** ISO 8601 UTC. The end of the time to pay. */
   readonly expiresAt: string
-  /** ISO 8601 UTC: until then the provider still notices late payments. */
+  /** ISO 8601 UTC. Until then the provider still detects late payments. */
   readonly watchUntil: string
 }
 
-/** A callback that its sender signed. It only says where to look: what it states is never believed. */
+/** A callback with a valid signature. Only its reference is used; its content is never trusted. */
 export type Callback = {
-  /** Unique for the gateway; the same for each delivery of the same event. */
+  /** Unique for the gateway; the same for each delivery of an event. */
   readonly eventId: string
-  /** For `fetch`; null when nothing that matters happened. */
+  /** The argument of `fetch`; null if the event is irrelevant. */
   readonly reference: string | null
 }
 
-/** A dispute or a refund as a callback would have told it. */
+/** A dispute or a refund that polling found, in the form of a callback. */
 export type FoundChange = {
-  /** The same for each time that it is found in this state. */
+  /** The same each time that it is found in this state. */
   readonly eventId: string
-  /** For `fetch`. */
+  /** The argument of `fetch`. */
   readonly reference: string
 }
 
@@ -105,33 +105,33 @@ export type CallbackVerdict =
   | { readonly ok: false; readonly why: string }
 
 /**
- * A payment provider's account. Rejects with GatewayUnavailable when the provider does not answer, refuses, or answers
- * what its documentation does not have.
+ * An account at a payment provider.
+ * @throws GatewayUnavailable if the provider does not answer, refuses, or answers outside its documentation
  */
 export type PaymentGateway = {
   readonly provider: Provider
-  /** The same deposit gives the same invoice, as far as the provider can. */
+  /** Returns the same invoice for the same deposit, as far as the provider supports it. */
   createInvoice(request: InvoiceRequest): Promise<CreatedInvoice>
-  /** Null when the provider has no such invoice. */
+  /** Null if the provider has no such invoice. */
   readInvoice(invoice: {
     readonly invoiceId: string
     readonly depositId: DepositId
   }): Promise<InvoiceReport | null>
-  /** What a callback's `reference` points to, as the provider says it now; null when it points to nothing of ours. */
+  /** The current state at the provider of a callback's `reference`; null if it concerns nothing of ours. */
   fetch(reference: string): Promise<GatewayReport | null>
   /**
-   * The disputes and refunds that were opened since then (milliseconds since the epoch) and moved money, whatever became of
-   * their callbacks; always none where the provider does not list any.
+   * The disputes and refunds that were opened since then (milliseconds since the epoch) and moved money, independent of
+   * callbacks. Always empty if the provider cannot list them.
    */
   changesSince(sinceMs: number): Promise<readonly FoundChange[]>
-  /** Checks the signature over the raw bytes in constant time, and the age where the provider signs one. */
+  /** Checks the signature over the raw bytes in constant time, and the age if the provider signs a time. */
   verify(raw: Buffer, headers: IncomingHttpHeaders, nowMs: number): CallbackVerdict
 }
 
-/** A gateway with what belongs to it. */
+/** A gateway with its owner and adapter. */
 export type LiveGateway = {
   readonly gatewayId: string
-  /** Null: the service itself. */
+  /** Null: the service. */
   readonly owner: AccountId | null
   readonly provider: Provider
   readonly merchantName: string
@@ -140,17 +140,17 @@ export type LiveGateway = {
 
 /** The gateways of the service and of its resellers. */
 export type Gateways = {
-  /** The live gateway of this owner for the rail (null: the service's), or null. */
+  /** The live gateway of this owner (null: the service) for the rail, or null. */
   forRail(owner: AccountId | null, rail: Rail): Promise<LiveGateway | null>
-  /** The rails that have a live gateway of this owner, in the order of src/domain/shared/order-terms.ts. */
+  /** The rails with a live gateway of this owner, in the order of src/domain/shared/order-terms.ts. */
   liveRails(owner: AccountId | null): Promise<readonly Rail[]>
-  /** A gateway that an invoice was made on or a callback came for, also when it is no more the rail's live one. */
+  /** The gateway of an invoice or a callback, also if it takes no new invoices. */
   byId(gatewayId: string): Promise<LiveGateway | null>
 }
 
 /**
- * The provider did not do what was asked. The message names no secret and no payer, and there is no cause: a logger
- * writes the texts of causes, and those are the provider's.
+ * The provider did not do what was requested. The message has no secret and no payer. There is no cause, because a
+ * logger writes the texts of causes, and these come from the provider.
  */
 export class GatewayUnavailable extends Error {
   override readonly name = 'GatewayUnavailable'

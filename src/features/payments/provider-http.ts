@@ -4,12 +4,12 @@ import type { Send } from '../../platform/outgoing/send.ts'
 import { faultKind } from '../../platform/outgoing/target.ts'
 import { GatewayUnavailable } from './payment-port.ts'
 
-/** A decimal number as it was written: `digits / 10^scale`. */
+/** A decimal number without rounding: `digits / 10^scale`. */
 export type Decimal = { readonly digits: bigint; readonly scale: number }
 
 const maxScale = 400
 
-/** `25.00`, `1e-7` or `-3`; null for any other text. Nothing is rounded. */
+/** Parses texts such as `25.00`, `1e-7` or `-3` exactly; null for any other text. */
 export const parseDecimalText = (text: string): Decimal | null => {
   const match = /^(-?)(\d{1,60})(?:\.(\d{1,60}))?(?:[eE]([+-]?\d{1,3}))?$/.exec(text)
   if (!match) return null
@@ -20,7 +20,7 @@ export const parseDecimalText = (text: string): Decimal | null => {
   return scale >= 0 ? { digits, scale } : { digits: digits * 10n ** BigInt(-scale), scale: 0 }
 }
 
-/** The sum as a decimal text, e.g. `12.5`; `0` of none. Exact. */
+/** The exact sum as a decimal text, e.g. `12.5`; `0` for an empty list. */
 export const sumText = (amounts: readonly Decimal[]): string => {
   const scale = Math.max(0, ...amounts.map((amount) => amount.scale))
   const digits = amounts.reduce(
@@ -32,13 +32,13 @@ export const sumText = (amounts: readonly Decimal[]): string => {
   return `${digits < 0n ? '-' : ''}${text.slice(0, -scale)}.${text.slice(-scale)}`
 }
 
-/** An amount of the payer's coin for people to read; null for a text that is no number. */
+/** An amount of the payer's coin, for people; null for a text that is not a number. */
 export const coinsText = (amount: string): string | null =>
   parseDecimalText(amount) ? `${amount} coins` : null
 
 const safe = (value: bigint): number => {
   const number = Number(value)
-  // The figure itself is the provider's and belongs in no log.
+  // Without the figure: it comes from the provider and must not be logged.
   if (value < 0n || !Number.isSafeInteger(number))
     throw new GatewayUnavailable('a payment of more than can be credited, or of less than nothing')
   return number
@@ -61,13 +61,13 @@ export const shareMicros = (price: Decimal, part: Decimal, whole: Decimal): numb
   return safe(up / (whole.digits * 10n ** BigInt(price.scale + part.scale)))
 }
 
-/** JSON with every number as the text that was sent: money is never a float. */
+/** Parses JSON with every number as its original text, so that money is never a float. */
 export const parseExactJson = (text: string): unknown =>
   JSON.parse(text, (_key, value: unknown, context?: { source?: string }) =>
     typeof value === 'number' ? (context?.source ?? String(value)) : value,
   )
 
-/** A call of a provider's JSON API; null for 404. Numbers come as their texts. */
+/** Calls a provider's JSON API; null for 404. Numbers are returned as texts. */
 export type JsonCall = <Shape extends z.ZodType>(
   method: 'GET' | 'POST',
   path: string,
@@ -75,7 +75,7 @@ export type JsonCall = <Shape extends z.ZodType>(
   options?: { readonly body?: object; readonly headers?: Readonly<Record<string, string>> },
 ) => Promise<z.output<Shape> | null>
 
-/** At least as many as there are: each but the first follows a comma or an opening bracket. */
+/** An upper bound of the number of values: each but the first follows a comma or an opening bracket. */
 const valuesAtMost = (text: string): number => {
   let values = 1
   for (let at = 0; at < text.length; at++) {
@@ -86,9 +86,9 @@ const valuesAtMost = (text: string): number => {
 }
 
 /**
- * Errors name the path and the status, never what was sent or answered.
- * @param maxValues More than any real answer has. Everybody waits while an answer is read, and what that takes grows with
- *   its values: two megabytes of them, from a reseller's own server, took ten seconds.
+ * Creates the client of a JSON API. Errors have the path and the status, never the request or the answer.
+ * @param maxValues more than any real answer has. Parsing blocks the process, and its time grows with the number of
+ * values: two megabytes of them, from a reseller's own server, took ten seconds.
  */
 export const jsonApi = (
   name: string,
@@ -137,7 +137,7 @@ const exactJsonOf = (text: string): unknown => {
   }
 }
 
-/** A callback's body; null when it is no JSON. */
+/** A callback's body; null if it is not JSON. */
 export const jsonOf = (raw: Buffer): unknown => {
   try {
     return JSON.parse(raw.toString('utf8'))
@@ -153,10 +153,10 @@ const forms: Readonly<Record<Algorithm, RegExp>> = {
   sha512: /^[0-9a-fA-F]{128}$/,
 }
 
-/** Whether the text has the form of a digest: asked before any work is done for a stranger. */
+/** Whether the text has the form of a digest. Checked before any work for an unauthenticated client. */
 export const isHexDigest = (algorithm: Algorithm, hex: string): boolean => forms[algorithm].test(hex)
 
-/** Whether the text is the hex HMAC of the bytes: compared in constant time. */
+/** Whether the text is the hex HMAC of the bytes. Compares in constant time. */
 export const isHexHmac = (
   algorithm: Algorithm,
   secret: string,

@@ -14,7 +14,7 @@ const address = (protocols: readonly string[], expected: string) =>
 
 const port = 'a whole number from 0 to 65535'
 
-/** The settings of payments: part of the one schema in `src/app/config.ts`. */
+/** The settings of payments: a part of the schema in `src/app/config.ts`. */
 export const paymentSettings = {
   FAREBOX_PUBLIC_URL: address(['https:', 'http:'], 'an address such as https://shop.example.com')
     .transform((url) => trimEnd(url, '/'))
@@ -77,7 +77,7 @@ export const paymentSettings = {
 
 type Values = z.output<z.ZodObject<typeof paymentSettings>>
 
-/** Those whose values are never shown. */
+/** The settings whose values are never shown. */
 export const paymentSecrets: readonly string[] = [
   'FAREBOX_STRIPE_SECRET_KEY',
   'FAREBOX_STRIPE_WEBHOOK_SECRET',
@@ -89,12 +89,12 @@ export const paymentSecrets: readonly string[] = [
 ]
 
 export type PaymentConfig = {
-  /** Without a slash at its end; null: where this process listens. */
+  /** Without a trailing slash; null: the address that this process listens on. */
   readonly publicUrl: string | null
   readonly merchantName: string
   /** The service's own real gateways. */
   readonly gateways: readonly GatewayCredentials[]
-  /** Whether stand-ins may run here, were they needed: never beside a real credential. */
+  /** The sandbox settings; null if it may not run, such as together with real credentials. */
   readonly sandbox: { readonly port: number | null; readonly url: string | null } | null
   readonly depositPollMs: number
 }
@@ -126,8 +126,9 @@ const given = (provider: Provider, env: Environment): Record<string, string> =>
   )
 
 /**
- * What is wrong with the settings as a whole: half a provider's credentials, a sandbox or a setting of development beside real ones.
- * @param hasOther Whether another part of the service has real credentials, beside which those are refused, too
+ * Problems of the settings as a whole: incomplete credentials of a provider, or a sandbox or development setting
+ * together with real credentials.
+ * @param hasOther whether another feature has real credentials, which forbid the same settings
  */
 export const paymentProblems = (env: Environment, hasOther: boolean): string[] => {
   const problems = providers.flatMap((provider) => {
@@ -150,7 +151,7 @@ export const paymentProblems = (env: Environment, hasOther: boolean): string[] =
   return isReal ? [...problems, ...besideReal(env)] : problems
 }
 
-/** What would have real money run on settings of development, or behind secrets that can be guessed. */
+/** Settings that are refused with real credentials: development settings, and secrets that can be guessed. */
 const besideReal = (env: Environment): string[] => {
   const problems = developmentSettings
     .filter((name) => !isOff(env[name]))
@@ -184,11 +185,11 @@ const developmentSettings = [
   'FAREBOX_CRASH_AT',
 ] as const
 
-/** Not given, or given as what it is without being given. */
+/** Whether a setting is absent or has its default value. */
 const isOff = (value: string | undefined): boolean =>
   value === undefined || value === 'off' || Number(value) === 0
 
-/** The settings as they are used; they have no problems. */
+/** The effective settings. Expects settings without problems. */
 export const paymentConfigOf = (values: Values, demo: boolean): PaymentConfig => {
   const gateways = providers.flatMap((provider): GatewayCredentials[] => {
     const credentials = given(provider, values as unknown as Environment)

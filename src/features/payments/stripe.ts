@@ -18,9 +18,9 @@ import {
   type StripeCredentials,
 } from './payment-port.ts'
 
-/** Signed callbacks older or newer than this are refused; Stripe's own default. */
+/** The largest difference between a callback's time and now, in either direction. Stripe's own default. */
 const toleranceS = 300
-/** An abandoned delayed payment (a bank debit, say) is decided within two weeks. */
+/** A delayed payment (such as a bank debit) is decided within two weeks. */
 const watchedAfterExpiryMs = 14 * 24 * 60 * 60 * 1000
 
 export type StripeEndpoint = {
@@ -42,7 +42,7 @@ const clientOf = (secretKey: string, send: Send, endpoint?: StripeEndpoint): Str
 const idOf = (value: string | { readonly id: string } | null | undefined): string | null =>
   typeof value === 'string' ? value : (value?.id ?? null)
 
-/** What Stripe refuses or does not answer; its text may name a payer, its kind does not. */
+/** A refusal or missing answer of Stripe. Without its text, which may name a payer. */
 const unavailable = (error: unknown): GatewayUnavailable => {
   if (error instanceof GatewayUnavailable) return error
   if (!(error instanceof Stripe.errors.StripeError))
@@ -83,7 +83,7 @@ const statusOf = (session: Stripe.Checkout.Session): InvoiceStatus => {
 const depositIdOf = (session: Stripe.Checkout.Session | undefined): string | null =>
   session?.metadata?.deposit_id ?? session?.client_reference_id ?? null
 
-/** Credits `amount_total` in the session's currency, once a session, when it says it is paid. */
+/** Credits `amount_total` in the session's currency, once per session, if the session is paid. */
 export const reportOfSession = (session: Stripe.Checkout.Session): InvoiceReport => {
   const cents = session.payment_status === 'paid' ? (session.amount_total ?? 0) : 0
   return {
@@ -96,7 +96,7 @@ export const reportOfSession = (session: Stripe.Checkout.Session): InvoiceReport
   }
 }
 
-/** An amount in the smallest unit of its currency, for people to read: `12.50 eur`. */
+/** An amount in the smallest unit of its currency, for people: `12.50 eur`. */
 const amountText = (amount: number, currency: string): string => {
   const { maximumFractionDigits = 2 } = new Intl.NumberFormat('en', {
     style: 'currency',
@@ -106,10 +106,11 @@ const amountText = (amount: number, currency: string): string => {
 }
 
 /**
- * What moved is told by the sum of its balance transactions, "funds withdrawn and reinstated" as a result of the dispute.
- * Where no money moved, its status says it: an inquiry, and a dispute that was prevented, took nothing. `adjusted`: what moved
- * in all is neither the disputed amount nor nothing, such as a part that was given back, or the amount taken once more after
- * it was given back. In another currency than the dispute's it cannot be compared, except that it was given back whole.
+ * The state of a dispute, from the sum of its balance transactions, "funds withdrawn and reinstated" as a result of the
+ * dispute. If no money moved, the state follows from the status: an inquiry and a prevented dispute took nothing.
+ * `adjusted` is the sum if it is neither the disputed amount nor 0, such as after a partial return, or if the amount
+ * was taken again after its return. A sum in another currency than the dispute's cannot be compared, except for a full
+ * return.
  */
 export const disputeStateOf = ({
   status,
@@ -146,8 +147,8 @@ const referenceOf = ({ type, data }: Stripe.Event): string | null => {
 }
 
 /**
- * Stripe Checkout through the official package. What is paid, taken back and refunded is read from the session, the dispute
- * and the charge; a session is credited once, under its own id.
+ * Stripe Checkout through the official package. Payments, disputes and refunds are read from the session, the dispute
+ * and the charge. A session is credited once, under its own id.
  */
 export const createStripeGateway = (
   credentials: StripeCredentials,
@@ -184,7 +185,7 @@ export const createStripeGateway = (
     }
   }
 
-  /** What is refunded of a charge by now: 0 after the only refund failed. */
+  /** The refunded amount of a charge; 0 if its only refund failed. */
   const readRefunds = async (chargeId: string): Promise<ChangeReport | null> => {
     const charge = await orNull(() => stripe.charges.retrieve(chargeId))
     const intent = idOf(charge?.payment_intent)
@@ -200,7 +201,7 @@ export const createStripeGateway = (
     }
   }
 
-  /** Refunds that were made since then; none where the key may not read them. */
+  /** Refunds since then; empty if the key may not read them. */
   const refundsSince = async (created: Stripe.RangeQueryParam): Promise<readonly FoundChange[]> => {
     const found: FoundChange[] = []
     try {
@@ -277,7 +278,7 @@ export const createStripeGateway = (
     verify: (raw, headers, nowMs): CallbackVerdict => {
       const signature = headers['stripe-signature']
       if (typeof signature !== 'string') return { ok: false, why: 'no Stripe-Signature' }
-      // The package looks at the age only: a time in the future would pass.
+      // The package checks only that the time is not too old: a future time would be accepted.
       const stated = Number(/(?:^|,)t=(\d+)/.exec(signature)?.[1])
       if (stated * 1000 > nowMs + toleranceS * 1000) return { ok: false, why: 'signed in the future' }
       try {

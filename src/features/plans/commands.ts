@@ -4,7 +4,7 @@ import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-c
 import { registerListCommands } from '../accounts/for-commands.ts'
 import type { Meter } from './meter-traffic.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Imported lazily, when a command runs. */
 const runs = () => import('./run-commands.ts')
 
 /** `plans list|show`, `plans meter --plan ID --bytes N [--report ID]`. */
@@ -35,7 +35,7 @@ Examples:
 
 export const commands = [registerPlans] as const
 
-/** Writes what a plan used to the log, for the command that refunds its order. */
+/** Writes a plan's used traffic to the log, for the command that refunds its order. */
 export const settleTraffic =
   (context: CliContext): Meter['settle'] =>
   async (planId) =>

@@ -23,7 +23,7 @@ export { trafficSweep } from './meter-traffic.ts'
 export const open = (
   core: ServerCore,
   needs: {
-    /** Where clients connect to. */
+    /** The address that clients connect to. */
     readonly gateway: Gateway
     readonly catalog: { current(): Catalog }
     readonly termsOf: TermsOf

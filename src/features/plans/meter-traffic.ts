@@ -24,17 +24,17 @@ import {
 } from './traffic-counters.ts'
 import { createTrafficReports } from './traffic-reports.ts'
 
-/** Gateways renew their leases twice a second, and give back what they hold of a plan whose leases are paused. */
+/** Gateways renew their leases twice a second. They return the unused rest of a plan whose leases are paused. */
 const waitMs = 3_000
 const everyMs = 20
 const pauseSeconds = 5
-/** A gateway that died gives nothing back: its leases end by themselves. */
+/** The leases of a crashed gateway, which returns nothing, expire after this time. */
 const leaseSeconds = 60
 
 /**
- * Has every gateway count what it sold of a plan and give back the rest, and sells nothing of it for some seconds, so that
- * something may be decided on what is left.
- * @throws CommandOverload when a gateway does not answer; its leases end within a minute
+ * Makes every gateway report the consumed bytes of a plan and return the rest. No traffic of the plan is sold for some
+ * seconds, so that a decision can use the remaining bytes.
+ * @throws CommandOverload if a gateway does not answer; its leases expire within a minute
  */
 export const recallLeases = async (pool: pg.Pool, planId: PlanId): Promise<void> => {
   const { rowCount } = await pool.query({
@@ -66,40 +66,41 @@ export const recallLeases = async (pool: pg.Pool, planId: PlanId): Promise<void>
 export type BatchAnswer =
   | {
       readonly counted: true
-      /** Each plan's used bytes, this batch included. */
+      /** Each plan's used bytes, including this batch. */
       readonly usedBytes: ReadonlyMap<PlanId, number>
-      /** Ids that no plan has: of these nothing was counted. */
+      /** Ids without a plan. Nothing was counted for them. */
       readonly unknown: readonly PlanId[]
     }
-  /** The reporter's last batch, or an older one, was sent again. */
+  /** The reporter sent its last batch, or an older one, again. */
   | { readonly counted: false }
 
 export type MeterAnswer =
   | { readonly metered: true; readonly usedBytes: number; readonly remainingBytes: number | null }
   | { readonly metered: false; readonly reason: 'unknown_plan' | 'already_reported' }
 
-/** The one port that whatever meters a plan reports through. What it answered is durable and counted once. */
+/** The only interface for metering a plan. A reported batch is durable and counted once. */
 export type Meter = {
   /**
-   * Counts a batch: one commit for any number of plans, so a gateway sums its connections and sends about once a second.
-   * A plan that passes an alarm (low, exhausted) is in the log when this returns, or soon after when the log is down.
+   * Counts a batch: one commit for any number of plans, so that a gateway sums its connections and sends about once a
+   * second. A plan that passes an alarm (low, exhausted) is in the log when this returns, or soon after if the log is
+   * down.
    */
   report(batch: TrafficBatch): Promise<BatchAnswer>
-  /** One report under a name of its own; the name is counted once in seven days. */
+  /** Counts one report with its own id. An id is counted once in seven days. */
   reportOnce(report: {
     readonly planId: PlanId
     readonly reportId: string
     readonly bytes: number
   }): Promise<MeterAnswer>
   /**
-   * Writes the plan's counter to the log before something is decided on what is left of it. Gateways sell nothing of the
-   * plan for some seconds after it.
-   * @throws CommandOverload when a gateway does not give back what it holds
+   * Writes the plan's counter to the log before a decision that uses the remaining bytes. Gateways sell no traffic of
+   * the plan for some seconds after it.
+   * @throws CommandOverload if a gateway does not return its leased bytes
    */
   settle(planId: PlanId): Promise<void>
-  /** Writes what is due to the log; the number of plans looked at. */
+  /** Writes due counters to the log. Returns the number of checked plans. */
   sweep(): Promise<number>
-  /** Forgets reporters that have long been silent. */
+  /** Deletes reporters without recent reports. */
   forget(): Promise<void>
 }
 
@@ -110,7 +111,7 @@ export const createMeter = (deps: {
   readonly runner: CommandRunner
   readonly clock: Clock
   readonly logger: { error(fields: object, message: string): void }
-  /** Who reports: the actor of `TrafficMetered`. Default: the system. */
+  /** The actor of `TrafficMetered`. Default: the system. */
   readonly actor?: Actor
   readonly correlationId?: string
 }): Meter => {
@@ -146,7 +147,7 @@ export const createMeter = (deps: {
     limit: sweptAtOnce,
   })
 
-  /** The plan as the log has it. */
+  /** The current state of the plan in the log. */
   const look = (planId: PlanId) => run(planId, null, () => [])
 
   const log = async (planIds: readonly PlanId[], anyway: boolean): Promise<void> => {
@@ -156,7 +157,7 @@ export const createMeter = (deps: {
       )
       return { planId, loggedBytes: state.plan?.usedBytes ?? 0, logged, alarms }
     }
-    // Commands that are run at once are written in one batch.
+    // Concurrent commands are appended in one batch.
     const outcomes = await Promise.allSettled((await counters.read(planIds)).map(settleOne))
     const settled = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []))
     if (settled.length > 0) await counters.settle(settled, clock())
@@ -179,7 +180,7 @@ export const createMeter = (deps: {
     if (!answer.counted) return answer
     const { alarmed, usedBytes, unknown } = answer
     if (alarmed.length > 0)
-      // The bytes are safe; whatever keeps the log from hearing of them now, the next sweep tells it.
+      // The bytes are already durable. If the log is not available now, the next sweep writes them.
       await log(alarmed, false).catch((err) =>
         logger.error({ err, planIds: alarmed }, 'traffic was counted and is written to the log later'),
       )
@@ -191,7 +192,7 @@ export const createMeter = (deps: {
     reportOnce: async ({ planId, reportId, bytes }) => {
       const { state } = await look(planId)
       if (!state.plan) return { metered: false, reason: 'unknown_plan' }
-      // Release 0.1.0 kept the names of reports in the log.
+      // Release 0.1.0 stored the ids of reports in the log.
       if (findRemembered(state.reports, reportId)) return { metered: false, reason: 'already_reported' }
       const answer = await report({
         reporter: `${planId}/${reportId}`,
@@ -222,7 +223,7 @@ export const createMeter = (deps: {
 export const trafficSweep = worker({
   name: 'traffic-sweep',
   about: 'Writes the traffic of plans to the log',
-  // A gateway reports twice a second; a receiver hears of a plan that ran low within two seconds.
+  // A gateway reports twice a second. A webhook receiver is notified of a low plan within two seconds.
   trigger: { everyMs: 500 },
   per: 'process',
   process: 'server',
@@ -230,8 +231,8 @@ export const trafficSweep = worker({
 const cleanupIntervalMs = 60 * 60 * 1000
 
 /**
- * Writes counted traffic to the log when it is due, also what a process counted that died before it could. Several
- * processes may run it: a counter that the log has already adds nothing.
+ * Writes due counters to the log, including those of crashed processes. Several processes may run it: a counter that is
+ * already in the log adds nothing.
  */
 export const startTrafficSweep = (deps: {
   readonly scheduler: Scheduler

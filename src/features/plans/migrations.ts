@@ -1,11 +1,11 @@
 import type { Migrations } from '../../platform/postgres/migrate.ts'
 
 /**
- * Traffic that was counted and is not in the log yet. The counter is the sum of all reports ever, so
- * that writing it to the log twice, or after a crash, adds nothing: a counter is never set back.
+ * Counted traffic that is not in the log yet. The counter is the sum of all reports, and never decreases. Writing it to
+ * the log twice, or after a crash, therefore adds nothing.
  *
- * `counted_since` is set by the first report after the log was written. Neither it nor an index changes with the
- * reports after that, so Postgres rewrites the row in its page (HOT).
+ * `counted_since` is set by the first report after the log was written. Later reports change neither it nor an index,
+ * so Postgres rewrites the row in its page (HOT).
  */
 export const migrations: Migrations = {
   '1002_traffic': `

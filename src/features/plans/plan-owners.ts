@@ -6,14 +6,14 @@ import { createGenuineRows, type GenuineRows } from '../../platform/commands/gen
 
 type Owned = Pick<PlanRow, 'plan_id' | 'customer_id' | 'product_id'>
 
-/** Whose plans are, and of which product, by the log: credentials are derived from their ids, and top-ups are priced. */
+/** Verifies owner and product of plans in the log, because credentials derive from plan ids, and top-ups are priced. */
 export type OwnPlans = GenuineRows<Owned>
 
 export const createOwnPlans = (deps: Parameters<typeof createGenuineRows>[0]): OwnPlans =>
   createGenuineRows<Owned>(deps, {
     keyOf: (row) => `${row.plan_id} ${row.customer_id} ${row.product_id}`,
     streamOf: (row) => planStream(row.plan_id as PlanId),
-    // The first one activates the plan and names its owner.
+    // The first event activates the plan and names its owner.
     limitEach: 1,
     isGenuine: (accountId, row, [event]) => {
       if (event?.type !== 'PlanActivated') return false

@@ -39,17 +39,17 @@ const planBadges: Readonly<Record<PlanStatus, BadgeTone>> = {
 export const planState = (status: PlanStatus, low: boolean): Html =>
   status === 'active' && low ? stateText('low', 'warn') : stateText(status, planBadges[status])
 
-/** What is left of a plan, as a figure and as a bar. */
+/** The remaining bytes of a plan, as a figure and as a bar. */
 export const leftOf = ({ total_bytes: total, used_bytes: used, speed_units: speed }: FoundPlan): Html => {
   if (total === null) return html`${speed ?? 0} units of speed`
   const left = Math.max(0, total - used)
   return html`${bytesText(left)} <small>of ${bytesText(total)}</small><br><meter min="0" max="${total}" low="${Math.floor(total / 10)}" value="${left}" aria-label="left of the plan"></meter>`
 }
 
-/** The path of a plan's page, or of one below it. */
+/** The path of a plan's page, or of a page below it. */
 export const planPath = (planId: string, end = ''): string => `/console/plans/${planId}${end}`
 
-/** The address of an operation on a plan, for the calls that a page shows. */
+/** The URL of an operation on a plan, for the API calls on a page. */
 export const planCall = ({ plan_id }: OwnPlan, end = ''): string => `$API/plans/${plan_id}${end}`
 
 export const backToPlan = ({ plan_id }: OwnPlan): Html =>
@@ -62,12 +62,12 @@ type PlanReads = {
   readonly catalog: { current(): Pick<Catalog, 'resolve'> }
 }
 
-/** Finds the plan that a page is about, and what it is called. */
+/** Finds the plan of a page, and its name. */
 export const createPlanFinder = ({ db, reads, ownPlans, catalog }: PlanReads) => {
   const ownPlan = createOwnPlan({ db, reads, ownPlans })
   const productOf = ({ product_id }: OwnPlan): Product | undefined => catalog.current().resolve(product_id)
   return {
-    /** @throws not_found, for an absent plan and a foreign one alike */
+    /** @throws not_found for an absent plan and for one of another account */
     planOf: ({ account, params }: AccountVisit): Promise<OwnPlan> =>
       ownPlan(wholeAccount(account.accountId), params.id ?? '', null),
     productOf,
@@ -126,14 +126,14 @@ const fact = (name: string, value: Html | string): Html => html`<dt>${name}</dt>
 
 const shownOrders = 3
 
-/** The orders of a plan, newest first: a plan that is topped up for a year has many. */
+/** The orders of a plan, newest first. A plan that is topped up for a year has many. */
 const ordersOf = (ids: readonly string[]): Html => {
   const links = ids.map((id) => html`<p><a href="/console/orders/${id}">${idText(id)}</a></p>`)
   const earlier = links.slice(shownOrders)
   return html`${links.slice(0, shownOrders)}${earlier.length === 0 ? nothing : html`<details><summary>${earlier.length} earlier</summary>${earlier}</details>`}`
 }
 
-/** One plan with its usage, and its label. */
+/** A plan with its usage and its label. */
 export const onePlanPages = ({
   planFinder: { planOf, productOf, nameOf },
   pool,
@@ -141,7 +141,7 @@ export const onePlanPages = ({
 }: {
   readonly planFinder: PlanFinder
   readonly pool: pg.Pool
-  /** Where clients connect to. */
+  /** The address that clients connect to. */
   readonly gateway: Gateway
 }): readonly ConsolePage[] => {
   const actsOf = (plan: OwnPlan): Html => {

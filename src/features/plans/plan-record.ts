@@ -20,8 +20,8 @@ import type { OwnPlans } from './plan-owners.ts'
 export type OwnPlan = FoundPlan & { readonly plan_id: PlanId }
 
 /**
- * Reads a plan within a caller's scope, with everything that the account did up to `after`. Refusal: not_found, for an
- * absent plan and a foreign one alike.
+ * Reads a plan within a caller's scope, including the account's own changes up to `after`.
+ * @throws not_found for an absent plan and for one of another account
  */
 export const createOwnPlan =
   ({
@@ -44,7 +44,7 @@ export const createOwnPlan =
 const instant = z.string().meta({ format: 'date-time' })
 const gigabytes = z.number().meta({ description: '1 GB is 1,000,000,000 bytes.' })
 
-/** A plan that lines are generated from (research: proxies, 2.1). */
+/** A plan that proxy lines are generated from (research: proxies, 2.1). */
 export const PlanRecord = z
   .object({
     planId: z.string(),
@@ -101,11 +101,11 @@ export type Credentials = { readonly username: string; readonly password: string
 export type Gateway = {
   readonly host: string
   readonly port: number
-  /** Null: no port speaks TLS. */
+  /** Null: no port has TLS. */
   readonly tls: { readonly port: number } | null
 }
 
-/** Expired and depleted are computed at read, so that they hold from the instant on. */
+/** Computes expired and depleted at the time of the read, so that they apply at once. */
 export const planStatus = (row: FoundPlan, nowMs: number): PlanStatus => {
   if (row.expires_at !== null && row.expires_at <= isoTime(nowMs)) return 'expired'
   return row.total_bytes !== null && row.used_bytes >= row.total_bytes ? 'depleted' : 'active'
@@ -114,14 +114,14 @@ export const planStatus = (row: FoundPlan, nowMs: number): PlanStatus => {
 const gb = (bytes: number): number => bytes / 1_000_000_000
 
 type PlanContext = {
-  /** As the catalogue has it; left out, the plan is called by its product's id. */
+  /** The catalogue's product; if left out, the product's id is the plan's name. */
   readonly product: Product | undefined
   readonly nowMs: number
-  /** The reseller's own id of the customer who holds it. */
+  /** The reseller's own id of the plan's customer. */
   readonly customer: string | null
 }
 
-/** A plan without what connects to it. */
+/** A plan without its connection data. */
 export type PlanFacts = Omit<PlanRecord, 'connection' | 'generate' | 'whitelistCount'>
 
 export const planFacts = (row: FoundPlan, { product, nowMs, customer }: PlanContext): PlanFacts => ({
@@ -146,7 +146,7 @@ export const planFacts = (row: FoundPlan, { product, nowMs, customer }: PlanCont
   orderIds: [...row.order_ids],
 })
 
-/** What connects to a plan: one port for HTTP and SOCKS5, another one for HTTP over TLS. */
+/** The connection data of a plan: one port for HTTP and SOCKS5, another one for HTTP over TLS. */
 export const connectionOf = (
   { host, port, tls }: Gateway,
   credentials: Credentials,

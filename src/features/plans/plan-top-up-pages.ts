@@ -36,7 +36,7 @@ import type { ReadBalance } from '../wallet/index.ts'
 import { backToPlan, leftOf, type PlanFinder, planCall, planPath } from './plan-pages.ts'
 import type { OwnPlan } from './plan-record.ts'
 
-/** Adds units to a plan at the price that is shown, or not at all. */
+/** Tops up a plan at the shown price. A different price is refused. */
 export const planTopUpPages = ({
   planFinder: { planOf, productOf, nameOf },
   quotes,
@@ -50,7 +50,7 @@ export const planTopUpPages = ({
   readonly readBalance: ReadBalance
   readonly island: Assets['island']
 }): readonly ConsolePage[] => {
-  /** The product of a plan that the account itself can top up; null for any other. */
+  /** The product of a plan that the account itself can top up; null for any other plan. */
   const toppedUp = (plan: OwnPlan): Product | null => {
     const product = productOf(plan)
     return product?.renewal === 'topup' && plan.customer_id === null ? product : null

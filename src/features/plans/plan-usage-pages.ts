@@ -24,7 +24,7 @@ const spanOf = (text: string | null): Span =>
 
 const still = { bytesUp: 0, bytesDown: 0, connections: 0, failures: 0 }
 
-/** Every bucket of a time, also those in which nothing happened. */
+/** Every bucket of a time range, including empty ones. */
 const filled = (
   found: readonly UsageBucket[],
   { fromMs, toMs, stepMs }: { readonly fromMs: number; readonly toMs: number; readonly stepMs: number },
@@ -38,7 +38,7 @@ const filled = (
   return all
 }
 
-/** What the lines of a plan did: traffic, connections, hosts, and why connections failed. */
+/** The usage of a plan: traffic, connections, hosts, and reasons of failed connections. */
 export const usageOf = async (
   pool: pg.Pool,
   {
@@ -50,7 +50,7 @@ export const usageOf = async (
   const span = spanOf(asked)
   const { ms, bucket } = spans[span]
   const stepMs = bucket === 'hour' ? hourMs : dayMs
-  // Whole buckets, the one that runs included.
+  // Whole buckets, including the current one.
   const toMs = (Math.floor(nowMs / stepMs) + 1) * stepMs
   const range = { fromMs: toMs - ms, toMs }
   const usage = await readUsage(pool, planId, range, { bucket, hosts: shownHosts })

@@ -14,7 +14,7 @@ import { type Bucket, buckets, type Range, readUsage, setCountsHosts } from './t
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 
-/** What is shown when nothing is asked for, and at most; milliseconds. */
+/** The default and the longest range of an answer, milliseconds. */
 const spans: Readonly<Record<Bucket, { readonly usual: number; readonly longest: number }>> = {
   hour: { usual: dayMs, longest: 31 * dayMs },
   day: { usual: 30 * dayMs, longest: 366 * dayMs },
@@ -68,7 +68,7 @@ const example: z.infer<typeof PlanUsage> = {
 const params = z.object({ id: z.string() })
 const examples = { params: { id: example.planId } }
 
-/** What a plan's lines did: statistics of the gateway, by the hour or the day. */
+/** The usage of a plan: statistics of the gateway, by hour or day. */
 export const planUsageRoutes = (deps: {
   readonly pool: pg.Pool
   readonly db: PlanQueries

@@ -34,7 +34,7 @@ import {
 import type { OwnPlans } from './plan-owners.ts'
 import { createOwnPlan, type Gateway, PlanRecord, planExample, planRecord } from './plan-record.ts'
 
-/** Gives a plan that exists another password: the next generation of its credential, and when that began. */
+/** Changes the password of a plan. Returns the new generation of its credential, and when it began. */
 export const rotatePlanPassword = async (
   runner: CommandRunner,
   planId: PlanId,

@@ -2,24 +2,24 @@ import type pg from 'pg'
 import type { Alarms } from '../../domain/plans/decide.ts'
 import type { AccountId, PlanId } from '../../kernel/ids.ts'
 
-/** One batch of what somebody counted; bytes of both directions. */
+/** A batch of counted bytes, in both directions. */
 export type TrafficBatch = {
-  /** Who counted, e.g. one start of one gateway process. Up to 200 characters. */
+  /** The reporter's name, e.g. one start of one gateway process. Up to 200 characters. */
   readonly reporter: string
   /**
-   * Rises with every batch of the reporter, which sends one at a time and the same again until it is answered: what is
-   * not above the last one was counted before.
+   * Increases with every batch of the reporter, which sends one batch at a time and repeats it until it is answered. A
+   * batch with a sequence that is not above the last one was counted before.
    */
   readonly sequence: number
   readonly traffic: ReadonlyMap<PlanId, number>
 }
 
-/** A counter that is to be written to the log, and since when it is ahead of it (ISO 8601). */
+/** A counter that is due, and since when it is ahead of the log (ISO 8601). */
 export type DueCounter = { readonly plan_id: PlanId; readonly counted_since: string }
 
 /**
- * Counters that are to be written to the log now, oldest first: counted before the first instant, or past an alarm at the
- * second.
+ * Counters that are due, oldest first: ahead of the log since the first parameter (an instant) or earlier, or past an
+ * alarm at the second one.
  */
 export const dueCounters = {
   name: 'traffic-due',
@@ -31,23 +31,23 @@ export const dueCounters = {
 
 export type Counter = { readonly planId: PlanId; readonly accountId: AccountId; readonly usedBytes: number }
 
-/** What a counter is to become once the log has been written. */
+/** The new state of a counter after its traffic was written to the log. */
 export type Settled = {
   readonly planId: PlanId
-  /** What the log says now. */
+  /** The plan's bytes in the log. */
   readonly loggedBytes: number
   readonly logged: boolean
   readonly alarms: Alarms
 }
 
-/** How long a reporter's last sequence is remembered, so that its batches are counted once. */
+/** How long a reporter's last sequence is stored, so that its batches are counted once. */
 const reporterRetentionMs = 8 * 24 * 60 * 60 * 1000
 
 const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString())
 
-/** The durable counters between two `TrafficMetered`, on the service's Postgres whatever the log is. */
+/** The durable counters between two `TrafficMetered`. They are in the service's Postgres, whatever the log is. */
 export const createTrafficCounters = (pool: pg.Pool) => ({
-  /** Which of the plans are counted here already. */
+  /** The plans that already have a counter. */
   known: async (planIds: readonly PlanId[]): Promise<ReadonlySet<PlanId>> => {
     const { rows } = await pool.query<{ plan_id: PlanId }>({
       name: 'traffic-known',
@@ -57,7 +57,7 @@ export const createTrafficCounters = (pool: pg.Pool) => ({
     return new Set(rows.map(({ plan_id: planId }) => planId))
   },
 
-  /** Starts counting a plan from what the log says of it. A plan that is counted already stays as it is. */
+  /** Creates a plan's counter with the plan's bytes in the log. An existing counter is not changed. */
   start: async (counter: Counter, alarms: Alarms): Promise<void> => {
     await pool.query(
       `insert into work.traffic (plan_id, account_id, used_bytes, alarm_bytes, alarm_at)
@@ -67,8 +67,8 @@ export const createTrafficCounters = (pool: pg.Pool) => ({
   },
 
   /**
-   * Adds a batch of plans that are counted, whole and once; null when it was counted before. One statement and one
-   * commit for any number of plans. Rows are locked in the order of their keys, so that reporters never wait in a circle.
+   * Adds a batch to existing counters, atomically and once; null if it was counted before. One statement and one commit
+   * for any number of plans. Rows are locked in the order of their keys, so that reporters cannot deadlock.
    */
   add: async (
     { reporter, sequence, traffic }: TrafficBatch,
@@ -120,8 +120,8 @@ export const createTrafficCounters = (pool: pg.Pool) => ({
   },
 
   /**
-   * Notes what the log holds now. What came in meanwhile stays counted since `nowMs`. A log that says more than the
-   * counter, such as after a restore of Postgres alone, lifts the counter.
+   * Records the plans' bytes in the log. Traffic that arrived meanwhile counts since `nowMs`. If the log has more than
+   * the counter, such as after a restore of Postgres alone, the counter is raised.
    */
   settle: async (settled: readonly Settled[], nowMs: number): Promise<void> => {
     await pool.query({
@@ -152,7 +152,7 @@ export const createTrafficCounters = (pool: pg.Pool) => ({
     })
   },
 
-  /** Forgets reporters that have been silent for `reporterRetentionMs`. */
+  /** Deletes reporters without a report for `reporterRetentionMs`. */
   forget: async (nowMs: number): Promise<void> => {
     await pool.query('delete from work.traffic_reporters where reported_at < $1::timestamptz', [
       iso(nowMs - reporterRetentionMs),

@@ -5,7 +5,7 @@ import { growingCacheOptions } from '../../kernel/formats.ts'
 import type { AccountId, PlanId } from '../../kernel/ids.ts'
 import type { createTrafficCounters, TrafficBatch } from './traffic-counters.ts'
 
-/** A plan whose counting begins: what was used of it before, and when the log is to hear of it. */
+/** A plan without a counter: its bytes in the log, and the alarms at which they must be written to the log. */
 export type CountedPlan = {
   readonly accountId: AccountId
   readonly usedBytes: number
@@ -15,28 +15,28 @@ export type CountedPlan = {
 export type ReportAnswer =
   | {
       readonly counted: true
-      /** Each plan's used bytes, this batch included. */
+      /** Each plan's used bytes, including this batch. */
       readonly usedBytes: ReadonlyMap<PlanId, number>
-      /** Plans that passed an alarm: the log is to hear of them now. */
+      /** Plans that passed an alarm. Their traffic must be written to the log now. */
       readonly alarmed: readonly PlanId[]
-      /** Ids that no plan has: of these nothing was counted. */
+      /** Ids without a plan. Nothing was counted for them. */
       readonly unknown: readonly PlanId[]
     }
-  /** The reporter's last batch, or an older one, was sent again. */
+  /** The reporter sent its last batch, or an older one, again. */
   | { readonly counted: false }
 
-/** Counts traffic durably on Postgres. It writes nothing to the log, so a gateway needs no more than this. */
+/** Counts traffic durably in Postgres. It does not write to the log, and is all that a gateway needs. */
 export type TrafficReports = {
-  /** Starts a counter for each plan that has none, so that its traffic can be leased; the ids that no plan has. */
+  /** Creates missing counters, so that the plans' traffic can be leased. Returns the ids without a plan. */
   begin(planIds: readonly PlanId[]): Promise<readonly PlanId[]>
   report(batch: TrafficBatch): Promise<ReportAnswer>
 }
 
-/** One report, and a batch's part for one plan. */
+/** The largest number of bytes of one report, and of one plan in a batch. */
 const maxReportBytes = 1e15
 const maxKnownPlans = 100_000
 
-/** @throws RangeError for a batch that no reporter sends */
+/** @throws RangeError for an invalid batch */
 const checked = ({ reporter, sequence, traffic }: TrafficBatch): void => {
   if (reporter === '' || reporter.length > 200) throw new RangeError('a reporter has 1 to 200 characters')
   if (!Number.isSafeInteger(sequence) || sequence < 0)
@@ -46,7 +46,7 @@ const checked = ({ reporter, sequence, traffic }: TrafficBatch): void => {
       throw new RangeError(`${planId}: bytes are whole, from 0 to ${maxReportBytes}, not ${bytes}`)
 }
 
-/** @param deps `plan` tells of a plan that has no counter yet; null: there is no such plan */
+/** @param deps `plan` reads a plan that has no counter yet; null: the plan does not exist */
 export const createTrafficReports = (deps: {
   readonly counters: ReturnType<typeof createTrafficCounters>
   readonly plan: (planId: PlanId) => Promise<CountedPlan | null>

@@ -4,7 +4,7 @@ import { remedyOf } from '../../domain/exits/connection-failures.ts'
 export const buckets = ['hour', 'day'] as const
 export type Bucket = (typeof buckets)[number]
 
-/** From this instant on, and before that one. */
+/** From the first instant (inclusive) to the second one (exclusive). */
 export type Range = { readonly fromMs: number; readonly toMs: number }
 
 export type UsageBucket = {
@@ -21,7 +21,7 @@ const values = (planId: string, { fromMs, toMs }: Range): unknown[] => [
   new Date(toMs).toISOString(),
 ]
 
-/** Buckets in which something happened, oldest first. */
+/** Buckets with traffic or connections, oldest first. */
 const readBuckets = async (
   pool: pg.Pool,
   planId: string,
@@ -57,7 +57,7 @@ const readBuckets = async (
   }))
 }
 
-/** Why connections failed, the commonest first. */
+/** Reasons of failed connections, the most frequent first. */
 const readFailures = async (
   pool: pg.Pool,
   planId: string,
@@ -73,7 +73,7 @@ const readFailures = async (
   return rows
 }
 
-/** Where the traffic went, by whole days (UTC), the most first. */
+/** Target hosts of the traffic, by whole days (UTC), those with the most traffic first. */
 const readHosts = async (
   pool: pg.Pool,
   planId: string,
@@ -100,7 +100,7 @@ const readCountsHosts = async (pool: pg.Pool, planId: string): Promise<boolean> 
   return rows.length === 0
 }
 
-/** Off: hosts are counted no more within a second, and those that were are deleted. */
+/** Turns the counting of hosts on or off. Off: counting stops within a second, and counted hosts are deleted. */
 export const setCountsHosts = async (pool: pg.Pool, planId: string, counts: boolean): Promise<void> => {
   if (counts) {
     await pool.query('delete from work.plans_without_hosts where plan_id = $1::text', [planId])
@@ -120,7 +120,7 @@ export type PlanUsage = {
   readonly countsHosts: boolean
 }
 
-/** What the lines of a plan did in a time; of hosts the `hosts` with the most traffic. */
+/** The usage of a plan in a time range, with the `hosts` hosts with the most traffic. */
 export const readUsage = async (
   pool: pg.Pool,
   planId: string,

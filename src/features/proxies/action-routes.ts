@@ -33,7 +33,7 @@ const checkExample = {
   message: 'The address carries traffic.',
 }
 
-/** Whether a rented address carries traffic. */
+/** Checks whether a rented address carries traffic. */
 export const proxyCheckRoutes = ({ checks }: { readonly checks: ProxyChecks }): readonly Route[] => [
   route({
     method: 'GET',
@@ -65,7 +65,7 @@ const Replacement = z.strictObject({
   }),
 })
 
-/** Swapping the address of a rental. */
+/** Replaces the address of a rental. */
 export const proxyReplaceRoutes = (deps: {
   readonly replace: ReplaceAddress
   readonly pool: pg.Pool
@@ -129,7 +129,7 @@ export const proxyReplaceRoutes = (deps: {
 
 const instant = z.string().meta({ format: 'date-time' })
 
-/** The link of a mobile rental that gives it another exit. */
+/** The link that changes the exit of a mobile rental. */
 export const proxyRotateRoutes = (deps: {
   readonly pool: pg.Pool
   readonly credentials: Credentials
@@ -154,7 +154,7 @@ export const proxyRotateRoutes = (deps: {
       tag: 'Proxies',
       access: 'public',
       writes: false,
-      // Whoever has the link needs no description, and nobody else can use it.
+      // Hidden from the interface description: only the owner of the link can use it.
       hidden: true,
       params: z.object({ id: z.string(), token: z.string() }),
       examples: { params: { id: proxyExample.proxyId, token: 'k3Vq9ZtR1bXw7LmC0dYs5NfGh2JpA8eT' } },

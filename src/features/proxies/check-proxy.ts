@@ -13,28 +13,28 @@ import { createFindOwnProxy } from './find-proxy.ts'
 import { type GatewayPlace, proxyStatus } from './proxy-record.ts'
 import type { OwnRentals } from './rental-owners.ts'
 
-/** The way into a rental: where it is dialled, and what signs in. */
+/** The connection data of a rental. */
 export type CheckedRental = {
-  /** What a target is to see. */
+  /** The expected exit address. */
   readonly ip: string
   readonly host: string
   readonly port: number
   readonly username: string
   readonly password: string
-  /** Its traffic may go out from other addresses than the one that is dialled. */
+  /** Whether the exit address may differ from the rented one. */
   readonly rotates: boolean
 }
 
 export type CheckResult = {
   readonly success: boolean
-  /** The address that the target saw; null: none answered. */
+  /** The address that the target received the request from; null without an answer. */
   readonly exitIp: string | null
   readonly elapsedMs: number
   readonly message: string
 }
 
 const timeoutMs = 10_000
-/** An address needs far less. */
+/** The largest answer, bytes. An address is much shorter. */
 const maxAnswerBytes = 1_024
 const maxMessage = 200
 
@@ -86,9 +86,9 @@ const messageOf = (error: NodeJS.ErrnoException): string => {
 }
 
 /**
- * Sends one request through a rental, in at most 10 seconds, as its renter would. Never rejects.
- * @param target where it goes: an http address of the operator that answers with the address of its caller
- * @param nowMs a monotonic clock
+ * Sends one request through a rental as its renter, in at most 10 seconds. Never rejects.
+ * @param target an http address of the operator that answers with the address of its client
+ * @param nowMs a monotonic clock, milliseconds
  */
 export const checkRental = async (
   rental: CheckedRental,
@@ -117,15 +117,15 @@ export const checkRental = async (
   return result(false, exitIp, 'Traffic passes, but goes out from another address.')
 }
 
-/** Five at once and five a minute of one account: a check sends traffic that nobody pays for. */
+/** Five at once and five per minute for each account, because a check's traffic is not charged. */
 const checks = { burst: 5 * 60, perSecond: 5 } as const
 const costOfOne = 60
 
 export type ProxyChecks = {
-  /** Counts a check of the account. @returns null, or the seconds to wait first */
+  /** Counts a check of the account. @returns null, or the seconds to wait */
   take(accountId: string): ReturnType<ReturnType<typeof createRateLimiter>['take']>
   /**
-   * Whether a rental within the scope carries traffic, within ten seconds.
+   * Checks whether a rental within the scope carries traffic, within ten seconds.
    * @throws ApiError not_found, rental_ended, check_not_available
    */
   check(
@@ -141,13 +141,15 @@ export const createProxyChecks = (deps: {
   readonly ownRentals: OwnRentals
   readonly credentials: Credentials
   readonly gateway: GatewayPlace & { readonly checkUrl: URL | null }
-  /** Whether the sandbox runs, whose own host answers checks where the operator names none. */
+  /** Whether the sandbox runs. Its own host answers checks if the operator configured none. */
   readonly sandbox: boolean
   readonly clock: Clock
   readonly monotonicMs: MonotonicClock
 }): ProxyChecks => {
   const { credentials, gateway, sandbox, clock, monotonicMs } = deps
-  /** What a check asks, never chosen by a customer; null: nothing answers. The proxies of suppliers do not know the sandbox. */
+  /**
+   * The target of a check, never chosen by a customer; null: none. Suppliers' proxies cannot reach the sandbox's host.
+   */
   const targetFor = ({ endpoint }: FoundProxy): URL | null => {
     if (gateway.checkUrl !== null) return gateway.checkUrl
     const knowsSandbox = endpoint === null || endpoint.host === addressesHost

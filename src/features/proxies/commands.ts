@@ -3,7 +3,7 @@ import { proxyStatuses } from '../../../projections/proxies.ts'
 import type { Cli } from '../../platform/cli/cli-context.ts'
 import { registerListCommands } from '../accounts/for-commands.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Imported lazily, when a command runs. */
 const runs = () => import('./run-commands.ts')
 
 /** `proxies list|show`; passwords are not shown. */

@@ -32,24 +32,24 @@ import { ownRowOf, root } from './proxy-pages.ts'
 
 const usualDays = 30
 
-/** What turns one period away, not the rental. */
+/** Refusals that concern one period, not the rental. */
 const notOffered: ReadonlySet<string> = new Set(['invalid_period', 'invalid_targeting', 'invalid_country'])
 
 type Offer = { readonly days: number; readonly amountCents: number }
 
-/** What is extended: rentals of one product, and where the form stands. */
+/** The rentals of an extension, all of one product, and the paths of the form. */
 type Target = {
   readonly title: string
   readonly about: Html
   readonly rows: readonly FoundProxy[]
   readonly selection: RentalSelection
-  /** `kept`, as the API has it. */
+  /** The selection as a field of the API's request body. */
   readonly asked: string
   readonly path: string
   readonly back: string
 }
 
-/** Keeps a rental, or all of an order that still run, for another period. */
+/** Extends a rental, or all running rentals of an order, by another period. */
 export const extendPages = ({
   db,
   reads,
@@ -109,7 +109,7 @@ ${tableOf({
     }
   }
 
-  /** Each period that the rentals may be kept for, with its price now. */
+  /** Each period that the rentals can be extended by, with its current price. */
   const offersOf = async (
     visit: AccountVisit,
     { rows: [row], selection }: Target,
@@ -124,7 +124,7 @@ ${tableOf({
         const { amountCents } = await extending.quote(asked, selection, days)
         offers.push({ days, amountCents })
       } catch (error) {
-        // A period that this line is not sold for, or that ends too far ahead.
+        // This line is not sold for the period, or the period ends too far in the future.
         if (!(error instanceof ApiError) || !notOffered.has(error.code)) throw error
       }
     return offers
@@ -196,7 +196,7 @@ ${choicesOf(
           idempotencyKey: typed.key,
           customerRef: null,
           path: visit.path,
-          // What was shown is what is paid, or nothing is.
+          // The shown price. A different price is refused.
           body: { expected_amount_cents: Number(price), period_days: Number(days) },
         },
         target.selection,

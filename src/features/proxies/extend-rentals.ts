@@ -21,7 +21,7 @@ import {
 import { proxyStatus } from './proxy-record.ts'
 import type { OwnRentals } from './rental-owners.ts'
 
-/** Rentals that one extension names at most. */
+/** The largest number of rentals in one extension. */
 export const maxExtended = 1_000
 
 const dayMs = 24 * 60 * 60 * 1000
@@ -30,10 +30,11 @@ const lineOf = (row: FoundProxy) =>
   JSON.stringify([row.product_id, row.country, row.carrier_id, row.service, row.rotation_minutes])
 
 /**
- * The rentals of one extension, of those found within the request's scope: they must run, be held for whom the request names, and be of one product, country and
- * mobile line, since one order has one payer, one target and one price.
- * @param request `asked`: the rentals that it names; null: all of an order. `customerId`: whom it is for
- * @throws ApiError not_found, invalid_customer_id, out_of_stock (a rental that has ended), invalid_body (a mixture)
+ * Validates the rentals of one extension, which were found within the request's scope. They must run, belong to the
+ * customer of the request, and be of one product, country and mobile line, because an order has one payer, one target
+ * and one price.
+ * @param request `asked`: the named rentals; null: all of an order. `customerId`: the customer of the request
+ * @throws ApiError not_found, invalid_customer_id, out_of_stock (a rental has ended), invalid_body (different lines)
  */
 export const rentalsToExtend = (
   found: readonly FoundProxy[],
@@ -45,7 +46,7 @@ export const rentalsToExtend = (
 ): RentalsToExtend => {
   const { asked, customerId, nowMs } = request
   const runs = (row: FoundProxy) => proxyStatus(row, nowMs) !== 'expired'
-  // A whole order keeps those of its addresses that still run.
+  // For a whole order only the running addresses are extended.
   const rows = asked === null ? found.filter(runs) : found
   const [first] = rows
   const missing = asked?.find((id) => !rows.some((row) => row.proxy_id === id))
@@ -83,13 +84,13 @@ export const rentalsToExtend = (
   }
 }
 
-/** Which rentals to keep: these, or all of an order that still run. */
+/** The rentals to extend: these, or all running ones of an order. */
 export type RentalSelection = { readonly proxyIds: readonly string[] } | { readonly orderId: string }
 
 export type RentalExtension = {
   /**
-   * Keeps rentals within the purchase's scope for another period, and pays for it.
-   * @throws ApiError: what `rentalsToExtend`, `prepareExtension` and `placeOrder` refuse
+   * Extends rentals within the purchase's scope by another period, and pays for it.
+   * @throws ApiError: refusals of `rentalsToExtend`, `prepareExtension` and `placeOrder`
    */
   extend(
     purchase: Purchase & { readonly scope: AccountScope },
@@ -97,7 +98,10 @@ export type RentalExtension = {
     periodDays: number,
     after: number | null,
   ): Promise<PlacedOrder>
-  /** What that would cost, without an order. @throws ApiError: what `rentalsToExtend` and `prepareExtension` refuse */
+  /**
+   * The price of an extension, without an order.
+   * @throws ApiError: refusals of `rentalsToExtend` and `prepareExtension`
+   */
   quote(
     asked: Pick<Purchase, 'caller'> & { readonly scope: AccountScope },
     selection: RentalSelection,

@@ -21,7 +21,7 @@ import { proxyRoutes } from './routes.ts'
 export const open = (
   core: ServerCore,
   needs: {
-    /** Where clients connect to, and what a check of a proxy asks for. */
+    /** The address that clients connect to, and the target of proxy checks. */
     readonly gateway: GatewayPlace & { readonly checkUrl: URL | null }
     readonly sandbox: boolean
     readonly publicUrl: () => string

@@ -12,8 +12,8 @@ import type { OwnRentals } from './rental-owners.ts'
 import { proxySecrets } from './rotate-password.ts'
 
 /**
- * Reads a rental within a caller's scope, with everything that the account did up to `after`. Refusal: not_found, for an
- * absent rental and a foreign one alike.
+ * Reads a rental within a caller's scope, including the account's own changes up to `after`.
+ * @throws not_found for an absent rental and for one of another account
  */
 export const createFindOwnProxy =
   (deps: {
@@ -32,7 +32,7 @@ export const createFindOwnProxy =
 
 export type FindOwnProxy = ReturnType<typeof createFindOwnProxy>
 
-/** Rentals as their renter sees them, with the reseller's own ids of its customers. */
+/** Rentals in the renter's view, with the reseller's own ids of its customers. */
 export const createProxyRecords =
   (deps: {
     readonly pool: pg.Pool

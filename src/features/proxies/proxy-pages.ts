@@ -87,7 +87,7 @@ export const ownRowOf = (
 
 type RecordReads = { readonly findOwnProxy: FindOwnProxy; readonly proxyRecords: ProxyRecords }
 
-/** The same, as its renter sees it. @throws not_found */
+/** The record of the rental of the path, in the renter's view. @throws not_found */
 const ownRecordOf = async (
   { findOwnProxy, proxyRecords }: RecordReads,
   visit: AccountVisit,
@@ -194,7 +194,7 @@ ${pagerOf(root, filter, { before: after === null ? null : before, next })}`,
   ]
 }
 
-/** One dedicated address with its credentials: it is labelled, checked and rotated here. */
+/** The page of a dedicated address with its credentials. Its actions: label, check and rotate. */
 export const addressPages = ({
   findOwnProxy,
   proxyRecords,
@@ -332,7 +332,7 @@ ${await history(proxy)}`,
   }
 
   const actOnOne = async (visit: AccountVisit, typed: FormInput) => {
-    // What is not this account's is absent, whatever was asked for.
+    // First, so that every action on another account's rental answers not_found.
     await ownRow(visit)
     try {
       switch (typed.text('do')) {
@@ -362,7 +362,7 @@ ${await history(proxy)}`,
   ]
 }
 
-/** Gives a rental another address. */
+/** Replaces the address of a rental. */
 export const replaceAddressPages = ({
   findOwnProxy,
   proxyRecords,

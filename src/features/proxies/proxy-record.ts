@@ -55,26 +55,27 @@ export const ProxyRecord = z
   .meta({ id: 'Proxy' })
 export type ProxyRecord = z.infer<typeof ProxyRecord>
 
-/** Expiring and expired are computed at read, so that they hold from the instant on. */
+/** Computes expiring and expired at the time of the read, so that they apply at once. */
 export const proxyStatus = (row: FoundProxy, nowMs: number): ProxyStatus => {
   if (row.released_at !== null || row.expires_at <= isoTime(nowMs)) return 'expired'
   return row.expires_at <= isoTime(nowMs + expiringMs) ? 'expiring' : 'active'
 }
 
-/** Where the gateway is reached. */
+/** The address of the gateway. */
 export type GatewayPlace = {
   readonly host: string
   readonly port: number
-  /** Null: no port speaks TLS. */
+  /** Null: no port has TLS. */
   readonly tls: { readonly port: number } | null
 }
 
-/** A rental without what signs in to it. */
+/** A rental without its secrets. */
 export type ProxyFacts = Omit<ProxyRecord, 'username' | 'password' | 'rotateUrl'>
 
 /**
- * @param customer the reseller's own id of who holds it
- * @param gateway where it listens, and on every rented address of its machines, for both protocols
+ * The public fields of a rental.
+ * @param customer the reseller's own id of the rental's customer
+ * @param gateway its host and ports; it listens on these ports on every rented address of its machines too
  */
 export const proxyFacts = (
   row: FoundProxy,
@@ -90,7 +91,7 @@ export const proxyFacts = (
   host: row.endpoint === null ? row.ip : gateway.host,
   ports: {
     http: gateway.port,
-    // The certificate is that of the gateway's host.
+    // The TLS certificate is for the gateway's host name.
     https: row.endpoint === null ? null : (gateway.tls?.port ?? null),
     socks5: gateway.port,
   },

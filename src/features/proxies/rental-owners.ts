@@ -18,10 +18,13 @@ type Owned = Pick<
   | 'rotation_minutes'
 >
 
-/** Whose rentals are, and of what, by the log: credentials and links are derived from their ids, and extensions are priced. */
+/**
+ * Verifies owner and line of rentals in the log: credentials and links derive from rental ids, and extensions are
+ * priced.
+ */
 export type OwnRentals = GenuineRows<Owned>
 
-/** What a price depends on. The last three are null but for mobile, and in an order that any of them suits. */
+/** Whether a row has the line of the order. Null fields of the target match any value: not mobile, or not chosen. */
 const isLineOf = (row: Owned, target: Target | null): boolean =>
   target !== null &&
   target.country === row.country &&

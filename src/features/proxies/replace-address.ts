@@ -15,7 +15,7 @@ import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { createFindOwnProxy } from './find-proxy.ts'
 import type { OwnRentals } from './rental-owners.ts'
 
-/** Characters of what a renter says of an address at most. */
+/** The largest number of characters in a renter's comment. */
 export const maxComment = 500
 
 const apiError = (id: string, refusal: ReplacementRefusal): ApiError => {
@@ -37,8 +37,8 @@ const apiError = (id: string, refusal: ReplacementRefusal): ApiError => {
 }
 
 /**
- * Gives a rental within the scope another address. A key that was used before replaces nothing more.
- * @returns the rental as it is now; `replayed`: an earlier request with this key did it
+ * Replaces the address of a rental within the scope. A repeated key changes nothing.
+ * @returns the current rental; `replayed`: an earlier request with this key replaced the address
  * @throws ApiError not_found, invalid_body (a reason `custom` without a comment), rental_ended, out_of_stock,
  * replacement_limit_reached, idempotency_conflict
  */
@@ -101,7 +101,7 @@ export const createReplaceAddress = (deps: {
   }
 }
 
-/** One replacement of a rental's address, for its operator. */
+/** A replacement of a rental's address, for its operator. */
 export type Replacement = {
   readonly replacedAt: string
   readonly reason: string
@@ -111,7 +111,7 @@ export type Replacement = {
   readonly comment: string | null
 }
 
-/** The replacements of these rentals, oldest first, each rental under its id; those without one are left out. */
+/** The replacements of these rentals by rental id, oldest first. Rentals without a replacement are left out. */
 export const readReplacements = async (
   pool: pg.Pool,
   proxyIds: readonly string[],

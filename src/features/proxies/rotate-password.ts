@@ -6,12 +6,12 @@ import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import type { ProxyRecord } from './proxy-record.ts'
 
-/** A link rotates its rental at most this often. */
+/** The shortest time between two rotations of a rental by its link. */
 export const rotateEveryMs = 10_000
 
 export const rotatePath = '/api/v1/proxies/{id}/rotate/{token}'
 
-/** What only the renter may know of a rental. */
+/** The secrets of a rental: only its renter may read them. */
 export const proxySecrets = (
   { credentials, publicUrl }: { readonly credentials: Credentials; readonly publicUrl: () => string },
   row: Pick<FoundProxy, 'proxy_id' | 'rotation_minutes'>,
@@ -21,7 +21,7 @@ export const proxySecrets = (
   return { ...credentials.of(id, 0), rotateUrl: row.rotation_minutes === 0 ? `${publicUrl()}${path}` : null }
 }
 
-/** Turns a rental to its next exit, in all gateways within a second. @returns 0, or the milliseconds to wait first */
+/** Switches a rental to its next exit, in all gateways within a second. @returns 0, or the milliseconds to wait */
 export const rotateExit = async (pool: pg.Pool, proxyId: string, nowMs: number): Promise<number> => {
   const { rowCount } = await pool.query({
     name: 'turn-rental',
@@ -38,10 +38,13 @@ export const rotateExit = async (pool: pg.Pool, proxyId: string, nowMs: number):
   return Math.max(1, Date.parse(rows[0]?.turned_at ?? '') + rotateEveryMs - nowMs || rotateEveryMs)
 }
 
-/** What a rental says of its rotation: `over`, once it has ended. */
+/** The rotation of a rental. `over`: it has ended. */
 export type RotationState = { readonly rotation_minutes: number | null; readonly over: boolean }
 
-/** Gives a mobile line that rotates by link another exit. @throws ApiError not_found, rental_ended, rate_limited */
+/**
+ * Switches a mobile line that rotates by link to another exit.
+ * @throws ApiError not_found, rental_ended, rate_limited
+ */
 export const rotateNow = async (
   pool: pg.Pool,
   proxyId: string,

@@ -33,18 +33,18 @@ import { createFindOwnProxy, createProxyRecords } from './find-proxy.ts'
 import { type GatewayPlace, ProxyRecord, proxyExample, proxyLine } from './proxy-record.ts'
 import type { OwnRentals } from './rental-owners.ts'
 
-/** What a page was asked for with, as a query string has it. */
+/** The query of a page, by parameter. */
 type AskedFor = Readonly<Record<string, string | undefined>>
 
-/** What a page of lines tells in its headers, since no line can; for the interface description. */
+/** The headers of a page of lines, for the interface description. A line has no room for them. */
 export const pageHeaderTexts = {
   'X-Farebox-Total': 'txt only: how many addresses fit, over every page',
   Link: 'txt only, when more lines follow: `<…>; rel="next"`, the path and query of the next page (RFC 8288)',
 } as const
 
 /**
- * The headers of a page of lines. The link is relative to the server, which does not know by which name it was reached;
- * it asks for the same again.
+ * The headers of a page of lines. The link repeats the query. It is relative, because the public host name is unknown
+ * to the server.
  */
 export const pageHeaders = (
   path: string,
@@ -142,7 +142,7 @@ export const proxyRoutes = (deps: {
         }
         await reads.settled(scope.accountId, after ?? 0)
         if (query.format === 'txt') {
-          // A line cannot say that its address is dead.
+          // Only running addresses, because a line has no status.
           const usable = { ...filter, status: query.status ?? 'running' } as const
           const page = await listProxies(db, scope, usable, { limit, offset }, clock())
           const proxies = await records(caller.accountId, page.proxies)

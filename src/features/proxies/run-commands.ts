@@ -10,7 +10,7 @@ import { customerRefs, type ListedResource, type Owned } from '../accounts/index
 import { type ProxyFacts, proxyFacts } from './proxy-record.ts'
 import { type Replacement, readReplacements } from './replace-address.ts'
 
-/** A rental for its operator: by which supplier's proxy it goes out, and how its address was replaced. */
+/** A rental for its operator: with its supplier's endpoint and its replacements. */
 type ListedProxy = ProxyFacts & {
   readonly endpoint: string | null
   readonly replacements: readonly Replacement[]
@@ -21,7 +21,7 @@ const endpointText = ({ protocol, host, port }: StockedEndpoint): string => `${p
 const replacementText = ({ replacedAt, reason, formerIp, comment }: Replacement): string =>
   `${replacedAt} ${reason}, was ${formerIp}${comment === null ? '' : `: ${comment}`}`
 
-/** Each on a line of its own, numbered from the oldest on. */
+/** One field for each replacement, numbered from the oldest on. */
 const replacementFields = (replacements: readonly Replacement[]): Record<string, string> =>
   Object.fromEntries(replacements.map((one, at) => [`replacement ${at + 1}`, replacementText(one)]))
 

@@ -2,10 +2,12 @@ import type { Cells } from './csv-cells.ts'
 import { coinsOf, flooredMicros, unitOf } from './nowpayments-statement.ts'
 import type { Layout, StatementFormat, StatementLine } from './statement-format.ts'
 
-/** Of an invoice whose payments are not all final: `paid` is what old versions call one that is not confirmed. */
+/** Statuses of invoices whose payments are not all final. Old versions use `paid` for an unconfirmed invoice. */
 const underWay = new Set(['new', 'pending', 'processing', 'paid'])
 
-/** Whether the payments of an invoice in this status are final. Old versions add an exception: `New (paidPartial)`. */
+/**
+ * Whether the payments of an invoice with this status are final. Old versions add an exception: `New (paidPartial)`.
+ */
 const isFinal = (status: string): boolean => !underWay.has(status.toLowerCase().split(/[ (]/, 1)[0] ?? '')
 
 const yes = (cells: Cells, column: string): boolean => {
@@ -14,7 +16,7 @@ const yes = (cells: Cells, column: string): boolean => {
   return value === 'true'
 }
 
-/** The columns of a report that say the same under other names. */
+/** The columns of a report that have the same meaning under other names. */
 type Columns = {
   readonly at: string
   readonly payment: string | null
@@ -59,7 +61,10 @@ const invoiceColumns: Columns = {
   coins: 'PaymentAmount',
 }
 
-/** One line a payment; what is the invoice's stands on the first line of it only. Without payments there is one line. */
+/**
+ * One line for each payment. The invoice's own values are only in its first line. An invoice without payments has one
+ * line.
+ */
 const invoices: Layout = {
   name: 'Invoices',
   covers: 'payments',
@@ -111,7 +116,10 @@ const paymentLayout = (name: string, columns: Columns): Layout => ({
     lineOf(cells, columns, { currency: cells.currency(columns.currency), final: yes(cells, 'Confirmed') }),
 })
 
-/** Its payments have no ids: they are found by the invoice's order id, which is the deposit's. Its times are the invoice's. */
+/**
+ * Payments have no ids here. They are matched by the invoice's order id, which is the deposit's id. Times are the
+ * invoice's.
+ */
 const payments = paymentLayout('Payments', {
   at: 'Date',
   payment: null,
@@ -130,7 +138,7 @@ const olderPayments = paymentLayout('Payments (before BTCPay 2)', {
   coins: 'CryptoAmount',
 })
 
-/** BTCPay Server's reports. It keeps no money: what is paid lies in the shop's own wallet. */
+/** BTCPay Server's reports. It has no balance: payments go directly to the shop's own wallet. */
 export const btcpay: StatementFormat = {
   provider: 'btcpay',
   layouts: [invoices, legacy, olderPayments, payments],

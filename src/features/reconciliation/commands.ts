@@ -6,7 +6,7 @@ import { bookForms, type Moment, momentOption } from '../finance/for-commands.ts
 import type { Given } from './run-commands.ts'
 import { type ColumnRole, columnRoles, type LineKind, lineKinds, separators } from './statement-words.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Loaded when a command runs. */
 const runs = () => import('./run-commands.ts')
 
 const timeOption = (text: string): Moment => {

@@ -3,23 +3,23 @@ import type { StatementBooking } from '../../domain/ledger/statement-lines.ts'
 import type { StatementLine } from './statement-format.ts'
 import type { LineKind } from './statement-words.ts'
 
-/** Whose account of the journal a statement is held against, and for which time. */
+/** The journal account and the period that a statement is compared with. */
 export type ComparisonScope = {
   readonly book: string
   readonly account: string
-  /** Positions of the log: what was booked after `after`, up to and including `to`. */
+  /** Positions of the log: entries after `after`, up to and including `to`. */
   readonly range: { readonly after: number; readonly to: number }
-  /** The last position that the journal has. */
+  /** The last position in the journal. */
   readonly head: number
-  /** The same time for the lines of the statement, ISO 8601 UTC: from there on, and before it; null is open. */
+  /** The same period for the statement's lines, ISO 8601 UTC: from `from` to before `before`; null is open. */
   readonly from: string | null
   readonly before: string | null
 }
 
 /**
- * What became of a line or an entry. `matched` agrees; `open` is under way at the provider; `own` is a fee or a payout,
- * which only the provider makes; `outside` lies before or after the time that is compared. The others do not agree:
- * `not_final` is booked, though the provider does not count it or has not finished it.
+ * The result for a line or an entry. `matched` agrees. `open` is not final at the provider. `own` is a fee or a payout,
+ * which only the provider makes. `outside` is not in the compared period. The others are differences: `not_final` is
+ * booked, but the provider does not count it or has not finished it.
  */
 export type LineClass =
   | 'matched'
@@ -50,11 +50,11 @@ export type ClassSum = {
   readonly lines: number
   readonly amountMicros: bigint
   readonly feeMicros: bigint
-  /** Of the entries that they match; 0 without. */
+  /** Sum of the matched entries; 0 without. */
   readonly hereMicros: bigint
 }
 
-/** A line of the statement, an entry of the journal, or both, that do not agree. */
+/** A statement line, a journal entry, or a pair of them that differ. */
 export type Difference = {
   readonly class: DifferenceClass
   readonly file: string | null
@@ -73,7 +73,7 @@ export type Difference = {
   readonly hereAt: string | null
 }
 
-/** What only the provider makes: a payout, its reversal, or a charge of its own. */
+/** A line that only the provider makes: a payout, its reversal, or a charge of its own. */
 export type OwnLine = {
   readonly file: string
   readonly line: number
@@ -86,12 +86,12 @@ export type OwnLine = {
   readonly feeMicros: bigint
 }
 
-/** What of the statements only a posting brings into the books: fees and payouts. Sums are micro-dollars. */
+/** Lines that enter the books only by posting: fees and payouts. Sums are micro-dollars. */
 export type Postable = {
   readonly lines: number
   readonly feeMicros: bigint
   readonly payoutMicros: bigint
-  /** Those that the books have, and by what they moved the account; other amounts among them. */
+  /** Lines that the books have, and their effect on the account, including lines with other amounts. */
   readonly posted: number
   readonly postedMicros: bigint
   readonly otherwise: number
@@ -103,7 +103,7 @@ const tables = `
     external_id text, key text, at timestamptz not null, currency text not null, amount bigint not null,
     unit bigint not null, fee bigint not null, coin text, coins numeric, final boolean not null)`
 
-/** Micro-units as Postgres holds them: larger ones are refused while they are read. */
+/** Amounts are micro-units that fit Postgres's bigint: larger ones are refused when the file is read. */
 const columnsOf = (lines: readonly StatementLine[], file: string, from: number) => [
   lines.map((_, at) => from + at),
   lines.map(() => file),
@@ -128,8 +128,8 @@ const insert = `
     $14::numeric[], $15::boolean[])`
 
 /**
- * The entries of the account that are in the range, or that a line names. Each has its reference as a key, a credit
- * its deposit too. What the books have of a statement itself is not among them.
+ * The account's entries that are in the range or that a line refers to. Their keys are the reference and, for a credit,
+ * the deposit. Entries that were posted from statements are not included.
  */
 const entries = `
   create temporary table account_entries as
@@ -145,8 +145,8 @@ const entries = `
           or 'deposit:' || e.deposit_id in (select key from statement_lines))`
 
 /**
- * Lines and entries of the same key and side go together in the order of their amounts, lines that are final first; a line that says for the second
- * time what another one said goes with none. A refund is in no log: back to a payer goes money by disputes alone.
+ * Lines and entries with the same key and side are paired in order of their amounts, final lines first. A line that
+ * repeats an earlier line is not paired. The log has no refunds: money goes back to a payer only by disputes.
  */
 const classes = `
   create temporary table classified as
@@ -196,7 +196,7 @@ const classes = `
     left join pairs p using (n)
     left join account_entries e on e.position = p.position and e.leg = p.leg`
 
-/** Lines that are to be posted, in the order of the files. An id that comes again with another kind is another posting. */
+/** Lines to post, in the order of the files. The same id with another kind is another posting. */
 const postable = `
   create temporary table postable as
   select n, external_id, word, at, fee - case kind when 'fee' then amount else 0 end as fee,
@@ -218,7 +218,7 @@ const postedOf = `
     from postable l left join booked b on b.reference = l.external_id
    where l.fee <> 0 or l.payout <> 0`
 
-/** Lines that are read at once to be posted. */
+/** Lines to post in one read. */
 const pageSize = 1_000
 
 type SumRow = {
@@ -243,7 +243,7 @@ const missingThere = `
   from account_entries e
   where e.within and not exists (select from classified c where c.position = e.position and c.leg = e.leg)`
 
-/** Holds statements against the journal, in tables of one session: a file may be larger than memory. */
+/** Compares statements with the journal, in temporary tables, because a file may be larger than memory. */
 export const createComparison = async (client: pg.ClientBase) => {
   await client.query(tables)
   let count = 0
@@ -254,7 +254,7 @@ export const createComparison = async (client: pg.ClientBase) => {
       count += lines.length
     },
 
-    /** Once, when every line is there. */
+    /** Call once, after all lines were added. */
     async compare({ book, account, range, head, from, before }: ComparisonScope): Promise<void> {
       await client.query('analyze statement_lines')
       await client.query(entries, [book, account, range.after, range.to, head])
@@ -277,7 +277,7 @@ export const createComparison = async (client: pg.ClientBase) => {
       }))
     },
 
-    /** What was paid in coins, by coin, exactly: of the lines that are final and in the time, whether they agree or not. */
+    /** Exact sums of coin payments by coin, of final lines in the period, whether they agree or not. */
     async coins(): Promise<
       readonly { readonly currency: string; readonly lines: number; readonly amount: string }[]
     > {
@@ -288,7 +288,7 @@ export const createComparison = async (client: pg.ClientBase) => {
       return rows
     },
 
-    /** Entries in the range that no line names. */
+    /** Entries in the range without a line. */
     async missingThere(): Promise<{ readonly entries: number; readonly hereMicros: bigint }> {
       const { rows } = await client.query<{ entries: number; here: string }>(
         `select count(*) as entries, coalesce(sum(amount), 0)::text as here ${missingThere}`,
@@ -296,7 +296,7 @@ export const createComparison = async (client: pg.ClientBase) => {
       return { entries: rows[0]?.entries ?? 0, hereMicros: BigInt(rows[0]?.here ?? 0) }
     },
 
-    /** The first of a class, in the order of the files, or of the log. */
+    /** The first differences of a class, in the order of the files or of the log. */
     async differences(wanted: DifferenceClass, most: number): Promise<readonly Difference[]> {
       const { rows } = await client.query<DifferenceRow>(
         wanted === 'missing_there'
@@ -314,7 +314,7 @@ export const createComparison = async (client: pg.ClientBase) => {
       }))
     },
 
-    /** What is to be posted and what of it the books have, as of a position that the journal has passed. */
+    /** Lines to post, and those that the books already have, as of a position that the journal has reached. */
     async postable(
       { book, account }: Pick<ComparisonScope, 'book' | 'account'>,
       head: number,
@@ -337,7 +337,7 @@ export const createComparison = async (client: pg.ClientBase) => {
       }
     },
 
-    /** The lines to post, as they are booked on a gateway. */
+    /** The lines to post, as bookings on a gateway. */
     async *toPost(gateway: string): AsyncGenerator<StatementBooking> {
       type Row = { n: number; external_id: string; word: string; at: string; fee: number; payout: number }
       let last = -1

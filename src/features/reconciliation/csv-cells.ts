@@ -1,6 +1,6 @@
 import { type Decimal, parseDecimalText } from '../payments/index.ts'
 
-/** A statement's file cannot be read as one. The message says where and what is accepted; the file's name is not in it. */
+/** The file is not a valid statement. The message has the place and the accepted values, but not the file's name. */
 export class FileProblem extends Error {
   override readonly name = 'FileProblem'
   /** @param line of the file, from 1 */
@@ -12,17 +12,17 @@ export class FileProblem extends Error {
 
 const shownLength = 40
 
-/** What stands in a file, for a message: short, and without anything that a terminal would act on. */
+/** Text of a file for a message: shortened and without control characters for terminals. */
 export const shown = (text: string): string =>
   JSON.stringify(text.length > shownLength ? `${text.slice(0, shownLength)}…` : text)
 
-/** Headings are told apart by their letters and digits alone: `Payment ID`, `payment_id` and `PaymentId` are one. */
+/** Headings are compared by letters and digits only: `Payment ID`, `payment_id` and `PaymentId` are equal. */
 export const headingKey = (heading: string): string => heading.toLowerCase().replace(/[^a-z0-9]/g, '')
 
-/** The cells of a record by the names of their columns. A name that the heading has not reads as empty. */
+/** The cells of a record by column name. A column that the file does not have is empty. */
 export type Cells = {
   readonly line: number
-  /** Without spaces around it; may be empty. */
+  /** Without surrounding spaces; may be empty. */
   text(column: string): string
   /** 1 to 200 printable characters. @throws FileProblem */
   id(column: string): string
@@ -30,7 +30,7 @@ export type Cells = {
   idOrNull(column: string): string | null
   /** A decimal number with a point. @throws FileProblem */
   decimal(column: string): Decimal
-  /** Dollars, or another currency, as micro-units; exact, unless `round` says how. @throws FileProblem */
+  /** An amount as micro-units of its currency. Must be exact unless `round` is given. @throws FileProblem */
   micros(column: string, round?: (value: Decimal) => bigint | null): bigint
   /** The first of these columns that the file has, as ISO 8601 UTC. @throws FileProblem */
   time(...columns: readonly string[]): string
@@ -45,26 +45,26 @@ const timeForm =
 
 const timeText = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d(?:\.\d{1,9})?)? ?(Z|UTC|[+-]\d\d:?\d\d)?)?$/
 
-/** ISO 8601 UTC; null for what is no time of a year from 1970 on. */
+/** ISO 8601 UTC; null for an invalid time or a year before 1970. */
 export const parseTime = (text: string): string | null => {
   const match = timeText.exec(text)
   if (!match) return null
   const [, day, minute = '00:00', second = ':00', zone = 'Z'] = match
   const offset = zone === 'UTC' ? 'Z' : zone.replace(/^([+-]\d\d)(\d\d)$/, '$1:$2')
   const ms = Date.parse(`${day}T${minute}${second.slice(0, 7)}${offset}`)
-  // A day that its month has not, such as February 30, is no day.
+  // Rejects dates that do not exist, such as February 30.
   const isDay = !Number.isNaN(ms) && new Date(`${day}T00:00:00Z`).toISOString().startsWith(day as string)
   return isDay && ms >= 0 ? new Date(ms).toISOString() : null
 }
 
-/** Whole micro-units; null where the number has finer parts. */
+/** Whole micro-units; null if the number has more decimals. */
 export const exactMicros = ({ digits, scale }: Decimal): bigint | null => {
   const up = digits * 1_000_000n
   const down = 10n ** BigInt(scale)
   return up % down === 0n ? up / down : null
 }
 
-/** The number as digits with a point, nothing rounded. */
+/** The number as digits with a point, without rounding. */
 export const plainDecimal = ({ digits, scale }: Decimal): string => {
   const size = String(digits < 0n ? -digits : digits).padStart(scale + 1, '0')
   const whole = size.slice(0, size.length - scale)
@@ -72,10 +72,10 @@ export const plainDecimal = ({ digits, scale }: Decimal): string => {
   return digits < 0n ? `-${text}` : text
 }
 
-/** The largest amount that is read, either sign: a hundred times what a wallet may hold. */
+/** The largest accepted amount of either sign: a hundred times the limit of a wallet. */
 const maxMicros = 900_000_000_000_000_000n
 
-/** @param columns where each column stands, by `headingKey` */
+/** @param columns the index of each column, by `headingKey` */
 export const cellsOf = (columns: ReadonlyMap<string, number>, { line, cells }: CsvRecord): Cells => {
   const text = (column: string): string => (cells[columns.get(headingKey(column)) ?? -1] ?? '').trim()
   const problem = (column: string, accepted: string): FileProblem =>
@@ -128,21 +128,24 @@ export const cellsOf = (columns: ReadonlyMap<string, number>, { line, cells }: C
   }
 }
 
-/** One record of a CSV file, and the line of the file on which it begins, from 1. */
+/** A record of a CSV file, and the line of the file where it begins, from 1. */
 export type CsvRecord = { readonly line: number; readonly cells: readonly string[] }
 
-/** A statement's record has some hundred columns at most, a few kilobytes: anything larger is another file. */
+/** A statement's record has at most some hundred columns and a few kilobytes. Larger records are refused. */
 const maxCells = 2_000
 const maxRecordLength = 1_000_000
 
-/** How many lines of a chunk end before its first byte that is no UTF-8. Its first bytes may end a character before it. */
+/**
+ * The number of lines that end before the first invalid UTF-8 byte of a chunk. Its first bytes may complete a character
+ * of the previous chunk.
+ */
 const linesBefore = (chunk: Uint8Array): number => {
   const begins = chunk.findIndex((byte) => (byte & 0xc0) !== 0x80)
   const text = new TextDecoder().decode(chunk.subarray(Math.max(0, begins)))
   return text.slice(0, text.indexOf('\ufffd')).split('\n').length - 1
 }
 
-/** Bytes as text, UTF-8 with or without a byte order mark. */
+/** Decodes UTF-8 with or without a byte order mark. */
 async function* textOf(chunks: AsyncIterable<Uint8Array>, line: () => number): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const decode = (chunk?: Uint8Array): string => {
@@ -158,9 +161,9 @@ async function* textOf(chunks: AsyncIterable<Uint8Array>, line: () => number): A
 }
 
 /**
- * Reads comma-separated values (RFC 4180) as they come: no more than a record is held. Lines end with LF or CRLF; empty
- * ones are passed over.
- * @throws FileProblem for a quote out of place, a record or a number of cells past every statement's, and no UTF-8
+ * Parses comma-separated values (RFC 4180) as a stream, with memory for one record. Lines end with LF or CRLF. Empty
+ * lines are skipped.
+ * @throws FileProblem for a misplaced quote, a record or a number of cells beyond the limits, and invalid UTF-8
  */
 export async function* csvRecords(
   chunks: AsyncIterable<Uint8Array>,
@@ -171,7 +174,10 @@ export async function* csvRecords(
   let cells: string[] = []
   let cell = ''
   let length = 0
-  /** `start` of a cell, `bare` in one, `quoted` in quotes, `closed` after a quote that may have ended them, `cr` after CR. */
+  /**
+   * `start` of a cell, `bare` in one, `quoted` in quotes, `closed` after a quote that may be the closing one, `cr`
+   * after CR.
+   */
   let state: 'start' | 'bare' | 'quoted' | 'closed' | 'cr' = 'start'
 
   const endCell = (): void => {

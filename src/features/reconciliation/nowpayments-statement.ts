@@ -4,18 +4,18 @@ import type { Layout, OtherAmount, StatementFormat } from './statement-format.ts
 
 const microsPerCent = 10_000n
 
-/** Micro-units rounded down, as the log has what was converted. */
+/** Micro-units rounded down, as the log stores converted amounts. */
 export const flooredMicros = ({ digits, scale }: Decimal): bigint =>
   (digits * 1_000_000n) / 10n ** BigInt(scale)
 
-/** The last place that a file writes of a converted amount, in micro-units. */
+/** The unit of the last decimal of a converted amount in a file, in micro-units. */
 export const unitOf = ({ scale }: Decimal): bigint => {
   const unit = scale >= 6 ? 1n : 10n ** BigInt(6 - scale)
-  // A file that writes 25.5 means 25.50: no report is coarser than a cent.
+  // A file may write 25.50 as 25.5. No report is coarser than a cent.
   return unit > microsPerCent ? microsPerCent : unit
 }
 
-/** What was paid in coins; null where the file says nothing of it. @throws FileProblem */
+/** The payment in coins; null if the file has none. @throws FileProblem */
 export const coinsOf = (cells: Cells, currency: string, amount: string): OtherAmount | null => {
   if (cells.text(currency) === '' || cells.text(amount) === '') return null
   const value = parseDecimalText(cells.text(amount))
@@ -37,7 +37,7 @@ const statuses = [
   'expired',
 ]
 
-/** What arrived of the price, as src/features/payments/nowpayments.ts credits it. */
+/** The received part of the price, as src/features/payments/nowpayments.ts credits it. */
 const paidMicros = (cells: Cells): bigint => {
   if (cells.text('actually_paid') === '') return 0n
   try {

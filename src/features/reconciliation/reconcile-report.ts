@@ -11,7 +11,7 @@ import {
 } from './compare.ts'
 import type { Reconciliation } from './reconcile.ts'
 
-/** What a reconciliation was asked of, and the account's own figures over the same time. */
+/** The inputs of a reconciliation, and the account's own figures of the same period. */
 export type ReconciliationScope = {
   readonly gateway: string
   readonly book: string
@@ -36,18 +36,18 @@ const words: Readonly<Record<DifferenceClass | 'matched' | 'own' | 'open' | 'out
   other_currency: 'other currency',
 }
 
-/** Whether everything that both sides should have agrees. */
+/** Whether there is no difference. */
 export const agrees = ({ counts, postable }: Reconciliation): boolean =>
   differenceClasses.every((each) => counts[each] === 0) && postable.otherwise === 0
 
-/** By how much the books have the account moved by these statements: what they match, and what of them was posted. */
+/** The account's movement in the books by these statements: matched entries and posted lines. */
 const bookedMicros = ({ sums, postable }: Reconciliation): bigint =>
   sums.reduce((sum, { hereMicros }) => sum + hereMicros, postable.postedMicros)
 
 const uncounted: readonly string[] = ['outside', 'duplicate', 'open', 'not_final']
 const isCounted = ({ class: name }: ClassSum): boolean => !uncounted.includes(name)
 
-/** What the statement says that it kept and paid out, and how it moved its balance in all, by currency. */
+/** The statement's fees, payouts and total balance change, by currency. */
 const totalsThere = (sums: readonly ClassSum[]) => {
   const byCurrency = Map.groupBy(sums.filter(isCounted), ({ currency }) => currency)
   return [...byCurrency].map(([currency, of]) => {

@@ -23,13 +23,15 @@ import {
 import { cellsOf, csvRecords, FileProblem, headingKey } from './csv-cells.ts'
 import type { Layout, StatementFormat, StatementLine } from './statement-format.ts'
 
-/** How many lines were booked now, were booked before, or stand in the books with other amounts and were left. */
+/**
+ * Lines that were booked now, that were booked before, and that have other amounts in the books and were not changed.
+ */
 export type PostingCounts = { readonly booked: number; readonly standing: number; readonly other: number }
 
-/** Lines that are decided at once: the runner writes what comes together in one append. */
+/** Lines that are decided concurrently, so that the runner batches them into one append. */
 const atOnce = 50
 
-/** Books lines of statements, each once for ever. Interrupted at any point, it goes on when it is run again. */
+/** Books lines of statements, each exactly once. After an interruption, another run continues. */
 export const postLines = async (
   runner: CommandRunner,
   lines: AsyncIterable<StatementBooking>,
@@ -60,7 +62,7 @@ const namesOf = (column: string | readonly string[]): readonly string[] =>
 const missingIn = (has: (name: string) => boolean, { columns }: Layout): readonly string[] =>
   columns.filter((column) => !namesOf(column).some(has)).map((column) => namesOf(column).join(' or '))
 
-/** Why no report of the provider has this heading: what each of them would need, and lacks. */
+/** The problem that no report of the provider matches this heading: the missing columns of each report. */
 const noLayout = (
   line: number,
   { provider, layouts }: StatementFormat,
@@ -73,11 +75,11 @@ const noLayout = (
   )
 }
 
-/** A file of a provider, told by its heading: which report it is, and its lines as they come. */
+/** A file of a provider: the report that its heading identifies, and a stream of its lines. */
 export type OpenedStatement = { readonly layout: Layout; readonly lines: AsyncGenerator<StatementLine> }
 
 /**
- * Opens a statement; nothing but its heading is read yet.
+ * Opens a statement and reads only its heading.
  * @throws FileProblem here and while the lines are read
  */
 export const openStatement = async (
@@ -113,10 +115,10 @@ export const openStatement = async (
   return { layout, lines: lines() }
 }
 
-/** A statement to read: under what name it is told of, and its bytes. */
+/** A statement to read: its name for messages, and its bytes. */
 export type StatementFile = { readonly name: string; readonly chunks: () => AsyncIterable<Uint8Array> }
 
-/** A file that is none of the provider's statements, or two that tell the same in different ways. */
+/** The file is no statement of the provider, or two files are different reports of the same data. */
 export class StatementRefused extends Error {
   override readonly name = 'StatementRefused'
 }
@@ -125,42 +127,42 @@ export type ReadFile = { readonly file: string; readonly report: string; readonl
 
 export type Reconciliation = {
   readonly files: readonly ReadFile[]
-  /** Whether a file tells of payments; without one nothing is missing there. */
+  /** Whether a file contains payments. Without one, no entry counts as missing at the provider. */
   readonly coversPayments: boolean
   readonly sums: readonly ClassSum[]
   readonly missingThere: { readonly entries: number; readonly hereMicros: bigint }
   readonly coins: readonly { readonly currency: string; readonly lines: number; readonly amount: string }[]
-  /** How many of each class there are. */
+  /** The number of differences of each class. */
   readonly counts: Readonly<Record<DifferenceClass, number>>
-  /** The first of each class. */
+  /** The first differences of each class. */
   readonly differences: readonly Difference[]
   readonly own: readonly OwnLine[]
   readonly postable: Postable
-  /** What this run posted; null when it was not asked to. */
+  /** The postings of this run; null without `post`. */
   readonly posted: PostingCounts | null
-  /** The position of the log that the journal was read up to. */
+  /** The log position up to which the journal was read. */
   readonly head: number
 }
 
-/** `most` of each class of differences, and of fees and payouts, are listed; all are counted. */
+/** At most `most` lines are listed of each class of differences, and of fees and payouts. All are counted. */
 export type ReconcileOptions = {
   readonly gateway: string
   readonly most: number
   readonly post: PostLines | null
 }
 
-/** Posts lines, and gives the position up to which the journal has them. */
+/** Posts lines, and returns the position up to which the journal contains them. */
 export type PostLines = (
   lines: AsyncIterable<StatementBooking>,
 ) => Promise<{ readonly posted: PostingCounts; readonly head: number }>
 
-/** Lines that go to Postgres at once. */
+/** Lines in one insert. */
 const batchSize = 1_000
 
 const inFile = (name: string, error: unknown): unknown =>
   error instanceof FileProblem ? new StatementRefused(`${name}, ${error.message}`) : error
 
-/** Two reports of payments would each say the same money. */
+/** Refuses two different reports of payments, which would contain the same money twice. */
 const refuseBoth = (name: string, layout: Layout, before: Layout | undefined): void => {
   if (before === undefined || before === layout || layout.covers !== before.covers) return
   throw new StatementRefused(
@@ -169,9 +171,8 @@ const refuseBoth = (name: string, layout: Layout, before: Layout | undefined): v
 }
 
 /**
- * Holds the statements of a provider against an account of the journal. Files may be of any size: their lines are
- * compared in Postgres, in tables that end with the session.
- * With `post`, fees and payouts are booked after everything was read and compared.
+ * Compares the statements of a provider with an account of the journal. Files may have any size: lines are compared in
+ * temporary tables of Postgres. With `post`, fees and payouts are booked after all files were read and compared.
  * @throws StatementRefused with the file, the line and what is accepted; nothing was compared then
  */
 export const reconcile = async (

@@ -41,7 +41,7 @@ export type Given = {
 
 type Found = { readonly book: string; readonly account: string }
 
-/** The account of a gateway, in the book that was named or in the only one that has it. */
+/** The account of a gateway, in the given book or in the only book that has it. */
 const findGateway = async (pool: pg.Pool, { gateway, book }: Given): Promise<Found> => {
   const prefix = gatewayAccount('')
   const { rows } = await pool.query<Found>(
@@ -91,7 +91,7 @@ const chunksOf = async function* (file: string): AsyncGenerator<Uint8Array> {
 const instantOf = (moment: Moment | undefined): string | null =>
   moment?.kind === 'time' ? new Date(moment.atMs).toISOString() : null
 
-/** Posts into the service's book. @throws CliMisuse where nothing can be posted */
+/** Posts to the service's book. @throws CliMisuse if posting is not possible */
 const poster = (context: CliContext, { gateway, column }: Given, { book }: Found): PostLines => {
   if (book !== serviceBook)
     throw new CliMisuse(

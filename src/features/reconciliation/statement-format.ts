@@ -2,13 +2,13 @@ import { type Cells, headingKey } from './csv-cells.ts'
 import type { ColumnRole, LineKind } from './statement-words.ts'
 
 export type Declared = {
-  /** The heading of each column that is read. */
+  /** The heading of each column. */
   readonly columns: Readonly<Partial<Record<ColumnRole, string>>>
-  /** What each word of the column `kind` means; a word that is not here is refused. */
+  /** The kind for each value of the column `kind`. Other values are refused. */
   readonly words: Readonly<Record<string, LineKind>>
 }
 
-/** What is missing of a declaration; null for nothing. */
+/** What the declaration lacks; null for nothing. */
 export const missingOf = ({ columns, words }: Declared): string | null => {
   const missing = (['at', 'amount'] as const).filter((role) => columns[role] === undefined)
   if (missing.length > 0) return `declare the columns ${missing.join(' and ')}`
@@ -34,7 +34,7 @@ const kindOf = (
   return { kind, word }
 }
 
-/** Any CSV file, by what was declared of its columns. Amounts have the sign with which they move the balance. */
+/** Any CSV file with declared columns. The sign of an amount is that of its effect on the balance. */
 export const declaredFormat = (declared: Declared): StatementFormat => {
   const { columns } = declared
   const [at, amount] = [columns.at as string, columns.amount as string]
@@ -70,50 +70,53 @@ export const declaredFormat = (declared: Declared): StatementFormat => {
   }
 }
 
-/** One report of a provider: which columns tell it, and how its lines read. */
+/** One report of a provider: the columns that identify it, and the conversion of its lines. */
 export type Layout = {
   /** E.g. `balance change (itemised)`. */
   readonly name: string
-  /** What it says about: a file of payouts does not tell that a payment is missing. */
+  /** The subject of the report: a file of payouts cannot show that a payment is missing. */
   readonly covers: 'payments' | 'payouts'
-  /** All must be in the heading; of several in one entry one must be. */
+  /** All must be in the heading. An array lists alternatives, of which one is required. */
   readonly columns: readonly (string | readonly string[])[]
-  /** Begins a file: some lines leave out what the line before them said. Null: the line moves nothing. */
+  /**
+   * Starts a file. The reader has state, because some lines leave out values of the line before them. Null: the line
+   * moves nothing.
+   */
   start(): (cells: Cells) => StatementLine | null
 }
 
-/** The reports of a provider that are read, the most telling first. */
+/** The supported reports of a provider, the most detailed first. */
 export type StatementFormat = { readonly provider: string; readonly layouts: readonly Layout[] }
 
-/** Kinds that the log never has of itself: they are the provider's own. */
+/** Kinds that the log never has by itself: they are the provider's own. */
 export const ownKinds: readonly LineKind[] = ['fee', 'payout', 'payout_reversal']
 
-/** An amount of another currency than the books', exactly as it was written. */
+/** An amount in another currency than the books', exactly as written. */
 export type OtherAmount = { readonly currency: string; readonly amount: string }
 
-/** One line of a statement: what moved the balance at the provider. */
+/** A line of a statement: a movement of the balance at the provider. */
 export type StatementLine = {
-  /** Of the file, from 1. */
+  /** Line number in the file, from 1. */
   readonly line: number
   readonly kind: LineKind
-  /** The provider's own word for it, e.g. `charge`. */
+  /** The provider's term, e.g. `charge`. */
   readonly word: string
-  /** Unique at the provider; null where the report has none. */
+  /** Unique at the provider; null if the report has none. */
   readonly externalId: string | null
-  /** How it is found in the log: `payment:` and a reference there, or `deposit:` and the deposit's id; null for neither. */
+  /** The key in the log: `payment:` and its reference, or `deposit:` and the deposit's id; null for neither. */
   readonly key: string | null
-  /** ISO 8601 UTC, as precise as the report. */
+  /** ISO 8601 UTC, with the precision of the report. */
   readonly at: string
   /** Lower case, e.g. `usd`. */
   readonly currency: string
-  /** Micro-units of the currency as the balance moved: above zero it grew. Without fees. */
+  /** Change of the balance in micro-units of the currency, positive for an increase. Without fees. */
   readonly amountMicros: bigint
-  /** The last place of the amount that is sure: 1, or more where the report rounds what the log has exactly. */
+  /** Precision of the amount: 1, or more if the report rounds what the log has exactly. */
   readonly unitMicros: bigint
-  /** What the provider kept for it; above zero it lowers the balance. */
+  /** The provider's fee; a positive fee lowers the balance. */
   readonly feeMicros: bigint
-  /** What was paid in coins; null where nothing was. */
+  /** The payment in coins; null without one. */
   readonly coins: OtherAmount | null
-  /** Whether the provider says that it is over. What is under way may be missing in the log. */
+  /** Whether the provider reports it as final. Lines that are not final may be missing in the log. */
   readonly final: boolean
 }

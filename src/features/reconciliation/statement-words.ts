@@ -1,8 +1,8 @@
-/** What a column of a CSV file may be declared to hold. */
+/** The declarable contents of a CSV column. */
 export const columnRoles = ['id', 'at', 'amount', 'currency', 'fee', 'kind', 'payment', 'deposit'] as const
 export type ColumnRole = (typeof columnRoles)[number]
 
-/** What a line of a provider's statement is, in one word for all providers. */
+/** The kind of a statement line, the same for all providers. */
 export const lineKinds = [
   'payment',
   'refund',
@@ -15,6 +15,6 @@ export const lineKinds = [
 ] as const
 export type LineKind = (typeof lineKinds)[number]
 
-/** What separates cells. */
+/** Cell separators. */
 export const separators = { comma: ',', semicolon: ';', tab: '\t' } as const
 export type Separator = keyof typeof separators

@@ -2,7 +2,7 @@ import type { Cells } from './csv-cells.ts'
 import type { Layout, StatementFormat, StatementLine } from './statement-format.ts'
 import type { LineKind } from './statement-words.ts'
 
-/** Stripe's reporting categories; those that are not here are `other`. */
+/** Stripe's reporting categories. Others map to `other`. */
 const kinds: Readonly<Record<string, LineKind>> = {
   charge: 'payment',
   refund: 'refund',
@@ -33,7 +33,7 @@ const keyOf = (kind: LineKind, cells: Cells): string | null => {
 
 const sizeOf = (micros: bigint): bigint => (micros < 0n ? -micros : micros)
 
-/** A payout leaves the balance and a reversal returns to it, whichever sign the report writes. */
+/** A payout lowers the balance and a reversal raises it, whatever sign the report writes. */
 const signedOf = (kind: LineKind, grossMicros: bigint): bigint => {
   if (kind === 'payout') return -sizeOf(grossMicros)
   return kind === 'payout_reversal' ? sizeOf(grossMicros) : grossMicros
@@ -76,5 +76,5 @@ const balanceChange: Layout = {
   start: () => (cells) => lineOf(cells, ['created_utc', 'created'], true),
 }
 
-/** Stripe's balance report. Its times without an offset are read as UTC. */
+/** Stripe's balance report. Times without an offset are read as UTC. */
 export const stripe: StatementFormat = { provider: 'stripe', layouts: [payouts, balanceChange] }

@@ -1,12 +1,12 @@
 import type { Provider, ResellerRail } from '../../domain/payments/payments.ts'
 
-/** Which provider can serve a reseller's rail. */
+/** The providers that can serve a reseller's rail. */
 export const providersOf: { readonly [Rail in ResellerRail]: readonly Provider[] } = {
   card: ['stripe'],
   crypto: ['btcpay', 'nowpayments'],
 }
 
-/** The fields of a provider's credentials, as an operator is told them. */
+/** The credential fields of each provider, described for operators. */
 export const credentialFields: Readonly<Record<Provider, string>> = {
   stripe: '{"secretKey", "webhookSecret"}',
   btcpay: '{"url", "storeId", "apiKey", "webhookSecret"}',

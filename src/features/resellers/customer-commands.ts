@@ -5,7 +5,7 @@ import { type Cli, wholeNumber } from '../../platform/cli/cli-context.ts'
 import { registerListCommands } from '../accounts/for-commands.ts'
 import { maxCents, parseGatewayName, parseReference, parseSignedCents } from '../wallet/for-commands.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Loaded when a command runs. */
 const runs = () => import('./run-customer-commands.ts')
 
 const reasons = [

@@ -19,19 +19,19 @@ import { collectMessages, type Message, messageQueue } from './message-queue.ts'
 import { createTelegram, type Messenger, telegramUrl } from './telegram.ts'
 
 export type Bots = {
-  /** The bot that the reseller has set up; null without one. */
+  /** The bot of the reseller; null without one. */
   of(reseller: AccountId): Promise<ResellerBot | null>
   close(): Promise<void>
 }
 
 /**
- * The bots of resellers: which one stands in their terms, its token in the vault. A bot whose address is the sandbox's
- * is the stand-in; every other one is called over https, on a public address.
+ * The bots of resellers: the reseller's terms name the bot, the vault has its token. A bot with the sandbox's address
+ * is the sandbox bot. All others are called over https on a public address.
  */
 export const createBots = (deps: {
   readonly termsOf: LogStates<Terms>
   readonly credentials: Pick<ResellerCredentials, 'bot'>
-  /** Where the stand-ins answer; null where none run. */
+  /** Address of the sandbox; null if none runs. */
   readonly sandboxUrl: string | null
 }): Bots => {
   const { termsOf, credentials, sandboxUrl } = deps
@@ -57,7 +57,7 @@ export const createBots = (deps: {
   }
 }
 
-/** What a customer is told of an order that it paid for on a pay page. Plain text, below Telegram's 4,096 characters. */
+/** The message to a customer about an order paid on a pay page. Plain text, below Telegram's 4,096 characters. */
 export const orderText = (
   order: Pick<OrderDetails, 'orderId' | 'productId' | 'quantity' | 'unit'>,
   outcome: 'placed' | 'failed',
@@ -71,7 +71,7 @@ export const orderText = (
   return [said, `Order ${order.orderId}`, ...(merchantName === null ? [] : [merchantName])].join('\n')
 }
 
-/** A reseller's bot as it is set up now, and how its messages are signed. */
+/** A reseller's current bot, and the signature of its messages. */
 export type ResellerBot = { readonly messenger: Messenger; readonly merchantName: string | null }
 
 type Deps = {
@@ -83,7 +83,10 @@ type Deps = {
   readonly clock: Clock
 }
 
-/** A bot that asks for more is not heeded: no table could hold when it wants to be asked again. */
+/**
+ * A longer pause from a bot is shortened to this, because the table cannot store an arbitrarily late time.
+ * Milliseconds.
+ */
 const maxAskedMs = 24 * 3_600_000
 
 const deliver = async (
@@ -130,10 +133,11 @@ export const messageWorker = worker({
 })
 
 /**
- * Tells customers through their reseller's bot how the orders ended that they paid for on a pay page. What is to be
- * told is decided once an order; sending is tried again until the provider took it, so a crash between its answer and
- * our note of it can tell the same twice: the Bot API takes no idempotency key. Nothing waits for a message, and no reseller's
- * messages for those of another: its bot may be a server of its own that hangs. Given up after 32 attempts, about a day.
+ * Sends customers, through their reseller's bot, the outcomes of orders that they paid on a pay page. A message is
+ * decided once for each order, and sending is repeated until the provider accepts it. After a crash between its answer
+ * and our note, a message may be sent twice: the Bot API has no idempotency key. Nothing waits for messages. One
+ * reseller's messages do not wait for another's, because a bot may be a slow server of the reseller. A message is given
+ * up after 32 attempts, about a day.
  */
 export const startMessageWorker = (deps: Deps & { readonly pollMs?: number }): RunningQueue => {
   const { workers, pool, clock } = deps

@@ -30,7 +30,7 @@ import {
 import { orderColumns } from '../orders/index.ts'
 import { chatForm, customerRecords, maxLabelLength } from './customer-record.ts'
 
-/** The reseller's customer of this id. @throws not_found, for an absent one and a foreign one alike */
+/** The reseller's customer with this id. @throws not_found, for a missing customer and for another reseller's alike */
 export const customerIn = async (
   pool: pg.Pool,
   { accountId }: ShownAccount,
@@ -181,7 +181,7 @@ const change = async (services: Omit<CustomerReads, 'customers'>, visit: Account
   return goTo(`${root}/${customerId}`, 'Your words for it are kept.')
 }
 
-/** The customers of a reseller, with their credit and what they brought. */
+/** The customers of a reseller, with credit and revenue. */
 export const resellerCustomerPages = (services: CustomerReads): readonly ConsolePage[] => [
   accountPage({
     path: root,

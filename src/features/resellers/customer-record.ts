@@ -10,10 +10,10 @@ const cents = z.int()
 const currency = z.literal('USD')
 const instant = z.string().meta({ format: 'date-time' })
 
-/** Where a messaging bot reaches a customer: the number of a chat, the @name of a channel, or nothing. */
+/** The chat of a customer with a messaging bot: a chat number, a channel's @name, or empty. */
 export const chatForm = /^(-?\d{1,20}|@[A-Za-z0-9_]{5,32}|)$/
 
-/** Characters that a label and a chat id may have at most. */
+/** The longest label and chat id, characters. */
 export const maxLabelLength = 64
 
 export const ResellerCustomer = z
@@ -37,7 +37,7 @@ export const ResellerCustomer = z
   })
   .meta({ id: 'ResellerCustomer' })
 
-/** A customer by the vault and, from its first money on, its row. */
+/** A customer from the vault and, after its first money movement, from its row. */
 export const customerRecord = (
   { customerId, ref, label, chatId, createdAt }: CustomerRecord,
   row: CustomerRow | undefined,
@@ -168,7 +168,7 @@ export const lineExample: z.infer<typeof Line> = {
   position: positionToken(4711),
 }
 
-/** Customers of a reseller with their credit and totals, in the order that they are given in. */
+/** Customers of a reseller with their credit and totals, in the given order. */
 export const customerRecords = async (
   db: CustomerQueries,
   reseller: AccountId,

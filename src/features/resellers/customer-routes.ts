@@ -29,7 +29,7 @@ import {
 const params = z.object({ id: z.string() })
 const examples = { params: { id: customerExample.customerId } }
 
-/** @throws reseller_forbidden for an account that is no reseller */
+/** @throws reseller_forbidden if the account is not a reseller */
 export const resellerOnly = ({ reseller }: Caller): void => {
   if (!reseller) throw refuse('reseller_forbidden', 'this is for reseller keys only')
 }
@@ -49,11 +49,11 @@ export const resellerCustomerRoutes = (deps: {
   const recordOf = async (reseller: AccountId, customer: CustomerRecord) =>
     (await customerRecords(db, reseller, [customer]))[0]!
 
-  /** A customer by our id, when the request may see it; null: absent and foreign read alike. */
+  /** A customer by our id, if the request may see it; null for a missing one and for another reseller's. */
   const customerOf = async ({ accountId, customerId }: Scope, id: string): Promise<CustomerRecord | null> =>
     customerId === null || customerId === id ? findCustomer(pool, accountId, id) : null
 
-  /** @throws invalid_customer_id: what is no id, or not the customer that the request is limited to */
+  /** @throws invalid_customer_id: not an id, or not the only customer that the request may use */
   const onlyOf = ({ accountId, customerId }: Scope, asked: string | undefined): CustomerId | null => {
     if (asked === undefined) return customerId
     const ref = parseExternalId(asked)

@@ -34,7 +34,7 @@ export { messageWorker } from './customer-messages.ts'
 
 export type { LivePrices }
 
-/** What the features before this one need of resellers. */
+/** What earlier features need of resellers. */
 export const openResellerAccess = ({
   pool,
   log,
@@ -43,11 +43,11 @@ export const openResellerAccess = ({
   projecting,
 }: ServerCore): {
   readonly termsOfReseller: LogStates<Terms>
-  /** The catalogue and the terms of resellers, held in memory. */
+  /** The catalogue and the terms of resellers, in memory. */
   readonly prices: LivePrices
   readonly credentials: ResellerCredentials
   readonly gateways: ResellerGateways
-  /** Where payers of a reseller's invoices return to; null: the reseller has no place of its own. */
+  /** The return URL after a payment of a reseller's invoice; null: the reseller has none. */
   readonly returnUrlOf: (reseller: AccountId) => Promise<string | null>
 } => {
   const credentials = createResellerCredentials({ pool, vault: createVault(keys.master) })
@@ -74,7 +74,7 @@ export const open = (
     readonly gateways: Gateways
     readonly callbackUrl: (gatewayId: string) => string
     readonly openDeposit: OpenDepositByForm
-    /** Where the stand-ins answer; null where none run. */
+    /** Address of the sandbox; null if none runs. */
     readonly sandboxUrl: string | null
   },
 ): Feature => {

@@ -17,7 +17,7 @@ import {
 
 const loopback = new Set(['127.0.0.1', 'localhost', '[::1]'])
 
-/** An address of a third party: https, or http on this machine for a stand-in. */
+/** A third party's address: https, or http on this machine for the sandbox. */
 const address = z
   .string()
   .max(2_000)
@@ -40,15 +40,15 @@ export const botCredentials = z.strictObject({
 })
 export type BotCredentials = z.infer<typeof botCredentials>
 
-/** A reseller's own gateway with what signs in to it. Never log it. */
+/** A reseller's own gateway with its credentials. Never log it. */
 export type ResellerGateway = {
   readonly resellerId: AccountId
   readonly rail: ResellerRail
-  /** Names these credentials for ever: keep it with an invoice, and put it into the address of a callback. */
+  /** The permanent id of these credentials. Store it with each invoice, and use it in callback URLs. */
   readonly reference: string
 } & GatewayCredentials
 
-/** Credentials that were stored, and what commits to them as they are sealed. */
+/** Stored credentials, and a commitment to their encrypted form. */
 export type Stored<Ref> = Ref & { readonly commitment: string }
 
 export type ResellerBot = { readonly resellerId: AccountId; readonly reference: string } & BotCredentials
@@ -60,19 +60,19 @@ type Row = {
   readonly sealed: Buffer
 }
 
-/** The vault of resellers' credentials. What was stored under a reference never changes. */
+/** The vault of resellers' credentials. The credentials of a reference never change. */
 export type ResellerCredentials = {
-  /** Seals and stores; it takes effect once a `GatewaySet` names the reference. */
+  /** Encrypts and stores. It takes effect when a `GatewaySet` event contains the reference. */
   storeGateway(
     reseller: AccountId,
     rail: ResellerRail,
     credentials: GatewayCredentials,
   ): Promise<Stored<GatewayRef>>
   storeBot(reseller: AccountId, credentials: BotCredentials): Promise<Stored<BotRef>>
-  /** Drops what no event came to name. */
+  /** Deletes credentials that no event refers to. */
   drop(reference: string): Promise<void>
   /**
-   * The gateway of a reference, also of one that another took the place of; null for an unknown one.
+   * The gateway of a reference, including replaced ones; null if unknown.
    * @throws SealBroken under another master key
    */
   gateway(reference: string): Promise<ResellerGateway | null>
@@ -148,14 +148,14 @@ export const createResellerCredentials = ({
   }
 }
 
-/** What a reseller's pay pages call it before it has a name. */
+/** The name on a reseller's pay pages before it has set one. */
 const unnamed = 'Shop'
 
-/** Resellers' settings as the log has them now: where money of customers goes is not read from a table. */
+/** Resellers' terms, read from the log: a table must not decide where customers' money goes. */
 export const createTermsOf = (log: Pick<EventLog, 'readStreams'>): LogStates<Terms> =>
   createLogStates(log, (reseller) => ({ stream: termsStream(reseller as AccountId), fold: termsFold }))
 
-/** The gateways of resellers: which one is a rail's stands in their terms, what signs in to it in the vault. */
+/** The gateways of resellers: the reseller's terms name the gateway of a rail, the vault has its credentials. */
 export const createResellerGateways = ({
   termsOf,
   credentials,

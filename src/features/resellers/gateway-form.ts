@@ -5,9 +5,9 @@ import { choicesOf, type Field, type FormInput, fieldOf, type Problems } from '.
 import { type Html, html } from '../../platform/ui/html.ts'
 import { type GatewayCredentials, realCredentials } from '../payments/index.ts'
 
-/** A field of a provider's credentials, and what it must be. */
+/** A field of a provider's credentials and its check. */
 type Asked = Pick<Field, 'name' | 'label' | 'hint'> & {
-  /** It is read by nobody again once it was sent. */
+  /** It is never shown again after it was sent. */
   readonly secret: boolean
   readonly problem: string
 }
@@ -26,7 +26,7 @@ const open = (name: string, label: string, hint: string, problem: string): Asked
 
 const token = 'Type 1 to 500 characters without a space.'
 
-/** How providers are called, and what signs in to each; the names are those of `credentialShapes`. */
+/** Names and credential fields of the providers. The field names are those of `credentialShapes`. */
 export const providerForms: Readonly<
   Record<
     Provider,
@@ -83,7 +83,7 @@ export const providerForms: Readonly<
   },
 }
 
-/** The fields of a provider; a stand-in is offered where this installation runs one. */
+/** The fields of a provider. The sandbox is offered if this installation runs one. */
 export const gatewayFields = (
   provider: Provider,
   sandboxed: boolean,
@@ -126,7 +126,7 @@ ${providerForms[provider].fields.map(({ name, label, hint, secret: hidden }) =>
   ),
 )}`
 
-/** The credentials that were typed, or what is wrong beside each field: never what stands in it. */
+/** The typed credentials, or a problem for each invalid field. Problems never contain the typed value. */
 export const parseGatewayForm = (
   provider: Provider,
   sandboxed: boolean,
@@ -154,7 +154,7 @@ export const parseGatewayForm = (
   }
 }
 
-/** Why a test invoice was not made, for people. @throws what is no refusal */
+/** Why a test invoice was refused, for people. @throws errors that are no refusal */
 export const invoiceRefusal = (error: unknown): string =>
   error instanceof ApiError && error.code === 'gateway_unavailable'
     ? 'The provider made no invoice: it did not answer, or did not take the credentials. Its own log says which.'

@@ -17,11 +17,11 @@ import { createLiveRows, type LiveRows } from '../../platform/projections/live.t
 import type { Watch } from '../../platform/projections/progress.ts'
 import { createLiveCatalog, type LiveCatalog } from '../catalog/index.ts'
 
-/** All resellers' terms in memory: neither a quote nor an order waits for a query. */
+/** All resellers' terms in memory, so that quotes and orders do not wait for a query. */
 export type LiveTerms = Pick<LiveRows<unknown>, 'refresh' | 'start' | 'stop'> & {
-  /** What a reseller pays and asks for a product; null for a key that is no reseller's. */
+  /** A reseller's cost and retail terms for a product; null if the key is not a reseller's. */
   readonly termsOf: TermsOf
-  /** @throws what the log throws, of terms that were never read here */
+  /** @throws log errors, for terms that were not read before */
   readonly refreshTerms: RefreshTerms
   /** A reseller's settings, as of the last load. */
   settingsOf(reseller: AccountId): Terms
@@ -62,14 +62,14 @@ const keptOf = ({ terms, revision }: Pick<ResellerTermsRow, 'terms' | 'revision'
 }
 
 /**
- * Keeps the terms of all resellers as the events of their streams leave them, because prices are made from them, and
- * SQL can change `read.reseller_terms`. That table only lists the resellers whose terms are read for prices that are shown.
- * A decision by a reseller's terms calls `refreshTerms` first, which needs no row of that table.
+ * Caches the terms of all resellers, folded from their streams: prices depend on them, and SQL can change
+ * `read.reseller_terms`. The table only lists the resellers whose terms are read for displayed prices. Decisions that
+ * depend on a reseller's terms call `refreshTerms` first, which needs no row of the table.
  */
 export const createLiveTerms = (deps: {
   readonly pool: pg.Pool
   readonly termsOf: LogStates<Terms>
-  /** Of the table `reseller_terms`. */
+  /** On the table `reseller_terms`. */
   readonly watch: Watch
   readonly logger: Logger
 }): LiveTerms => {
@@ -84,9 +84,9 @@ export const createLiveTerms = (deps: {
     if (revision > held) resellers.set(reseller, keptOf({ terms: state, revision }))
   }
 
-  // The rows of one stream change one after another, and positions of different streams appear in the tables in order.
-  // A table that was made anew is read again from the start: what stood in the former one may have been wrong. Which one it
-  // is says where to begin, so that the index on positions serves: most changes are of one reseller.
+  // The rows of a stream change in order, and positions of different streams appear in the tables in order. A rebuilt
+  // table is read from the start, because the former one may have been wrong. The table's id decides where to begin, so
+  // that the index on positions is used: most changes concern one reseller.
   const load = async (): Promise<void> => {
     const { rows } = await pool.query<
       Pick<ResellerTermsRow, 'reseller_id' | 'position'> & { readonly table: number }
@@ -121,16 +121,16 @@ export const createLiveTerms = (deps: {
   }
 }
 
-/** What every quote is made of, held in memory: catalogue and resellers' terms. */
+/** The inputs of every quote in memory: catalogue and resellers' terms. */
 export type LivePrices = {
   readonly catalog: LiveCatalog
   readonly terms: LiveTerms
   /**
-   * Holds both once their tables are made, which takes a replay of the log at the first start of a version; resolves
-   * when they are held, or when it was stopped before.
+   * Loads both once their tables are built, which takes a replay of the log at the first start of a version. Resolves
+   * when both are loaded, or when stopped before.
    */
   start(stopping: AbortSignal): Promise<void>
-  /** Resolves once both are as the read models were when it was called. */
+  /** Resolves when both are at least as new as the read models at the time of the call. */
   refresh(): Promise<void>
   stop(): Promise<void>
 }
@@ -146,7 +146,7 @@ export const createLivePrices = (
   return {
     catalog,
     terms,
-    // The terms come first: while there is no catalogue, nobody is quoted a price without them.
+    // The terms come first. While there is no catalogue, no price is quoted without them.
     start: async (stopping) => {
       if (!(await waitForReadTables({ progress }, hot.name, stopping))) return
       await terms.start()

@@ -24,20 +24,20 @@ import { type Column, tableOf } from '../../platform/ui/table.ts'
 import { amountText, countText, dollarText } from '../../platform/ui/text.ts'
 import { customerRefs } from '../accounts/index.ts'
 
-/** The month that a page is asked for; this one when it is asked for none. */
+/** The month in the page's query; default: the current month. */
 export const monthIn = (query: URLSearchParams, nowMs: number): Period =>
   parsePeriod(query.get('month') ?? '') ?? periodOf(isoTime(nowMs))
 
-/** From its first instant on, and before that of the next month; milliseconds, UTC. */
+/** From the month's first instant to before the first of the next month; milliseconds, UTC. */
 export const spanOfMonth = (month: Period): Span & { readonly fromMs: number; readonly toMs: number } => ({
   fromMs: Date.parse(`${month}-01T00:00:00Z`),
   toMs: endOfPeriodMs(month),
 })
 
-/** `from` and `to` as calls of the API take them. */
+/** The `from` and `to` parameters for the API. */
 export const monthQuery = (month: Period): string => `from=${month}-01&to=${nextPeriod(month)}-01`
 
-/** Every day of a month that began by now: `2026-11-01` … */
+/** The days of a month that have begun: `2026-11-01` … */
 export const daysOfMonth = (month: Period, nowMs: number): readonly string[] => {
   const { fromMs, toMs } = spanOfMonth(month)
   const days: string[] = []
@@ -45,7 +45,7 @@ export const daysOfMonth = (month: Period, nowMs: number): readonly string[] => 
   return days
 }
 
-/** Links to the months around one, which stay on the page. */
+/** Links to the neighbouring months on the same page. */
 export const monthLinks = (
   path: string,
   month: Period,
@@ -59,12 +59,12 @@ export const monthLinks = (
 
 export const marginsPath = '/console/reseller/margins'
 
-/** Products and customers of the page; the statement has every line. */
+/** The most products and customers on the page. The statement has every line. */
 const most = 20
-/** Days of a month at the most. */
+/** The most days of a month. */
 const monthDays = 31
 
-/** Columns of sums, after the one that names the row. */
+/** Columns of sums, after the column that names the row. */
 const figureColumns: readonly Column<Margin>[] = [
   { title: 'Orders', number: true, cell: ({ orders }) => String(orders) },
   { title: 'Revenue, USD', number: true, cell: ({ revenueCents }) => amountText(revenueCents) },
@@ -83,7 +83,7 @@ export const sumOf = (rows: readonly Margin[]): Margin =>
     { orders: 0, revenueCents: 0, costCents: 0, marginCents: 0 },
   )
 
-/** What a time came to, as cards. */
+/** Totals of a period, as cards. */
 export const cardsOf = ({ orders, revenueCents, costCents, marginCents }: Margin): Html => {
   const card = (title: string, figure: string): Html =>
     html`<section class="card"><h2>${title}</h2><p class="figure">${figure}</p></section>`
@@ -110,7 +110,7 @@ const sumsTable = (
 
 type MarginReads = {
   readonly pool: pg.Pool
-  /** Of the books, which margins are read from. */
+  /** Of the books projection, from which margins are read. */
   readonly bookReads: Pick<Reads, 'settled'>
   readonly catalog: { current(): Pick<Catalog, 'resolve'> }
 }
@@ -165,7 +165,7 @@ ${leftOut(customers.total, 'customer')}`,
   })
 }
 
-/** What sales to customers earned a reseller. */
+/** A reseller's earnings from sales to customers. */
 export const marginPages = (services: MarginReads): readonly ConsolePage[] => [
   accountPage({
     path: marginsPath,

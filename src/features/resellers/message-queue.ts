@@ -4,7 +4,7 @@ import { isoTime } from '../../kernel/clock.ts'
 import type { AccountId, CustomerId, OrderId } from '../../kernel/ids.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
 
-/** What a customer is to be told. */
+/** A message to a customer. */
 export type Message = {
   readonly order_id: OrderId
   readonly account_id: AccountId
@@ -13,7 +13,7 @@ export type Message = {
   readonly attempts: number
 }
 
-/** One row an order for ever; an owner is a reseller. `result` is 'sent', or why it was not. */
+/** One permanent row for each order. The queue owner is the reseller. `result` is 'sent', or why it was not sent. */
 export const messageQueue: QueueTable = {
   name: 'messages',
   table: 'work.messages',
@@ -25,7 +25,7 @@ export const messageQueue: QueueTable = {
 
 const collectedARun = 500
 
-/** Takes over the orders that customers are to be told of, each once for ever. Gives how many came. */
+/** Queues messages about order outcomes, each exactly once. Returns how many were added. */
 export const collectMessages = async (pool: pg.Pool, nowMs: number): Promise<number> => {
   const { rows } = await pool.query<{ came: number }>({
     name: 'collect-messages',

@@ -1,8 +1,8 @@
 import type { Migrations } from '../../platform/postgres/migrate.ts'
 
 /**
- * What resellers sign in to third parties with, sealed. A row never changes and stays when another one takes its place:
- * a payment that was begun under it is still called back and looked up under it.
+ * Encrypted credentials of resellers at third parties. A row never changes, and remains after it is replaced: payments
+ * that were started with it still get callbacks and lookups with it.
  */
 const gatewayTables: Migrations = {
   '0701_reseller_credentials': `
@@ -19,8 +19,8 @@ const gatewayTables: Migrations = {
 }
 
 /**
- * What customers are told, one row an order for ever, so that nobody is told twice whatever is folded again. The cursor
- * is the position in the log up to which orders were taken over from `read.order_outcomes`.
+ * Messages to customers, one permanent row for each order, so that a rebuild sends no message twice. The cursor is the
+ * log position up to which orders were taken from `read.order_outcomes`.
  */
 const messageTables: Migrations = {
   '0830_messages': `
@@ -42,7 +42,7 @@ const messageTables: Migrations = {
     );
     insert into work.message_cursor (position) values (0);
   `,
-  // The position counts within one lineage of the read tables (engine.checkpoints) and starts anew in the next.
+  // The position belongs to one lineage of the read tables (engine.checkpoints) and restarts in the next.
   '0831_message_lineage': `
     alter table work.message_cursor add column lineage uuid;
     update work.message_cursor set lineage = (select lineage from engine.checkpoints where name = 'hot');

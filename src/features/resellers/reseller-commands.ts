@@ -5,7 +5,7 @@ import { credentialFields, providersOf } from './credential-forms.ts'
 import type { Gateway, Retail } from './run-reseller-commands.ts'
 import * as input from './terms-input.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Loaded when a command runs. */
 const runs = () => import('./run-reseller-commands.ts')
 
 const help = `
@@ -22,7 +22,7 @@ Examples:
   npx farebox reseller gateway --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --rail card --provider stripe --sandbox
   npx farebox reseller gateway --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --rail card --remove`
 
-/** `reseller gateway`: where the money of a reseller's customers goes, one gateway a rail. */
+/** `reseller gateway`: the reseller's own gateways for customers' payments, one for each rail. */
 const registerGateway = (reseller: Command, cli: Cli): void => {
   reseller
     .command('gateway')
@@ -107,7 +107,7 @@ const registerSet = (reseller: Command, cli: Cli): void => {
     .option('--no-bot', 'no bot')
     .addHelpText('after', setExamples)
     .hook('preAction', (command) => {
-      // Commander gives a `--no-…` option no value of its own until it is used.
+      // Commander sets no value for an unused `--no-…` option.
       if (Object.keys(command.opts()).filter((name) => name !== 'account' && name !== 'json').length === 0)
         command.error('error: name something to change')
     })

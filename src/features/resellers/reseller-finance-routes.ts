@@ -23,7 +23,7 @@ const periodQuery = {
   to: instantQuery('Before this instant or day (UTC); until now when left out.').optional(),
 }
 
-/** @throws invalid_parameter when it ends before it begins */
+/** @throws invalid_parameter when the end is before the beginning */
 const periodOf = ({ from, to }: { from?: number | undefined; to?: number | undefined }): Period => {
   if (from !== undefined && to !== undefined && to <= from)
     throw refuse('invalid_parameter', 'to must be later than from: from is included, to is not')
@@ -44,7 +44,7 @@ const statementExample = {
   nextAfter: null,
 } as const
 
-/** What a reseller earns: docs/http-api.md, "Resellers and finance". `reads` are those of the books. */
+/** Earnings of a reseller: docs/http-api.md, "Resellers and finance". `reads` are those of the books projection. */
 export const resellerFinanceRoutes = ({
   reads,
   pool,

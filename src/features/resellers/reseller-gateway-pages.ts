@@ -37,14 +37,14 @@ const root = '/console/reseller/gateways'
 
 type Gateway = Terms['gateways'][ResellerRail]
 
-/** The rail of a path. @throws not_found */
+/** The rail in the path. @throws not_found */
 const railIn = ({ params }: AccountVisit): ResellerRail => {
   const rail = resellerRails.find((known) => known === params.rail)
   if (rail === undefined) throw refuse('not_found', `a gateway is of ${resellerRails.join(' or ')}`)
   return rail
 }
 
-/** The provider of a path. @throws not_found for one that does not serve the rail */
+/** The provider in the path. @throws not_found if it does not serve the rail */
 const providerIn = ({ params }: AccountVisit, rail: ResellerRail): Provider => {
   const provider = providersOf[rail].find((known) => known === params.provider)
   if (provider === undefined)
@@ -55,7 +55,7 @@ const providerIn = ({ params }: AccountVisit, rail: ResellerRail): Provider => {
 const command = ({ account }: AccountVisit, rail: ResellerRail, rest: string): string =>
   `npx farebox reseller gateway --account ${account.accountId} --rail ${rail} ${rest}   # the service does this`
 
-/** The terms as the log has them now. @throws reseller_forbidden */
+/** The terms in the log. @throws reseller_forbidden */
 const termsOf = async (
   resellers: Pick<Resellers, 'read'>,
   { account, cause }: AccountVisit,
@@ -88,7 +88,7 @@ const setUp = (rail: ResellerRail): Html =>
       html`<a class="button" href="${root}/${rail}/set/${provider}">${providerForms[provider].name}</a> `,
   )}`
 
-/** The gateways of a reseller: its own accounts at payment providers, one for each way its customers pay. */
+/** The gateways of a reseller: its own accounts at payment providers, one for each rail. */
 export const gatewayListPages = ({
   resellers,
   reads,
@@ -142,7 +142,7 @@ ${tableOf({
   ]
 }
 
-/** One gateway of a reseller, with its callbacks and a test payment. */
+/** A gateway of a reseller, with its callbacks and a test payment. */
 export const gatewayPages = ({
   resellers,
   reads,
@@ -152,7 +152,7 @@ export const gatewayPages = ({
 }: LiveGateways & {
   readonly resellers: Pick<Resellers, 'read'>
   readonly testInvoices: TestInvoices
-  /** Where callbacks of a gateway are taken. */
+  /** The callback URL of a gateway. */
   readonly callbackUrl: (reference: string) => string
 }): readonly ConsolePage[] => {
   const testsOf = async ({ account, nowMs }: AccountVisit, rail: ResellerRail): Promise<Html> => {
@@ -246,13 +246,13 @@ ${await testsOf(visit, rail)}`,
   ]
 }
 
-/** Sets up the gateways of a reseller, and takes them away. */
+/** Adds and removes the gateways of a reseller. */
 export const gatewaySetupPages = ({
   resellers,
   sandboxed,
 }: {
   readonly resellers: Pick<Resellers, 'setGateway'>
-  /** Whether this installation runs stand-ins of the providers. */
+  /** Whether this installation runs sandbox providers. */
   readonly sandboxed: boolean
 }): readonly ConsolePage[] => {
   const setView = (visit: AccountVisit, typed: FormInput, problems: Problems) => {

@@ -5,18 +5,18 @@ import { positionToken } from '../../kernel/log-position.ts'
 import type { AccountScope as Scope } from '../../kernel/scopes.ts'
 import { inTransaction } from '../../platform/postgres/transaction.ts'
 
-/** Lines of one answer at most. */
+/** The most lines of one answer. */
 export const maxStatementLines = 10_000
 
-/** One sale or refund, with the order and the event that it comes from. Whole cents; a refund is negative. */
+/** A sale or refund, with its order and event. Whole cents; a refund is negative. */
 export type StatementLine = {
   readonly at: string
   readonly type: 'sale' | 'refund'
   readonly orderId: string
-  /** Of a refund, else null. */
+  /** Null for a sale. */
   readonly refundId: string | null
   readonly customerId: string
-  /** The reseller's own id of the customer; null once it was erased. */
+  /** The reseller's own id of the customer; null once erased. */
   readonly customer: string | null
   readonly productId: string
   readonly quantity: number
@@ -26,7 +26,7 @@ export type StatementLine = {
   readonly currency: 'USD'
   readonly eventId: string
   readonly eventType: 'CustomerCharged' | 'CustomerRefunded'
-  /** Where the event is in the log: a token. */
+  /** The event's position in the log, an opaque token. */
   readonly position: string
 }
 
@@ -57,12 +57,12 @@ const lineOf = (row: Row): StatementLine => {
   }
 }
 
-/** What a line is named by: the refund, or the order of a sale. */
+/** The id of a line: the refund, or the order of a sale. */
 const nameOf = ({ refundId, orderId }: StatementLine): string => refundId ?? orderId
 
 type Cursor = { readonly at: string; readonly position: number }
 
-/** Where a line within the scope stands; null when there is none of this name. */
+/** The position of a line within the scope; null if it does not exist. */
 const findCursor = async (
   client: pg.ClientBase,
   { accountId, customerId }: Scope,
@@ -84,9 +84,9 @@ const listLines = async (
 ): Promise<Pick<StatementPage, 'lines' | 'nextAfter'>> => {
   const { fromMs, toMs, after, limit } = asked
   const from = fromMs === null ? '-infinity' : new Date(fromMs).toISOString()
-  // Times of one ledger never go back, so the order of times is that of positions.
+  // Times within a ledger never decrease, so the order by time is the order by position.
   const start = after !== null && (fromMs === null || after.at >= from) ? after : { at: from, position: 0 }
-  // One customer's has a name and so a plan of its own, by the index of that customer.
+  // The query for one customer has its own name, and so its own plan with that customer's index.
   const { rows } = await client.query<Row>({
     name: customerId === null ? 'statement' : 'statement-of-customer',
     text: `
@@ -109,15 +109,15 @@ const listLines = async (
 }
 
 export type StatementPage = {
-  /** In the order of the log, oldest first. */
+  /** In log order, oldest first. */
   readonly lines: readonly StatementLine[]
-  /** The name of the last line, to go on from; null when no line follows. */
+  /** The id of the last line, for the next page; null on the last page. */
   readonly nextAfter: string | null
   /** Of the whole period. */
   readonly totals: Margin
 }
 
-/** Lines after the named one and the totals of the whole period, as of one moment; null when no line has that name. */
+/** Lines after the given one and the totals of the whole period, in one snapshot; null if that line does not exist. */
 export const readStatement = async (
   pool: pg.Pool,
   scope: Scope,

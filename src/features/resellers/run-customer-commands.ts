@@ -16,7 +16,7 @@ import { approvalNeeded, createWallets, refusalOf } from '../wallet/index.ts'
 
 type Shown = {
   readonly customerId: CustomerId
-  /** The reseller's own id; null once it was erased. */
+  /** The reseller's own id; null once erased. */
   readonly customer: string | null
   readonly label: string | null
   readonly creditCents: number
@@ -24,7 +24,7 @@ type Shown = {
   readonly createdAt: string
 }
 
-/** The account, which must be a reseller: no other has customers. @throws CliMisuse */
+/** The account, which must be a reseller: other accounts have no customers. @throws CliMisuse */
 const resellerOf = async (context: CliContext, accountId: AccountId): Promise<AccountId> => {
   const account = await createAccounts(context).read(accountId, context)
   if (!account)
@@ -87,11 +87,11 @@ type Named = { readonly customer?: string; readonly id?: string }
 
 type Meant = {
   readonly customerId: CustomerId
-  /** Makes the relation, once the movement is made. */
+  /** Stores the relation after the movement. */
   relate(): Promise<unknown>
 }
 
-/** Who is meant: by the reseller's own id (the first movement makes the relation), or by ours. */
+/** Finds the customer by the reseller's own id (the first movement creates the relation) or by ours. */
 const customerOf = async (
   context: CliContext,
   reseller: AccountId,
@@ -136,7 +136,7 @@ export const move = async (context: CliContext, movement: Movement): Promise<Cli
     },
     context,
   )
-  // A command that was stopped between the two makes up for it when it is run again.
+  // If an earlier command stopped in between, this run stores the relation.
   if (answer.outcome !== 'refused' || answer.refusal.code === 'already_applied') await relate()
   if (answer.outcome === 'refused') throw refusalOf(answer.refusal, 'the customer')
   if (answer.outcome !== 'applied') throw approvalNeeded(answer)

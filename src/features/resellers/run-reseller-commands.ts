@@ -21,7 +21,7 @@ export type Gateway = {
   readonly remove?: true
 }
 
-/** Null: none, which takes the gateway away. */
+/** Null: removes the gateway. */
 const credentialsOf = async (
   provider: Provider | undefined,
   file: string | undefined,
@@ -37,7 +37,7 @@ const credentialsOf = async (
 type Settings = {
   readonly account: AccountId
   readonly discount?: number
-  /** False: taken away. */
+  /** False: removes it. */
   readonly markup?: number | false
   readonly sellable?: readonly string[]
   readonly sellAll?: true

@@ -32,7 +32,7 @@ import { termsJson } from './terms-output.ts'
 const path = '/console/reseller/shop'
 const addressProblem = 'Type an https address such as https://shop.example/, or nothing.'
 
-/** What was typed; empty takes a thing away. */
+/** The typed settings. An empty field removes its setting. */
 const parseShopForm = (typed: FormInput): { readonly shop: Shop } | { readonly problems: Problems } => {
   const [name, website, storefront] = ['name', 'website', 'storefront'].map((field) => typed.text(field)) as [
     string,
@@ -51,7 +51,7 @@ const parseShopForm = (typed: FormInput): { readonly shop: Shop } | { readonly p
     : { shop: { merchantName: name || null, website: site, storefrontLink: front } }
 }
 
-/** What a reseller's customers see of it where they pay. */
+/** What a reseller's customers see where they pay. */
 export const shopPages = ({
   resellers,
 }: {
@@ -158,7 +158,7 @@ ${tableOf({
   })
 }
 
-/** What a reseller pays, asks and shows, as the service set it. */
+/** A reseller's cost, retail prices and products, as set by the service. */
 export const termsPages = (services: TermsReads): readonly ConsolePage[] => [
   accountPage({
     path: '/console/reseller/terms',

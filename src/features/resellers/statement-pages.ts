@@ -29,7 +29,7 @@ import {
 const path = '/console/reseller/statement'
 const dayMs = 86_400_000
 
-/** What a statement is asked about: a day or a month (UTC), and one customer or all. */
+/** The filter of a statement: a day or a month (UTC), and one customer or all. */
 const parseStatementQuery = async (pool: pg.Pool, { account, query, nowMs }: AccountVisit) => {
   const month = monthIn(query, nowMs)
   const wanted = query.get('day') ?? ''
@@ -59,7 +59,7 @@ const read = async (
 
 type StatementReads = {
   readonly pool: pg.Pool
-  /** Of the books, which statements are read from. */
+  /** Of the books projection, from which statements are read. */
   readonly bookReads: Pick<Reads, 'settled'>
 }
 
@@ -106,7 +106,7 @@ ${pagerOf(path, kept, { before, next: nextAfter }, { first: 'Oldest', next: 'New
   })
 }
 
-/** The whole statement, read in pieces as the file goes out. */
+/** The whole statement, read in pages while the file is sent. */
 async function* csvOf(pool: pg.Pool, scope: Scope, period: Period): AsyncGenerator<string> {
   yield statementCsvHead
   let after: string | null = null
@@ -128,7 +128,7 @@ const file = async ({ pool, bookReads }: StatementReads, visit: AccountVisit): P
   }
 }
 
-/** Every sale to customers and every refund of one. */
+/** All sales to customers and their refunds. */
 export const statementPages = (services: StatementReads): readonly ConsolePage[] => [
   accountPage({
     path,

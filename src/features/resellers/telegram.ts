@@ -2,14 +2,14 @@ import { z } from 'zod'
 import type { Send } from '../../platform/outgoing/send.ts'
 import { faultKind } from '../../platform/outgoing/target.ts'
 
-/** What became of a message. `later` and `never` say why, without a name, a chat or a secret. */
+/** The result of sending a message. `later` and `never` give a reason without names, chats or secrets. */
 export type SendOutcome =
   | { readonly kind: 'sent' }
-  /** Not taken now: to be sent again, at the earliest after `afterS` seconds where the provider says so. */
+  /** Not accepted now: send it again after at least `afterS` seconds; null if the provider gave no time. */
   | { readonly kind: 'later'; readonly afterS: number | null; readonly why: string }
-  /** The chat has another id from now on. */
+  /** The chat has a new id. */
   | { readonly kind: 'moved'; readonly chatId: string }
-  /** Never taken: the chat is gone, or does not want to hear of the bot. */
+  /** Never accepted: the chat does not exist, or blocks the bot. */
   | { readonly kind: 'never'; readonly why: string }
 
 /** A reseller's messaging bot. It never rejects. */
@@ -17,7 +17,7 @@ export type Messenger = {
   send(message: { readonly chatId: string; readonly text: string }): Promise<SendOutcome>
 }
 
-/** Where the Bot API answers (https://core.telegram.org/bots/api#making-requests). */
+/** Address of the Bot API (https://core.telegram.org/bots/api#making-requests). */
 export const telegramUrl = 'https://api.telegram.org'
 
 const Answer = z.object({
@@ -27,13 +27,13 @@ const Answer = z.object({
   parameters: z
     .object({
       retry_after: z.number().optional(),
-      // A bot's server may be the reseller's own, and the vault keeps what it says.
+      // Checked because the bot's server may be the reseller's own, and the value is stored in the vault.
       migrate_to_chat_id: z.union([z.int(), z.string().regex(/^-?\d{1,15}$/)]).optional(),
     })
     .optional(),
 })
 
-/** What an answer means; a server's error and a limit pass, a refusal stays. */
+/** The meaning of an answer. Server errors and rate limits are temporary, refusals are permanent. */
 const outcomeOf = (status: number, text: string): SendOutcome => {
   const parsed = Answer.safeParse(parse(text))
   if (!parsed.success)
@@ -43,7 +43,7 @@ const outcomeOf = (status: number, text: string): SendOutcome => {
   if (parameters?.migrate_to_chat_id !== undefined)
     return { kind: 'moved', chatId: String(parameters.migrate_to_chat_id) }
   const why = `error ${code}`
-  // 401 and 404 say that the token is no bot's any more: the reseller may set another one.
+  // 401 and 404 mean that the token is no longer valid. The reseller may set another one.
   if (code === 429 || code >= 500 || code === 401 || code === 404)
     return { kind: 'later', afterS: parameters?.retry_after ?? null, why }
   return { kind: 'never', why }
@@ -57,7 +57,7 @@ const parse = (text: string): unknown => {
   }
 }
 
-/** A Telegram bot: `sendMessage` of the Bot API. Its token stands in the address, so no address is ever told. */
+/** A Telegram bot: `sendMessage` of the Bot API. The URL contains the token, so URLs are never reported. */
 export const createTelegram = (bot: {
   readonly token: string
   readonly apiUrl: string

@@ -7,20 +7,20 @@ import { isHttpsAddress } from '../../kernel/formats.ts'
 import { parseDecimal, parseDollarsToMicros, parsePercentToBasisPoints } from '../../kernel/money.ts'
 import { CliMisuse } from '../../platform/cli/output.ts'
 
-/** Characters that the name on a reseller's pay pages may have at most. */
+/** The longest name on a reseller's pay pages, characters. */
 export const maxMerchantName = 64
 
-/** Whether pay pages can carry this name: printable characters without a space at the ends. */
+/** Whether the name is valid for pay pages: printable characters, no space at the ends. */
 export const isMerchantName = (text: string): boolean =>
   /^[^\p{C}]{1,64}$/u.test(text) && text.trim() === text
 
 const maxAddress = 2_000
 
-/** An https address that customers are sent to, as the URL standard writes it; null for anything else. */
+/** An https URL for customers in the form of the URL standard; null for anything else. */
 export const shopAddressOf = (text: string): string | null =>
   text.length <= maxAddress && isHttpsAddress(text) ? new URL(text).href : null
 
-/** `12.5` as basis points. */
+/** Parses `12.5` to basis points. */
 export const parseDiscount = (text: string): number => {
   const basisPoints = parsePercentToBasisPoints(text)
   if (basisPoints !== null && basisPoints <= maxDiscountBp) return basisPoints
@@ -29,7 +29,7 @@ export const parseDiscount = (text: string): number => {
   )
 }
 
-/** `1.30` as millionths. */
+/** Parses `1.30` to millionths. */
 export const parseMarkup = (text: string): number => {
   const millionths = parseDecimal(text, 6)
   if (millionths !== null && millionths > 0 && millionths <= maxMarkupMillionths) return millionths
@@ -38,7 +38,7 @@ export const parseMarkup = (text: string): number => {
   )
 }
 
-/** `3.50` as micro-dollars. */
+/** Parses `3.50` to micro-dollars. */
 export const parsePrice = (text: string): number => {
   const micros = parseDollarsToMicros(text)
   if (micros !== null && micros > 0 && micros <= maxRetailMicros) return micros
@@ -47,7 +47,7 @@ export const parsePrice = (text: string): number => {
   )
 }
 
-/** An address that customers are sent to. */
+/** Parses a URL for customers. */
 export const parseHttpsUrl = (text: string): string => {
   const address = shopAddressOf(text)
   if (address !== null) return address
@@ -61,25 +61,28 @@ export const parseMerchantName = (text: string): string => {
   throw new InvalidArgumentError('It must be 1 to 64 printable characters without a space at its ends.')
 }
 
-/** Texts with commas between, none of them empty. */
+/** Comma-separated texts, none of them empty. */
 export const parseNames = (text: string): readonly string[] => {
   const given = text.split(',').map((item) => item.trim())
   if (given.every((item) => item !== '')) return [...new Set(given)]
   throw new InvalidArgumentError('It must be one or more names with commas between.')
 }
 
-/** Alpha-3 codes with commas between. */
+/** Comma-separated alpha-3 codes. */
 export const parseCountries = (text: string): readonly string[] =>
   parseNames(text).map((code) => code.toUpperCase())
 
-/** Whole days with commas between. */
+/** Comma-separated whole days. */
 export const parsePeriods = (text: string): readonly number[] => {
   const given = parseNames(text)
   if (given.every((item) => /^\d{1,5}$/.test(item))) return given.map(Number)
   throw new InvalidArgumentError('It must be whole numbers of days with commas between, e.g. 30,90.')
 }
 
-/** A file's text, or of standard input for `-`: secrets stand in no command line, where other users can read them. */
+/**
+ * The text of a file, or of standard input for `-`. Secrets are no command arguments, because other users can read
+ * those.
+ */
 const read = async (file: string): Promise<string> => {
   try {
     return file === '-' ? await textOf(process.stdin) : await readFile(file, 'utf8')
@@ -89,8 +92,7 @@ const read = async (file: string): Promise<string> => {
 }
 
 /**
- * Credentials from a JSON file (`-`: standard input) in the form of `schema`. A refusal names fields, never what stands
- * in them.
+ * Credentials from a JSON file (`-`: standard input), checked with `schema`. Refusals name fields, never their values.
  * @throws CliMisuse
  */
 export const readCredentials = async <Schema extends z.ZodType>(

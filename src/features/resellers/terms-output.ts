@@ -6,7 +6,7 @@ import type { AccountId } from '../../kernel/ids.ts'
 import { CliMisuse, type CliOutput, fields, table } from '../../platform/cli/output.ts'
 import type { TermsResult } from './terms.ts'
 
-/** A whole number of a unit's last decimal place as text: `decimalText(1_300_000, 6, 2)` is `1.30`. */
+/** An integer in units of the last decimal place as text: `decimalText(1_300_000, 6, 2)` is `1.30`. */
 const decimalText = (value: number, decimals: number, atLeast = 0): string => {
   const digits = String(value).padStart(decimals + 1, '0')
   const fraction = trimEnd(digits.slice(-decimals), '0').padEnd(atLeast, '0')
@@ -17,7 +17,7 @@ const discountText = (basisPoints: number): string => decimalText(basisPoints, 2
 const markupText = (millionths: number): string => decimalText(millionths, 6, 2)
 const priceText = (micros: number): string => decimalText(micros, 6, 2)
 
-/** Settings as JSON, and as the text that `reseller set` takes. Credentials are named, never shown. */
+/** Terms as JSON, in the notation of `reseller set`. Credentials are named, never shown. */
 export const termsJson = (accountId: AccountId, terms: Terms) => ({
   accountId,
   discountPct: discountText(terms.discountBp),
@@ -67,11 +67,11 @@ export const termsText = (accountId: AccountId, terms: Terms): string => {
   return `${settings}\n\n${retail}`
 }
 
-/** Only the log could tell, but each of these is a line that was typed wrong: exit code 2. */
+/** The log refused it, but each of these refusals is an input error: exit code 2. */
 export const refusalOf = ({ code, message }: TermsRefusal): CliMisuse =>
   new CliMisuse(message, {}, code === 'unknown_account' ? 'not_found' : code)
 
-/** What became of a change: its own words, or that it stood already. */
+/** The result of a change: its message, or that nothing changed. */
 export const changeOutput = (accountId: AccountId, result: TermsResult, what: string): CliOutput => {
   if (result.outcome === 'refused') throw refusalOf(result.refusal)
   const { changed } = result

@@ -13,7 +13,7 @@ import type { BotCredentials, ResellerCredentials } from './gateway-credentials.
 
 export type TermsResult<Made = object> = Result<TermsRefusal, Made>
 
-/** Every change of a reseller's settings: events on its `terms-…` stream, with their actor. */
+/** Changes of a reseller's terms: events on its `terms-…` stream, with their actor. */
 export type Resellers = {
   /** Refusals: those of `decideTerms`. */
   change(
@@ -21,16 +21,16 @@ export type Resellers = {
     change: Omit<TermsChange, 'gateway' | 'bot'>,
     cause: Cause,
   ): Promise<TermsResult>
-  /** Null takes the gateway away; invoices that it has made are still followed. Refusals: as for `change`. */
+  /** Null removes the gateway. Its existing invoices are still followed. Refusals: as for `change`. */
   setGateway(
     reseller: AccountId,
     rail: ResellerRail,
     credentials: GatewayCredentials | null,
     cause: Cause,
   ): Promise<TermsResult>
-  /** Null takes the bot away. Refusals: as for `change`. */
+  /** Null removes the bot. Refusals: as for `change`. */
   setBot(reseller: AccountId, credentials: BotCredentials | null, cause: Cause): Promise<TermsResult>
-  /** The terms as the log has them now, or why there are none. */
+  /** The terms in the log, or why there are none. */
   read(reseller: AccountId, cause: Cause): Promise<TermsResult<{ readonly terms: Terms }>>
 }
 
@@ -59,7 +59,10 @@ export const createResellers = ({
     )
   }
 
-  /** Credentials are stored first and make nothing exist: what no event names is dropped, or left by a crash. */
+  /**
+   * Credentials are stored first, where they have no effect. If no event refers to them they are deleted; after a crash
+   * they remain unused.
+   */
   const changeTo = async (
     reseller: AccountId,
     reference: string,

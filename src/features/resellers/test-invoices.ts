@@ -7,17 +7,17 @@ import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Customers } from '../accounts/index.ts'
 import type { OpenDepositByForm } from '../deposits/index.ts'
 
-/** The reseller's own id of the customer that test invoices are for. */
+/** The reseller's own customer id for test invoices. */
 export const tester = 'gateway-test'
 const maxListed = 10
 
-/** Invoices that show a reseller whether its gateway works. */
+/** Invoices that test a reseller's gateway. */
 export type TestInvoices = {
-  /** The last ones of a rail, newest first. */
+  /** The latest ones of a rail, newest first. */
   latest(reseller: AccountId, rail: ResellerRail): Promise<readonly FoundDeposit[]>
   /**
-   * Makes one of the least amount.
-   * @param form the key of the form that asks for it, and the path of its page
+   * Creates an invoice of the minimum amount.
+   * @param form the key of the submitted form, and the path of its page
    * @throws ApiError as `Deposits.open`
    */
   open(

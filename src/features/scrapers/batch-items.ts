@@ -10,7 +10,9 @@ import { signOldRows } from '../../platform/vault/sign-old-rows.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
 import { resultTtlMs } from './stored-results.ts'
 
-/** The calls of all batches; an owner is an account, so nobody's batch waits for that of another. */
+/**
+ * The calls of all batches. The queue owner is the account, so a batch does not wait for the batches of other accounts.
+ */
 export const batchQueue: QueueTable = {
   name: 'scrape-batches',
   table: 'work.scrape_batch_items',
@@ -29,7 +31,7 @@ export type BatchItem = {
   readonly attempts: number
 }
 
-/** What the log says of a batch that was taken on. */
+/** The event data of an accepted batch. */
 export const acceptedOf = (batch: BatchRow): ScrapeBatchAccepted['data'] => ({
   batchId: batch.batch_id,
   accountId: batch.account_id,
@@ -41,7 +43,7 @@ export const acceptedOf = (batch: BatchRow): ScrapeBatchAccepted['data'] => ({
   inputs: batch.inputs,
 })
 
-/** What a call of a batch came to; `failed` covers everything that is no result. */
+/** The result of a batch call; `failed` covers everything without a result. */
 export type ItemOutcome = 'found' | 'empty' | 'not_found' | 'restricted' | 'failed'
 
 export type BatchRow = {
@@ -55,7 +57,7 @@ export type BatchRow = {
   readonly inputs: number
   readonly created_at: string
   readonly finished_at: string | null
-  /** Calls that have not started since then are not made. */
+  /** Calls that have not started by this time are not made. */
   readonly canceled_at: string | null
   readonly signature: Buffer | null
 }
@@ -63,8 +65,8 @@ export type BatchRow = {
 type NewBatch = Omit<BatchRow, 'created_at' | 'finished_at' | 'canceled_at' | 'signature'>
 
 /**
- * Signs batches and their calls with keys of the master key, because a call spends its account's money: a row that is written
- * with SQL alone is not called.
+ * Signs batches and their calls with keys derived from the master key, because a call spends its account's money. Rows
+ * that were written with SQL only are not called.
  */
 const createBatchSigner = ({ master }: Pick<Keys, 'master'>) => {
   const [batches, calls] = [
@@ -94,13 +96,13 @@ const createBatchSigner = ({ master }: Pick<Keys, 'master'>) => {
   }
 }
 
-/** Named one by one: a later version may add others while this one runs. */
+/** A list of columns instead of `*`: a later version may add columns while this one runs. */
 const batchColumns =
   'batch_id, account_id, key_id, request_id, platform, operation, fingerprint, inputs, created_at, finished_at, canceled_at, signature'
 
 const adoptedAtOnce = 200
 
-/** Signs the batches and calls that an older release left. */
+/** Signs the unsigned batches and calls of older releases. */
 export const adoptScrapeBatches = async (pool: pg.Pool, keys: Pick<Keys, 'master'>): Promise<void> => {
   const { sign, signCall } = createBatchSigner(keys)
   await signOldRows<BatchRow>(
@@ -133,29 +135,29 @@ export const adoptScrapeBatches = async (pool: pg.Pool, keys: Pick<Keys, 'master
 export type ShownItem = {
   readonly n: number
   readonly outcome: ItemOutcome | null
-  /** Why it is no result; null for a result, and while it runs. */
+  /** The reason for a missing result; null for a result and while the call runs. */
   readonly problem: string | null
   readonly charged_micros: number
 }
 
-/** A batch with how many of its calls are over, and what they cost. */
+/** A batch with the number of finished calls and their cost. */
 export type CountedBatch = BatchRow & { readonly done: number; readonly charged_micros: number }
 
-/** A batch whose calls are all over, and what came of them. */
+/** A batch whose calls are all finished, and their results. */
 export type EndedBatch = {
   readonly batch: BatchRow
   readonly tally: BatchTally & { readonly chargedMicros: number }
 }
 
 export type BatchItems = {
-  /** Keeps a batch and its calls, unless it stands; gives it as it stands. */
+  /** Stores a batch and its calls unless the batch exists. Returns the stored batch. */
   store(batch: NewBatch, inputs: readonly Readonly<Record<string, unknown>>[]): Promise<BatchRow>
-  /** Whether the service wrote this batch, and this call of it; without a call: the batch alone. */
+  /** Whether the service wrote this batch, and this call of it; without a call, the batch only. */
   isGenuine(batch: BatchRow, call?: BatchItem): boolean
-  /** Null: there is none, or it was over more than a day ago. */
+  /** Null: there is none, or it finished more than a day ago. */
   batch(batchId: ScrapeBatchId): Promise<BatchRow | null>
   list(batchId: ScrapeBatchId): Promise<readonly ShownItem[]>
-  /** Batches of an account that can be read, newest first, that come after one; null: from the newest on. */
+  /** Readable batches of an account, newest first, after a given batch; null: from the newest on. */
   ofAccount(
     accountId: AccountId,
     page: { readonly after: { readonly at: string; readonly id: string } | null; readonly limit: number },
@@ -165,14 +167,14 @@ export type BatchItems = {
     accountId: AccountId,
     page: { readonly limit: number; readonly offset: number },
   ): Promise<{ readonly batches: readonly CountedBatch[]; readonly total: number }>
-  /** Cancels a batch that is not over: its calls become due, and those that have not started end without being made. */
+  /** Cancels an unfinished batch. Its calls become due, and calls that have not started end without being made. */
   cancel(batchId: ScrapeBatchId): Promise<void>
-  /** Says what a call came to, before it leaves the queue. */
+  /** Stores the result of a call before the call leaves the queue. */
   note(item: Pick<BatchItem, 'batch_id' | 'n'>, outcome: ItemOutcome, chargedMicros: number): Promise<void>
-  /** Batches whose calls are all over and which are not, with what came of them. */
+  /** Unfinished batches whose calls are all finished, with their results. */
   ended(limit: number): Promise<readonly EndedBatch[]>
   finished(batchIds: readonly ScrapeBatchId[]): Promise<void>
-  /** Erases batches that were over a day ago. */
+  /** Erases batches that finished more than a day ago. */
   forget(): Promise<void>
 }
 

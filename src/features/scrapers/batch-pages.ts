@@ -144,7 +144,10 @@ ${tableOf({
   })
 }
 
-/** The results of a batch, a line each as the API gives it, read one after another: a long file takes no more memory. */
+/**
+ * The results of a batch, one line each as in the API. They are read one after another, so that a long file needs no
+ * more memory.
+ */
 async function* resultLines(batches: BatchServices['batches'], { account }: AccountVisit, shown: ShownBatch) {
   for (const item of shown.items.filter(isResult)) {
     const bytes = await batches.result(account.accountId, shown.batch.batch_id, item.n)
@@ -152,7 +155,7 @@ async function* resultLines(batches: BatchServices['batches'], { account }: Acco
   }
 }
 
-/** Batches of scrapes: how far each is, what it cost, and its results as a file. */
+/** Batches of scrapes: their progress, cost, and results as a file. */
 export const scrapeBatchPages = ({ batches, batchItems, island }: BatchServices): readonly ConsolePage[] => [
   accountPage({
     path: root,

@@ -115,7 +115,10 @@ const noBatch = () => refuse('not_found', 'there is no such batch, or it was ove
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** @throws ApiError: invalid_body, which names the first other value by its place from 1, as all refusals of inputs do */
+/**
+ * @throws ApiError: invalid_body, with the number (from 1) of the first value that is not an object, as all input
+ * refusals
+ */
 const objectsOf = (inputs: readonly unknown[]): readonly Readonly<Record<string, unknown>>[] =>
   inputs.map((input, at) => {
     if (!isObject(input)) throw refuse('invalid_body', `input ${at + 1}: it must be an object`)
@@ -125,7 +128,7 @@ const objectsOf = (inputs: readonly unknown[]): readonly Readonly<Record<string,
 /** Batches of scrapes: docs/scrapers.md, "Many at once". */
 export const scrapeBatchRoutes = (deps: {
   readonly batches: ScrapeBatches
-  /** Null where limits are switched off. */
+  /** Null: limits are off. */
   readonly rate: TakeScrape | null
 }): readonly Route[] => [
   route({

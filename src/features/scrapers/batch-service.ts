@@ -33,32 +33,32 @@ export type BatchRequest = {
   readonly inputs: readonly Readonly<Record<string, unknown>>[]
 }
 
-/** A batch with its calls, in their order. */
+/** A batch with its calls, in order. */
 export type ShownBatch = { readonly batch: BatchRow; readonly items: readonly ShownItem[] }
 
 export type ScrapeBatches = {
   /**
-   * Takes a batch on, or gives the one that stands under its id.
+   * Accepts a batch, or returns the existing one with its id.
    * @throws ApiError: bad_input, unknown_field (each names the input), idempotency_conflict
    */
   accept(
     request: BatchRequest,
     cause: Cause,
   ): Promise<ShownBatch & { readonly position: number | null; readonly isNew: boolean }>
-  /** Null: the account has no such batch, or it was over more than a day ago. */
+  /** Null: the account has no such batch, or it finished more than a day ago. */
   find(accountId: AccountId, batchId: string): Promise<ShownBatch | null>
-  /** Batches of an account that can be read, newest first. */
+  /** Readable batches of an account, newest first. */
   list(
     accountId: AccountId,
     page: { readonly limit: number; readonly offset: number },
   ): Promise<{ readonly batches: readonly CountedBatch[]; readonly total: number }>
-  /** Makes no more calls of a batch. Those under way end, and are billed. Null: as in `find`. */
+  /** Starts no more calls of a batch. Calls in progress finish and are billed. Null: as in `find`. */
   cancel(accountId: AccountId, batchId: string): Promise<ShownBatch | null>
-  /** The answer of the n-th call, from 1; null where it has none, or has none any more. */
+  /** The answer of the n-th call, from 1; null if it has none, or if it expired. */
   result(accountId: AccountId, batchId: string, n: number): Promise<Buffer | null>
 }
 
-/** `canceling`: calls that were under way when it was canceled still run. */
+/** `canceling`: calls that were in progress at the cancellation still run. */
 export const batchStatuses = ['running', 'canceling', 'finished', 'canceled'] as const
 
 export const statusOf = ({
@@ -69,7 +69,7 @@ export const statusOf = ({
   return finished === null ? 'canceling' : 'canceled'
 }
 
-/** The `X-Request-Id` of a call of a batch: its own, so that it is made and billed once however often it is tried. */
+/** The `X-Request-Id` of a batch call. It is unique to the call, so that retries make and bill the call once. */
 export const itemRequestId = (batchId: ScrapeBatchId, n: number): string => `${batchId}.${n}`
 
 const conflict = () =>
@@ -119,7 +119,8 @@ export const createScrapeBatches = (deps: {
       const { platform, operation } = row
       const batchId = scrapeBatchIdOf(accountId, requestId)
       const fingerprint = fingerprintOf(request)
-      // The log keeps an id for ever, and has no inputs: what is to be worked on is kept first, and told second.
+      // The log stores the id permanently but not the inputs. So the inputs are stored first, and the event is appended
+      // second.
       const { state } = await readStreamState(log, scrapeBatchRef(batchId))
       if (state !== null && state.accepted.fingerprint !== fingerprint) throw conflict()
       if (state?.finished && (await items.batch(batchId)) === null)

@@ -32,19 +32,19 @@ type Deps = {
   readonly runner: CommandRunner
   readonly items: BatchItems
   readonly scrapes: Pick<Scrapes, 'call'>
-  /** Calls of batches pass the rate of their account as all others do; null where limits are switched off. */
+  /** The rate limit of the account applies to batch calls too; null: limits are off. */
   readonly rate: TakeScrape | null
   readonly clock: Clock
   readonly pollMs?: number
 }
 
-/** Longer than any call and its waiting for the rate. */
+/** Longer than any call including its wait for the rate limit, milliseconds. */
 const longestMs = 240_000
 const maxAttempts = 6
 const finishedAtOnce = 100
 const cleanupIntervalMs = 60_000
 
-/** Refusals that another try may not meet; all others are what the call came to. */
+/** Refusals that may be temporary, so the call is tried again. All others are the result of the call. */
 const passing: ReadonlySet<string> = new Set([
   'provider_failed',
   'upstream_credits_exhausted',
@@ -62,7 +62,7 @@ const system = (): Cause => ({
   correlationId: newId('run'),
 })
 
-/** Why an account's key may make no calls now, by the log; null when it may. */
+/** Why the log currently forbids calls with an account's key; null when they are allowed. */
 const refusedNow = async (
   { runner, clock }: Pick<Deps, 'runner' | 'clock'>,
   accountId: AccountId,
@@ -74,7 +74,7 @@ const refusedNow = async (
   return key && isKeyActive(key, clock()) && key.scopes.includes('scrape') ? null : 'unauthorized'
 }
 
-/** Whether a call is under way or has a result: it may be billed, so a batch that is canceled still shows it. */
+/** Whether a call is in progress or has a result. It may be billed, so a canceled batch still shows it. */
 const isMade = async (runner: CommandRunner, accountId: AccountId, requestId: string): Promise<boolean> => {
   const call = await readState(
     runner,
@@ -133,7 +133,7 @@ const makeCall = async (deps: Deps, item: BatchItem): Promise<Outcome> => {
   }
 }
 
-/** Says of batches whose calls are all over that they are. Saying it twice does nothing the second time. */
+/** Records that batches are finished when all of their calls are. Idempotent. */
 const finishBatches = async ({ runner, items }: Deps): Promise<void> => {
   for (;;) {
     const ended = await items.ended(finishedAtOnce)
@@ -163,8 +163,9 @@ export const batchWorker = worker({
 })
 
 /**
- * Makes the calls of batches, eight of an account at once, each under an `X-Request-Id` of its own: whoever makes it again after
- * a crash gets the same answer and pays nothing. Calls that fail for a while are tried again, six times in all.
+ * Makes the calls of batches, up to eight of an account at once. Each call has its own `X-Request-Id`, so a repeated
+ * call after a crash gets the same answer and is not billed again. Calls that fail temporarily are tried up to six
+ * times in all.
  */
 export const startBatchWorker = (deps: Deps): RunningQueue => {
   const { workers, items, clock } = deps

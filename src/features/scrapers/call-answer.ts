@@ -3,31 +3,31 @@ import { dollarsOfMicros } from '../../kernel/money.ts'
 import type { ErrorCode } from '../../platform/http/error-table.ts'
 import { ApiError, refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
 
-/** A call that is over, for everybody who asked under its id. */
+/** A finished call, for all requests with its id. */
 export type FinishedCall = {
   readonly outcome: ScrapeOutcome
   readonly billed: boolean
   readonly priceMicros: number
-  /** The answer as it was sent first; null for an outcome without one, and once it is gone. */
+  /** The answer as it was first sent; null for an outcome without a body, and once it expired. */
   readonly bytes: Buffer | null
-  /** Of `bad_input`, in our words; null where nobody knows them any more. */
+  /** Details of `bad_input`, in our own words; null when unknown. */
   readonly details: string | null
-  /** Of a failure; null where nobody knows. */
+  /** Seconds to wait after a failure; null when unknown. */
   readonly retryAfterS: number | null
-  /** Where the log has it; null where that is not known. */
+  /** Its position in the log; null when unknown. */
   readonly position: number | null
-  /** An earlier request made the call. */
+  /** The call was made by an earlier request. */
   readonly replayed: boolean
 }
 
-/** The answer to a call that has a body. */
+/** The answer to a call with a body. */
 export type ScrapeReply = {
   readonly bytes: Buffer
   readonly headers: Readonly<Record<string, string>>
   readonly position: number | null
 }
 
-/** What tells of the bill, on answers and refusals alike. */
+/** Headers about the bill, for answers and refusals. */
 export const billingHeaders = ({
   priceMicros,
   billed,
@@ -38,7 +38,7 @@ export const billingHeaders = ({
   ...(replayed && { 'x-replayed': 'true' }),
 })
 
-/** A refusal with more headers. */
+/** The refusal with additional headers. */
 export const withHeaders = (error: ApiError, headers: Readonly<Record<string, string>>): ApiError =>
   new ApiError(error.code, error.message, error.extra, { ...headers, ...error.headers })
 
@@ -51,12 +51,12 @@ const failure = (
   retryAfterS: number | null,
 ): ApiError => {
   const error = refuse(code, message)
-  // Of each 503 the time is told, as everywhere.
+  // Each 503 has a Retry-After.
   const waitS = retryAfterS ?? (error.status === 503 ? 1 : null)
   return waitS === null ? error : withHeaders(error, { 'retry-after': String(Math.max(1, Math.ceil(waitS))) })
 }
 
-/** The refusal that an outcome without a body is. */
+/** The refusal for an outcome without a body. */
 export const refusalOf = (
   outcome: Exclude<ScrapeOutcome, 'found' | 'empty'>,
   { details, retryAfterS }: Pick<FinishedCall, 'details' | 'retryAfterS'>,
@@ -93,8 +93,8 @@ export const refusalOf = (
 }
 
 /**
- * The answer to whoever asked for a call that is over.
- * @throws ApiError with the headers of its bill: what `refusalOf` gives, or `result_expired`
+ * The answer for a finished call.
+ * @throws ApiError with the headers of its bill: as `refusalOf` returns, or `result_expired`
  */
 export const answerOf = (ended: FinishedCall): ScrapeReply => {
   const { outcome, bytes, position } = ended

@@ -19,21 +19,21 @@ import { worker } from '../../platform/work/worker.ts'
 import { worklist, worklistRound } from '../../platform/work/worklist.ts'
 import type { Results } from './stored-results.ts'
 
-/** A try, by its id and its number. */
+/** One attempt of a call: its scrape id and number. */
 export type AttemptRef = {
   readonly scrapeId: ScrapeId
   readonly accountId: AccountId
   readonly attempt: number
 }
 
-/** What is written of calls. All of it rejects as the command runner does. */
+/** The commands on calls. All of them reject as the command runner does. */
 export type ScrapeCommands = {
-  /** @param fresh The service made the id just now: no call stands under it, and its stream is not looked at first */
+  /** @param fresh The service just generated the id: no call exists under it, so its stream is not read first */
   start(draft: ScrapeDraft, cause: Cause, fresh: boolean): Promise<CommandOutcome<StartAnswer>>
   finish(ended: AttemptRef, ending: AttemptEnd, cause: Cause): Promise<CommandOutcome<FinishAnswer>>
   /**
-   * Ends a try whose process has gone: it is billed exactly when it left a result that can be had. It does nothing to one
-   * that is over, but to what is left of its hold.
+   * Ends an attempt whose process is gone. It is billed only if it stored a result that is still available. For a
+   * finished attempt it only releases the rest of its hold.
    */
   settle(lapsed: AttemptRef): Promise<CommandOutcome<FinishAnswer>>
 }
@@ -91,7 +91,10 @@ export const createScrapeCommands = (deps: {
 
 type Open = { scrape_id: ScrapeId; account_id: AccountId; attempt: number }
 
-/** Clocks of processes may differ by as much; until then the one that is at work may end it. */
+/**
+ * Allowance for clock differences between processes, milliseconds. Until then the process that makes the call may end
+ * it.
+ */
 const graceMs = 2_000
 const cleanupIntervalMs = 60_000
 
@@ -104,8 +107,8 @@ export const scrapeSweeper = worker({
 })
 
 /**
- * Ends calls whose process has gone: those that left a result are billed, the others give back what they held. And erases
- * results that nobody can have any more. Several processes may run it; ending a call twice does nothing the second time.
+ * Ends calls whose process is gone: calls with a stored result are billed, the holds of others are released. Also
+ * erases expired results. Several processes may run it: ending a call is idempotent.
  */
 export const startScrapeSweeper = (deps: {
   readonly scheduler: Scheduler

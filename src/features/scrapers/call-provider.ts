@@ -16,7 +16,7 @@ const valueAt = (data: unknown, path: string): unknown => {
   return value
 }
 
-/** Platforms say it as true, as 1, or not at all: then the position decides. */
+/** Platforms report it as true, as 1, or not at all. In the last case a missing cursor marks the end. */
 const saysMore = (
   data: unknown,
   { more, moreIsInverted }: { more?: string; moreIsInverted?: true },
@@ -41,8 +41,7 @@ const nextPage = (row: ScraperRow, input: ScrapeInput, data: unknown): string | 
 }
 
 /**
- * What the next page is asked with, from an answer; null after the last one, and where the answer leads back to the page that
- * was asked for.
+ * The cursor of the next page; null after the last page. Null too if the answer has the requested page's own cursor.
  */
 export const nextCursorOf = (row: ScraperRow, input: ScrapeInput, data: unknown): string | null => {
   const { paging } = row
@@ -55,13 +54,13 @@ export const nextCursorOf = (row: ScraperRow, input: ScrapeInput, data: unknown)
   return second === null ? null : packed({ first, second })
 }
 
-/** An answer as it arrived. */
+/** An answer as received. */
 export type ProviderResponse = { readonly status: number; readonly text: string }
 
 /**
- * What an answer means, and what is to be done about it besides.
- * `refused` is a platform or provider that took no money and may answer another time; `spoilt` one that may have taken it;
- * `key` and `credits` are about our account there; `drift` is about the table.
+ * The outcome of an answer, and the problem behind it. `refused`: the platform or provider charged nothing and may
+ * answer later. `spoilt`: it may have charged. `key` and `credits`: a problem of our account at the provider. `drift`:
+ * the scraper table does not match the provider.
  */
 export type ResponseVerdict = {
   readonly outcome: ScrapeOutcome
@@ -77,13 +76,13 @@ export const failure = (
   retryAfterSeconds: number | null = null,
 ): ScrapeFailure => ({ kind: 'failed', code, retryAfterSeconds })
 
-/** The provider's own words around the data. */
+/** The provider's own fields around the data. */
 const envelope = new Set(['success', 'credits_remaining', 'credits_charged', 'cached', 'cached_at'])
 
 const withoutEnvelope = (body: Body): Body =>
   Object.fromEntries(Object.entries(body).filter(([name]) => !envelope.has(name)))
 
-/** No platform's data is as deep; clients stop at a few hundred levels, and `JSON.stringify` at some thousand. */
+/** No platform's data is nested this deep. Clients fail at a few hundred levels, `JSON.stringify` at some thousand. */
 const maxLevels = 200
 
 const parsed = (text: string): unknown => {
@@ -101,7 +100,7 @@ const isObject = (value: unknown): value is Body =>
 const countOf = (value: unknown): number | null =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : null
 
-/** What a search answers when nothing fits: its lists, empty. */
+/** The data of a search without hits: empty lists. */
 const emptyOf = (row: ScraperRow): unknown =>
   Object.fromEntries(
     row.answer.fields
@@ -116,7 +115,7 @@ const nothing = (data: unknown, cached: boolean): ScrapeOutcome => ({
   cached,
 })
 
-/** Every list of objects that a search answers with is empty, and there is one. */
+/** True if the answer has at least one list of objects and all of them are empty. */
 const hasNoHit = (row: ScraperRow, data: Body): boolean => {
   const lists = row.answer.fields.filter(({ name, type }) => type === 'object[]' && Array.isArray(data[name]))
   return lists.length > 0 && lists.every(({ name }) => (data[name] as readonly unknown[]).length === 0)
@@ -124,7 +123,7 @@ const hasNoHit = (row: ScraperRow, data: Body): boolean => {
 
 const isNull = (value: unknown): boolean => value === null || (Array.isArray(value) && value.length === 0)
 
-/** A message about what was asked for, and none about our key or plan at the provider. */
+/** Whether a message is about the target, and not about our key or plan at the provider. */
 const isAboutTarget = (message: unknown): boolean =>
   typeof message === 'string' &&
   /\b(?:age|restricted|private|gated|sign(?:ed)? in|log(?:ged)? ?in|region|country|unavailable|not available|blocked by)\b/i.test(
@@ -143,7 +142,7 @@ const absent = (row: ScraperRow): Read =>
 
 const givenNames = (input: ScrapeInput): string => Object.keys(input).join(', ')
 
-/** A status that is no success, of the answer or of its body. */
+/** The meaning of an error status, of the answer or of its body. */
 const refusal = (row: ScraperRow, input: ScrapeInput, status: number, body: Body): Read => {
   const { error, message } = body
   switch (status) {
@@ -199,8 +198,8 @@ const success = (row: ScraperRow, input: ScrapeInput, body: unknown): Read => {
 }
 
 /**
- * What an answer of the protocol means (docs/scrapers.md, "What is billed"). Not one word of it gets into the outcome but
- * the data.
+ * Classifies an answer of the protocol (docs/scrapers.md, "What is billed"). Only the data gets into the outcome, no
+ * other text of the provider.
  */
 export const classify = (
   row: ScraperRow,
@@ -220,18 +219,18 @@ export const classify = (
   }
 }
 
-/** One request and what came of it. `unsent`: no connection was made, so nothing was asked and nothing charged. */
+/** One request and its result. `unsent`: no connection was made, so nothing was requested and nothing charged. */
 export type Attempt = Omit<ResponseVerdict, 'trouble'> & {
   readonly trouble: ResponseVerdict['trouble'] | 'unsent'
-  /** The status of the answer; null where there was none. */
+  /** The status of the answer; null without an answer. */
   readonly status: number | null
-  /** Milliseconds that the provider asked to be left alone; null where it did not. */
+  /** The provider's Retry-After in milliseconds; null if it sent none. */
   readonly retryAfterMs: number | null
-  /** What kind of fault there was in place of an answer, for logs. */
+  /** The kind of fault if there was no answer, for logs. */
   readonly fault: string | null
 }
 
-/** Faults of making a connection: before the first byte of the request. */
+/** Faults while connecting, before the first byte of the request. */
 const unsentFaults = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -242,7 +241,7 @@ const unsentFaults = new Set([
   'TargetRefused',
 ])
 
-/** A failure says when the provider may be asked again, where the provider says it. */
+/** Adds the provider's Retry-After to a failure, if it sent one. */
 const withRetryAfter = (outcome: ScrapeOutcome, waitMs: number | null): ScrapeOutcome =>
   outcome.kind === 'failed' && waitMs !== null
     ? { ...outcome, retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)) }
@@ -258,7 +257,7 @@ const broken = (fault: string): Attempt => ({
   fault,
 })
 
-/** Sends one request of a row; never rejects. */
+/** Sends one request of a row. Never rejects. */
 export const attempt = async (
   {
     row,
@@ -301,9 +300,9 @@ export const attempt = async (
 const longestWaitMs = 2_000
 
 /**
- * How long to wait before the one second try, in milliseconds; null where there is none. Only what cannot have been charged
- * is tried again: a connection that was never made, and an answer that says that nothing was done. A time-out behind the
- * provider may hide a charge, so a row that can cost more than one credit is not tried again after it.
+ * The delay before the second and last attempt, milliseconds; null: no second attempt. Only requests that cannot have
+ * been charged are repeated: no connection was made, or the answer reports that nothing was done. A time-out behind the
+ * provider may hide a charge, so after it only rows that cost at most one credit are repeated.
  * @param random from 0 to 1
  */
 export const secondAttemptDelayMs = (
@@ -329,7 +328,7 @@ export const secondAttemptDelayMs = (
   }
 }
 
-/** Whether another provider may be asked after this one: nothing was charged, and the fault is not what was asked for. */
+/** Whether another provider may be tried: nothing was charged, and the fault is not in the input. */
 export const mayTryAnotherProvider = ({ trouble, outcome }: Attempt): boolean =>
   trouble === 'unsent' ||
   trouble === 'refused' ||
@@ -337,10 +336,10 @@ export const mayTryAnotherProvider = ({ trouble, outcome }: Attempt): boolean =>
   trouble === 'credits' ||
   (trouble === 'drift' && outcome.kind === 'failed')
 
-/** Longer queries are refused by many servers: the parameters go as JSON where the row takes them so. */
+/** Many servers refuse longer queries. Then the parameters are sent as JSON if the row allows it. */
 const maxQueryLength = 6_000
 
-/** One request of the protocol, without the provider's address and key. */
+/** A request of the protocol, without the provider's address and key. */
 export type ProviderRequest = {
   readonly method: 'GET' | 'POST'
   /** The path with its query. */
@@ -348,7 +347,7 @@ export type ProviderRequest = {
   readonly body?: string
 }
 
-/** The parameters as they are sent: names of the protocol, and the two halves of a packed position apart. */
+/** The parameters under their names in the protocol. A packed cursor is split into its two parts. */
 export const parametersOf = (row: ScraperRow, input: ScrapeInput): Readonly<Record<string, InputValue>> => {
   const sent: Record<string, InputValue> = {}
   for (const { name, sentAs } of row.inputs) {
@@ -364,7 +363,7 @@ export const parametersOf = (row: ScraperRow, input: ScrapeInput): Readonly<Reco
   return sent
 }
 
-/** The request that fetches the row, from the provider's cache where an age is given and the row allows it. */
+/** The request that fetches the row. It allows the provider's cache if an age is given and the row is cacheable. */
 export const buildProviderRequest = (
   row: ScraperRow,
   input: ScrapeInput,

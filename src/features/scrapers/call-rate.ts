@@ -2,19 +2,19 @@ import type pg from 'pg'
 import type { Rate } from '../../platform/http/rate-limit.ts'
 import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
 
-/** Counts a request of an account. @returns 0 when it may go on, else the seconds to wait */
+/** Counts a request of an account. @returns 0 when it may continue, else the seconds to wait */
 export type TakeScrape = (accountId: string) => Promise<number>
 
-/** A request of an account; each is one of its own. */
+/** A request of an account. Each is a separate object, because the batch loader matches results by identity. */
 type Asked = { readonly accountId: string }
 
 type Row = { account_id: string; taken: number; wait_ms: number }
 
 /**
- * The generic cell rate algorithm of src/platform/http/rate-limit.ts, by the one clock of Postgres and for several requests
- * of an account at once: of those that are asked, as many pass as the bucket has. Whole numbers throughout, in thousandths
- * of a request. Accounts are locked in one order, so that no two statements wait for each other. A bucket that is full
- * again later than a whole one takes was left by a clock that ran ahead.
+ * The generic cell rate algorithm of src/platform/http/rate-limit.ts, by the clock of Postgres and for several requests
+ * of an account at once. As many of the requests pass as the bucket has. All numbers are integers, in thousandths of a
+ * request. Accounts are locked in a fixed order, so that statements do not deadlock. A bucket that would be full later
+ * than an empty one was stored by a clock that ran ahead, so it is limited to an empty one.
  */
 const takeText = `
   with asked as (
@@ -36,8 +36,8 @@ const takeText = `
       - floor(extract(epoch from clock_timestamp()) * 1000)))::integer as wait_ms`
 
 /**
- * The rate of scrapes of each account, over all processes: a row of Postgres is the bucket. The table is not logged, so a
- * request waits for no disk; requests that come while a statement is under way share the next one.
+ * The scrape rate limit of each account over all processes. Its bucket is a row of Postgres. The table is unlogged, so
+ * a request waits for no disk. Requests that arrive during a statement share the next one.
  */
 export const createScrapeRate = (pool: Pick<pg.Pool, 'query'>, { burst, perSecond }: Rate): TakeScrape => {
   const take = createBatchLoader<Asked, number>(async (all) => {

@@ -35,7 +35,7 @@ export const ScrapeAnswer = z
   })
   .meta({ id: 'ScrapeAnswer' })
 
-/** What a call would be, had it been made. */
+/** Describes a call without making it. */
 export const ScrapeDryRun = z
   .object({
     platform: z.string(),
@@ -77,14 +77,14 @@ export const scrapeExample = {
   cached: false,
 } as const satisfies z.input<typeof ScrapeAnswer>
 
-/** Of each answer of a call, and of its refusals once the scraper is known. */
+/** Headers of each answer of a call, and of its refusals once the scraper is known. */
 const headers = {
   'X-Price-Usd': 'The price of the scraper, in dollars with four decimals.',
   'X-Billed': '`true` when the call was charged.',
   'X-Replayed': '`true`: the answer of an earlier request under this X-Request-Id.',
 }
 
-/** Refusals of calls tell of the bill too. */
+/** Adds billing headers to refusals of calls. */
 const tellingBill = async <Value>(priceMicros: number, work: () => Promise<Value>): Promise<Value> => {
   try {
     return await work()
@@ -94,7 +94,7 @@ const tellingBill = async <Value>(priceMicros: number, work: () => Promise<Value
   }
 }
 
-/** @throws ApiError when the scraper does not take the fields */
+/** @throws ApiError when the scraper does not accept the fields */
 const dryRunOf = (row: ScraperRow, body: Readonly<Record<string, unknown>>, requestId: string) => ({
   status: 200 as const,
   body: {
@@ -112,7 +112,7 @@ const dryRunOf = (row: ScraperRow, body: Readonly<Record<string, unknown>>, requ
 /** Calls of scrapers: docs/scrapers.md. */
 export const scrapeRoutes = (deps: {
   readonly scrapes: Scrapes
-  /** Null where limits are switched off. */
+  /** Null: limits are off. */
   readonly rate: TakeScrape | null
 }): readonly Route[] => {
   const { scrapes, rate } = deps
@@ -207,7 +207,7 @@ const nameOf = ({ platform, operation }: ScraperRow): string =>
     .map((word) => `${word.charAt(0).toUpperCase()}${word.slice(1)}`)
     .join('')
 
-/** Each scraper as an operation of its own, for the interface description: requests go to the one route of all. */
+/** Each scraper as a separate operation, for the interface description. All requests go to the one generic route. */
 export const operationRoutes = (generic: Route): readonly Route[] =>
   scrapers.map((row): Route => {
     const { params: _params, ...common } = generic

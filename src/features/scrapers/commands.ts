@@ -3,11 +3,11 @@ import type { Cli, CliContext, CliSettings } from '../../platform/cli/cli-contex
 import type { CliOutput } from '../../platform/cli/output.ts'
 import type { ScraperAccess } from './run-scraper.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Loaded when a command runs. */
 const runs = () => import('./run-scraper.ts')
 
 /**
- * `scrapers list|health|show|try`: what is sold, how it does, and a call that no customer pays.
+ * `scrapers list|health|show|try`: the scrapers, their health, and a call that no customer pays.
  * @param accessOf which providers a server with these settings has
  */
 export const scrapersCommands =

@@ -2,17 +2,17 @@ import type { MonotonicClock } from '../../kernel/clock.ts'
 import { failure } from './call-provider.ts'
 import type { ScrapeFailure } from './provider-port.ts'
 
-/** Whether our account at a provider is good for calls. */
+/** Whether our account at a provider accepts calls. */
 export type AccountGate = {
-  /** Why nothing is to be asked now; null while the account is good. */
+  /** Why no call may be made now; null while the account works. */
   problem(): ScrapeFailure | null
-  /** A call was refused because of our key or our credits: nobody is let through until the account is found good. */
+  /** A call was refused because of our key or credits. No calls pass until a check finds the account working. */
   close(trouble: 'key' | 'credits'): void
 }
 
 /**
- * Shuts a provider off for everybody once it refuses our key or has no credits of ours, and asks it for the balance when the
- * time is up: the first caller after that starts the question, and those after its good answer get through.
+ * Blocks all calls to a provider once it refuses our key or our credits are used up. After the pause, the next caller
+ * starts a check of the balance. Calls pass after a good result.
  * @param isGood whether the account may call again; a rejection counts as no
  */
 export const createAccountGate = (options: {
@@ -50,33 +50,33 @@ export const createAccountGate = (options: {
 
 export type BreakerOptions = {
   readonly monotonicMs: MonotonicClock
-  /** Calls of this time count. */
+  /** Calls within this time count. */
   readonly windowMs: number
-  /** It opens at this many calls of the window at the earliest, */
+  /** The breaker opens after at least this many calls in the window, */
   readonly minCalls: number
-  /** when this share of them failed, from 0 to 1, */
+  /** when this share of them failed, from 0 to 1. */
   readonly failedShare: number
-  /** and lets the next one through after this, alone. */
+  /** After this time, a single call is let through as a probe. */
   readonly openMs: number
-  /** Told of each change. */
+  /** Called on each change. */
   readonly onChange?: (isOpen: boolean) => void
 }
 
-/** A call that was let through: say once how it ended, null when it says nothing of the other side. */
+/** Reports the end of a call, exactly once; null when the end gives no information about the provider. */
 export type ReportCallOutcome = (isGood: boolean | null) => void
 
 export type Breaker = {
-  /** A pass; or null while it is open. */
+  /** Lets a call pass; null while the breaker is open. */
   enter(): ReportCallOutcome | null
-  /** Whole milliseconds until it lets one through, 0 where it is closed. */
+  /** Milliseconds until the next probe, 0 when closed. */
   waitMs(): number
 }
 
 const slots = 10
 
 /**
- * Stops calls to what fails, and tries one when some time has gone by. Failures are counted in ten parts of the window, of
- * which the oldest is forgotten at a time.
+ * Stops calls to a failing provider, and lets a probe through after a pause. Failures are counted in ten slots of the
+ * window. The oldest slot expires first.
  */
 export const createBreaker = (options: BreakerOptions): Breaker => {
   const { monotonicMs, windowMs, minCalls, failedShare, openMs } = options
@@ -114,7 +114,7 @@ export const createBreaker = (options: BreakerOptions): Breaker => {
     else if (isGood === false) open()
   }
   const usual: ReportCallOutcome = (isGood) => {
-    // What was on its way when it opened says nothing new.
+    // Calls that were in progress when the breaker opened do not count.
     if (isGood === null || openUntil !== null) return
     note(isGood)
     if (isFailing()) open()
@@ -130,12 +130,12 @@ export const createBreaker = (options: BreakerOptions): Breaker => {
   }
 }
 
-/** How many calls may be under way: of one platform, and of all. */
+/** The most calls in progress: of one platform, and of all. */
 export type ConcurrencyLimits = { readonly perPlatform: number; readonly total: number }
 
-/** Places for calls, so that a slow platform holds up nobody else. */
+/** Slots for calls, so that a slow platform does not block the others. */
 export type ConcurrencySlots = {
-  /** False when there is none left; else `leave` is owed. */
+  /** False when no slot is free. Else `release` must follow. */
   tryAcquire(platform: string): boolean
   release(platform: string): void
   taken(): number

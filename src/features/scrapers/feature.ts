@@ -28,9 +28,9 @@ export { scraperHealth } from './provider-health.ts'
 type ScrapersFeature = Feature & {
   readonly batchRoutes: NonNullable<Feature['routes']>
   readonly financeRoutes: NonNullable<Feature['routes']>
-  /** An operation of its own for each scraper, for the interface description. */
+  /** A separate operation for each scraper, for the interface description. */
   readonly operations: NonNullable<Feature['routes']>
-  /** How many scrapers have a provider that serves them now. */
+  /** The number of scrapers that a provider currently serves. */
   readonly liveCount: () => number
 }
 
@@ -38,9 +38,9 @@ export const open = (
   core: ServerCore,
   needs: {
     readonly settings: ScraperConfig
-    /** Calls of one account; null where limits are switched off. */
+    /** Rate limit of one account; null: limits are off. */
     readonly callRate: Rate | null
-    /** Where the stand-in of a provider answers; null where none runs. */
+    /** Address of the sandbox provider; null if none runs. */
     readonly sandboxUrl: string | null
   },
 ): ScrapersFeature => {

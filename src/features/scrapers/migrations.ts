@@ -1,8 +1,8 @@
 import type { Migrations } from '../../platform/postgres/migrate.ts'
 
 /**
- * What batches of scrapes ask for, which may name people: in no event, and gone a day after the batch is over. The
- * calls are items of a queue, whose owner is the account.
+ * The inputs of scrape batches may contain personal data. So they are in no event, and are deleted a day after the
+ * batch is finished. The calls are queue items, and their owner is the account.
  */
 const batchTables: Migrations = {
   '1421_scrape_batches': `
@@ -49,8 +49,9 @@ const batchTables: Migrations = {
 }
 
 /**
- * Results of calls, for those who ask again within a day, and the buckets of the accounts' rate. Bodies may hold personal
- * data of strangers: they stand in no event and in no log line. A bucket that a crash of Postgres empties is a full one.
+ * Results of calls, for repeated requests within a day, and the rate limit buckets of accounts. Results may contain
+ * personal data of third parties, so they are in no event and in no log line. A bucket that is lost in a crash of
+ * Postgres counts as full.
  */
 const callTables: Migrations = {
   '1420_scrapes': `
@@ -81,8 +82,8 @@ const callTables: Migrations = {
 }
 
 /**
- * How calls of each scraper went, by the hour: counts of this installation, for the list of scrapers. It tells nothing of a
- * customer or a target, and nothing is decided by it.
+ * Hourly results of each scraper: counts of this installation, for the list of scrapers. They contain nothing about
+ * customers or targets, and nothing is decided by them.
  */
 const healthTables: Migrations = {
   '1430_scraper_health': `

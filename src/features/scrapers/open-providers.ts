@@ -8,10 +8,10 @@ import type { Scraping } from './provider-port.ts'
 import { createScraping } from './scraping.ts'
 import type { ScraperConfig } from './settings.ts'
 
-/** Answers of half a megabyte are common; sixty seconds are given to rows that listen to speech. */
+/** Answers of half a megabyte are common. Rows that transcribe speech may take sixty seconds. */
 const sendLimits: SendLimits = { connectMs: 3_000, requestMs: 65_000, responseBytes: 16_777_216 }
 
-/** The key of the stand-in, which takes any. */
+/** The key for the sandbox provider, which accepts any. */
 const sandboxKey = 'sandbox'
 
 const sandboxProvider = (baseUrl: string): ProviderAccess => ({
@@ -25,7 +25,7 @@ const sandboxProvider = (baseUrl: string): ProviderAccess => ({
 export type Providers = { readonly scraping: Scraping; readonly health: ScraperHealth }
 
 /**
- * Opens the providers of the scrapers: those that are configured; else the stand-in where one runs; else none, and every
+ * Opens the providers of the scrapers: the configured ones, else the sandbox provider if one runs. Without any, every
  * call answers `upstream_auth_rejected`.
  */
 export const openProviders = (
@@ -33,7 +33,7 @@ export const openProviders = (
   closing: CloseStack,
   needs: {
     readonly settings: ScraperConfig
-    /** Where the stand-in of a provider answers; null where none runs. */
+    /** Address of the sandbox provider; null if none runs. */
     readonly sandboxUrl: string | null
   },
 ): Providers => {

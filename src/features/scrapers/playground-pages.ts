@@ -36,7 +36,7 @@ import type { Health, ScraperHealth } from './provider-health.ts'
 import { cacheDays, type Scraping } from './provider-port.ts'
 import { inputOf, type Scrapes } from './scrape.ts'
 
-/** The name of the form's field for an input: none of them is one of the frame's own. */
+/** The form field name of an input. The prefix avoids collisions with fields of the page frame. */
 export const fieldName = ({ name }: Pick<Input, 'name'>): string => `in-${name}`
 
 const hintOf = (input: Input, needed: boolean): string =>
@@ -74,7 +74,7 @@ const controlOf = (row: ScraperRow, input: Input, typed: FormInput, problems: Pr
   return fieldOf({ name, label: input.name, hint, value: atFirst }, typed, problems)
 }
 
-/** The fields of a scraper, made from its row. At first they hold an example that is accepted. */
+/** The form fields of a scraper, generated from its row. They start with a valid example. */
 export const inputFields = (row: ScraperRow, typed: FormInput, problems: Problems): Html =>
   html`${
     row.oneOf.length === 0
@@ -88,7 +88,7 @@ const typedValue = (input: Input, text: string): InputValue => {
   return input.kind === 'integer' && /^-?\d{1,15}$/.test(text) ? Number(text) : text
 }
 
-/** The body of a call as it was typed; fields that are empty are left out. What is wrong is told by the check of calls. */
+/** The request body from the typed values, without empty fields. Not validated here. */
 export const bodyOf = (row: ScraperRow, typed: FormInput): Readonly<Record<string, InputValue>> =>
   Object.fromEntries(
     row.inputs.flatMap((input) => {
@@ -97,14 +97,14 @@ export const bodyOf = (row: ScraperRow, typed: FormInput): Readonly<Record<strin
     }),
   )
 
-/** A refusal of a body beside the field that it names, or else above the form. */
+/** Shows a body refusal next to the field that it names, else above the form. */
 export const inputProblems = (row: ScraperRow, details: string): Problems => {
   const [word = ''] = details.split(/[ :]/)
   const named = row.inputs.find(({ name }) => name === word)
   return { [named ? fieldName(named) : 'form']: details }
 }
 
-/** The same as typed, sent again with one input changed. */
+/** The typed values as hidden fields, with one input changed. */
 export const hiddenInputs = (
   row: ScraperRow,
   body: Readonly<Record<string, InputValue>>,
@@ -120,7 +120,7 @@ export const scraperState = (live: boolean): Html =>
 
 const percent = (share: number): string => `${(share * 100).toFixed(1).replace(/\.0$/, '')} %`
 
-/** How a scraper did, in a line. */
+/** The health of a scraper in one line. */
 export const healthText = (health: Health | undefined): string => {
   if (health === undefined || health.calls === 0) return 'not called'
   const { calls, successShare, p50Ms, p95Ms } = health
@@ -135,16 +135,16 @@ type PlaygroundServices = {
   readonly scraping: Pick<Scraping, 'stateOf'>
   readonly health: Pick<ScraperHealth, 'read'>
   readonly scrapes: Pick<Scrapes, 'call'>
-  /** Null where limits are switched off. */
+  /** Null: limits are off. */
   readonly rate: TakeScrape | null
 }
 
 type Body = Readonly<Record<string, InputValue>>
 
-/** Characters of a result that a page shows. */
+/** Characters of a result on a page. */
 const maxShown = 60_000
 
-/** A result for people: JSON as it came, with its lines broken. */
+/** A readable result: the received JSON with line breaks. */
 const resultText = (bytes: Buffer): string => {
   const whole = JSON.stringify(JSON.parse(bytes.toString('utf8')), null, 2)
   return whole.length <= maxShown
@@ -152,7 +152,7 @@ const resultText = (bytes: Buffer): string => {
     : `${whole.slice(0, maxShown)}\n… and ${whole.length - maxShown} characters more: call it with a key to have all of it`
 }
 
-/** Outcomes of a call that are answers of the platform, not faults. */
+/** Outcomes that are answers of the platform, not faults. */
 const answers: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['target_not_found', 'target_restricted'])
 
 const billed = ({ headers }: Pick<ApiError, 'headers'>): boolean => headers?.['x-billed'] === 'true'
@@ -162,7 +162,7 @@ const costText = (price: string, charged: boolean, replayed: boolean): string =>
   return charged ? `$${price} were charged.` : 'Nothing was charged.'
 }
 
-/** The page of one scraper: what it costs, how it does, and a form that calls it. */
+/** The page of one scraper: its price, its health, and a form that calls it. */
 export const playgroundPages = ({
   scraping,
   health: scraperHealth,
@@ -258,7 +258,7 @@ ${cacheField(row, typed)}
       accountId,
       keyId: null,
       actor,
-      // Of this sending of the form: sent again, it gets the same answer and is charged once.
+      // Unique to this submission of the form: submitted again, it gets the same answer and is charged once.
       requestId: `console-${typed.key}`,
       fresh: false,
       row,

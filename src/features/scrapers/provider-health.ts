@@ -5,30 +5,30 @@ import type { Scheduler } from '../../platform/work/scheduler.ts'
 import { worker } from '../../platform/work/worker.ts'
 import type { ScrapeOutcome, ScrapeResult } from './provider-port.ts'
 
-/** How a scraper did in the last 24 hours, as this installation saw it. */
+/** Health of a scraper in the last 24 hours, as measured by this installation. */
 export type Health = {
-  /** Calls whose answer says something of the scraper. */
+  /** Calls whose outcome counts for or against the scraper. */
   readonly calls: number
-  /** Of these, the share that got an answer: from 0 to 1, four decimals; null without a call. */
+  /** The share of these calls that got an answer: from 0 to 1, four decimals; null without calls. */
   readonly successShare: number | null
-  /** What half of the good calls, and 95 of 100, took at most, in milliseconds; null without one. */
+  /** Median and 95th percentile duration of the good calls, milliseconds; null without one. */
   readonly p50Ms: number | null
   readonly p95Ms: number | null
-  /** ISO 8601, of the last seven days; null without one. */
+  /** ISO 8601, within the last seven days; null without one. */
   readonly lastGoodAt: string | null
 }
 
 export type ScraperHealth = {
-  /** Notes how a call ended. */
+  /** Counts the end of a call. */
   note(row: ScraperRow, result: ScrapeResult): void
-  /** By row name; scrapers that nobody called are not in it. At most half a minute old. */
+  /** By row name, without uncalled scrapers. At most half a minute old. */
   read(): Promise<ReadonlyMap<string, Health>>
-  /** Writes what is noted now. */
+  /** Writes the pending counts now. */
   flush(): Promise<void>
   stop(): Promise<void>
 }
 
-/** Upper ends of the classes of time, in milliseconds; longer ones are in the last. */
+/** Upper bounds of the duration classes, milliseconds. Longer calls are in the last class. */
 const classes = [
   25, 50, 100, 200, 300, 500, 750, 1_000, 1_500, 2_000, 3_000, 4_000, 6_000, 8_000, 12_000, 20_000, 30_000,
   61_000,
@@ -45,7 +45,7 @@ const freshMs = 30_000
 
 type Counts = { good: number; bad: number; readonly took: number[]; lastGoodMs: number | null }
 
-/** Whether an outcome speaks for the scraper, against it, or of something else. */
+/** True for a success of the scraper, false for a failure, null if the outcome counts for neither. */
 const isGood = (outcome: ScrapeOutcome): boolean | null => {
   if (outcome.kind === 'bad_input') return null
   if (outcome.kind !== 'failed') return true
@@ -72,7 +72,7 @@ const writeText = `
 
 type Row = { scraper: string; good: string; bad: string; took: string[] | null; last_good_at: string | null }
 
-/** Hours of the last day are summed class by class; older ones only tell when there was a good call. */
+/** The last day's hours are summed class by class. Older hours only provide the time of the last good call. */
 const readText = `
   with recent as (
     select scraper, good, bad, took from work.scraper_health where hour > $1::timestamptz - interval '24 hours'
@@ -110,7 +110,7 @@ const healthOf = ({ good, bad, took, last_good_at: last }: Row): Health => {
   }
 }
 
-/** Counts how calls end: in memory, and every ten seconds in Postgres, where the counts of all processes come together. */
+/** Counts the ends of calls in memory, and adds them every ten seconds to the counts of all processes in Postgres. */
 export const startScraperHealth = (deps: {
   readonly scheduler: Scheduler
   readonly pool: Pick<pg.Pool, 'query'>
@@ -135,7 +135,7 @@ export const startScraperHealth = (deps: {
       { ...rest, lastGoodAt: lastGoodMs === null ? null : isoTime(lastGoodMs) },
     ])
     const now = isoTime(clock())
-    // Counts that cannot be written are lost: they are of use to nobody later, and must not gather.
+    // Counts that cannot be written are lost: nothing needs them later, and they must not accumulate.
     await pool.query(writeText, [JSON.stringify(Object.fromEntries(counts)), now])
     await pool.query(`delete from work.scraper_health where hour < $1::timestamptz - interval '7 days'`, [
       now,

@@ -1,12 +1,12 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { ProviderName } from './provider-port.ts'
 
-/** What is measured of the scrapers' providers. Nothing in it names a customer or a target. */
+/** Metrics of the scraper providers. Labels contain no customer and no target. */
 export type ScraperMetrics = {
-  /** One call has ended. @param outcome the kind of the outcome, or the code of a failure */
+  /** A call ended. @param outcome the kind of the outcome, or the code of a failure */
   called(platform: string, provider: ProviderName, outcome: string, seconds: number): void
   triedAgain(provider: ProviderName): void
-  /** The row was fetched from another provider than the one it is first asked of. */
+  /** The row was fetched from another provider than the preferred one. */
   tookOver(provider: ProviderName): void
   breaker(provider: ProviderName, platform: string, isOpen: boolean): void
   account(provider: ProviderName, isGood: boolean): void
@@ -17,7 +17,6 @@ export type ScraperMetrics = {
 
 const buckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
-/** Registers the measurements. */
 export const createScraperMetrics = (registry: Registry): ScraperMetrics => {
   const registers = [registry]
   const called = new Counter({

@@ -1,13 +1,13 @@
 import type { InputValue, ScraperRow } from '../../domain/scrapers/scraper.ts'
 
-/** The fields of a call as `readInput` gave them: checked, trimmed, without a leading `@` or `#`. */
+/** The input fields as `readInput` returned them: checked, trimmed, without a leading `@` or `#`. */
 export type ScrapeInput = Readonly<Record<string, InputValue>>
 
-/** Ages that a cached answer may be asked with, in days. */
+/** Accepted ages of a cached answer, in days. */
 export const cacheDays = [1, 3, 7, 14, 30] as const
 export type CacheDays = (typeof cacheDays)[number]
 
-/** Why nothing was fetched, and nobody is to be billed; the names are codes of the error table. */
+/** Why nothing was fetched and nothing is billed. The names are codes of the error table. */
 export type ScrapeFailure = {
   readonly kind: 'failed'
   readonly code:
@@ -16,52 +16,52 @@ export type ScrapeFailure = {
     | 'upstream_auth_rejected'
     | 'scraper_unavailable'
     | 'overloaded'
-  /** Whole seconds after which another try makes sense; null where nobody knows. */
+  /** Whole seconds until another attempt makes sense; null when unknown. */
   readonly retryAfterSeconds: number | null
 }
 
 /**
- * What a call came to. `found` and `target_not_found` are billed, all others are not, and no answer from a cache is. `data` is JSON without a word of
- * who fetched it. `nothing` is an answer all the same: a search without a hit, a video without speech.
+ * The outcome of a call. Only `found` and `target_not_found` are billed, and never an answer from a cache. `data` is
+ * JSON that does not reveal the provider. `nothing` is an answer too: a search without hits, a video without speech.
  */
 export type ScrapeOutcome =
   | {
       readonly kind: 'found'
       readonly data: unknown
-      /** What the next page is asked with, in the field that the row's `paging.input` names; null after the last one. */
+      /** The cursor of the next page, for the field in the row's `paging.input`; null after the last page. */
       readonly nextCursor: string | null
       readonly cached: boolean
     }
   | { readonly kind: 'nothing'; readonly data: unknown; readonly nextCursor: null; readonly cached: boolean }
   | { readonly kind: 'target_not_found' }
   | { readonly kind: 'target_restricted' }
-  /** Our own check passed and the provider's did not; `details` is ours. */
+  /** Our own check passed and the provider's did not; `details` is our text. */
   | { readonly kind: 'bad_input'; readonly details: string }
   | ScrapeFailure
 
-/** Our own names for the providers: theirs are told to nobody. */
+/** Our names for the providers. The real names are not disclosed. */
 export type ProviderName = 'first' | 'second' | 'sandbox'
 
-/** What we know of the call, for the books and for nobody else. */
+/** Internal figures of the call, only for accounting. */
 export type ScrapeCost = {
-  /** Which provider answered last. */
+  /** The provider that answered last. */
   readonly provider: ProviderName
-  /** What it says that it charged us, in its credits; null where it did not say. */
+  /** The credits that the provider reported as charged; null if it reported none. */
   readonly creditsCharged: number | null
-  /** How long the providers took, in milliseconds. */
+  /** Time spent at the providers, milliseconds. */
   readonly tookMs: number
 }
 
 export type ScrapeResult = { readonly outcome: ScrapeOutcome; readonly cost: ScrapeCost }
 
 /**
- * A place for one call, which stands between the refusals that cost nothing and the hold. Ask for it before the hold, and
- * call `leave` in every case, once nothing more is called: also when the hold was refused.
+ * A slot for one call. Acquire it after the refusals that cost nothing and before the hold. Call `release` in every
+ * case after the last call, also when the hold was refused.
  */
 export type CallSlot = {
   /**
-   * Fetches; never rejects. Ends in `longestMs` at the latest, or when the signal aborts, then as `provider_failed`.
-   * At most once an admission.
+   * Fetches. Never rejects. Ends within `longestMs`, or as `provider_failed` when the signal aborts. At most once per
+   * admission.
    */
   call(
     input: ScrapeInput,
@@ -71,17 +71,17 @@ export type CallSlot = {
 }
 
 /**
- * `live`: it can be called. `unavailable`: no provider that is configured serves it, so a call is `scraper_unavailable`,
- * or `upstream_auth_rejected` where none is configured at all.
+ * `live`: it can be called. `unavailable`: no configured provider serves it, so a call is `scraper_unavailable`, or
+ * `upstream_auth_rejected` without any configured provider.
  */
 export type ScraperState = 'live' | 'unavailable'
 
-/** The providers as one: which rows they serve, who is asked, and when nobody is. */
+/** All providers behind one interface: which rows they serve, and which provider is called. */
 export type Scraping = {
-  /** A place for a call, or why there is none now: nothing was fetched, and nothing is to be held. */
+  /** A slot for a call, or why there is none now. In that case nothing was fetched, and no hold may be placed. */
   admit(row: ScraperRow): CallSlot | ScrapeFailure
   stateOf(row: ScraperRow): ScraperState
-  /** The longest that a call of the row may take, in milliseconds, with every second try. For leases. */
+  /** The longest duration of a call of the row including second attempts, milliseconds. For leases. */
   longestMs(row: ScraperRow): number
   stop(): Promise<void>
 }

@@ -19,18 +19,18 @@ import {
 import type { ScraperMetrics } from './provider-metrics.ts'
 import type { CacheDays, ProviderName, ScrapeFailure, ScrapeInput } from './provider-port.ts'
 
-/** What a provider is reached with. */
+/** Connection data of a provider. */
 export type ProviderAccess = {
   readonly name: ProviderName
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly baseUrl: string
   readonly apiKey: string
-  /** Whether it has the row. */
+  /** Whether it serves the row. */
   readonly serves: (row: ScraperRow) => boolean
   readonly outgoing: Outgoing
 }
 
-/** How soon a provider is left alone, and for how long. */
+/** When calls to a provider are paused, and for how long. */
 export type ProviderLimits = {
   readonly breaker: {
     readonly windowMs: number
@@ -38,13 +38,13 @@ export type ProviderLimits = {
     readonly failedShare: number
     readonly openMs: number
   }
-  /** How long an account that was refused is left alone. */
+  /** Pause after a refused account, milliseconds. */
   readonly shutMs: number
-  /** Credits below which the log and the measurements give alarm. */
+  /** Below this number of credits, log and metrics raise an alarm. */
   readonly lowCredits: number
 }
 
-/** Half of at least 20 calls in 30 seconds stops a platform for 15 seconds. */
+/** A platform is paused for 15 seconds after failures of half of at least 20 calls in 30 seconds. */
 export const defaultProviderLimits: ProviderLimits = {
   breaker: { windowMs: 30_000, minCalls: 20, failedShare: 0.5, openMs: 15_000 },
   shutMs: 45_000,
@@ -60,7 +60,7 @@ export type ProviderParts = {
   readonly metrics: ScraperMetrics
 }
 
-/** A pass through a provider's breakers; `fetch` at most once, `leave` in every case. */
+/** Admission by a provider's breakers: `fetch` at most once, `release` in every case. */
 export type Entry = {
   fetch(
     input: ScrapeInput,
@@ -78,15 +78,15 @@ export type Provider = {
 
 const secondsOf = (ms: number): number => Math.max(1, Math.ceil(ms / 1_000))
 
-/** Whether a platform behind the provider works: what is about our account or the table says nothing of it. */
+/** Whether a platform behind the provider works; null for problems of our account or of the table. */
 const isGood = ({ trouble }: Attempt): boolean | null =>
   trouble === 'key' || trouble === 'credits' ? null : trouble === null || trouble === 'drift'
 
-/** Whoever called wants the answer no longer: that says nothing of the provider, as a time-out does. */
+/** Whether the caller canceled the request. Unlike a time-out, this is no failure of the provider. */
 const wasCalledOff = ({ aborted, reason }: AbortSignal): boolean =>
   aborted && (reason as Error | undefined)?.name !== 'TimeoutError'
 
-/** One provider of the protocol, with its breakers and its account. */
+/** One provider of the protocol, with its breakers and its account gate. */
 export const createProvider = (access: ProviderAccess, parts: ProviderParts): Provider => {
   const { name, baseUrl, apiKey, outgoing } = access
   const { limits, clock, monotonicMs, random, logger, metrics } = parts

@@ -29,7 +29,7 @@ const exampleView =
       })
 const example = exampleView && { scrapers: [exampleView], total: 1 }
 
-/** Nobody needs a key for the list, so each address gets a share of its own. */
+/** The list needs no key, so each address has its own limit. */
 const listRate: Rate = { burst: 60, perSecond: 2 }
 
 /** The list of scrapers: docs/scrapers.md. */

@@ -23,14 +23,14 @@ const rowNamed = (name: string): ScraperRow => {
   return row
 }
 
-/** Which providers a server with the same settings has. */
+/** The providers of a server with the same settings. */
 export type ScraperAccess = {
   readonly settings: ScraperConfig
-  /** Where the stand-in of a provider answers; null where none runs. */
+  /** Address of the sandbox provider; null if none runs. */
   readonly sandboxUrl: string | null
 }
 
-/** Works with the providers that a server with these settings has. */
+/** Runs work with the providers of a server with these settings. */
 const withProviders = <Value>(
   access: ScraperAccess,
   context: CliContext,
@@ -49,7 +49,7 @@ const withProviders = <Value>(
 const percent = (share: number | null): string => (share === null ? '-' : `${(share * 100).toFixed(1)} %`)
 const seconds = (ms: number | null): string => (ms === null ? '-' : `${(ms / 1000).toFixed(1)} s`)
 
-/** What is sold, with state and health; with `health` only what was called in the last 24 hours. */
+/** All scrapers with state and health; with `health`, only those called in the last 24 hours. */
 const listed =
   (health: boolean) =>
   async (
@@ -88,7 +88,7 @@ const listed =
 export const list = listed(false)
 export const health = listed(true)
 
-/** One scraper with its fields. */
+/** Prints a scraper with its fields. */
 export const show = async (access: ScraperAccess, context: CliContext, name: string): Promise<CliOutput> => {
   const row = rowNamed(name)
   return withProviders(access, context, async ({ scraping, health }) => {
@@ -124,14 +124,14 @@ const parseInput = (text: string | undefined, row: ScraperRow): Readonly<Record<
     if (typeof value === 'object' && value !== null && !Array.isArray(value))
       return value as Readonly<Record<string, unknown>>
   } catch {
-    // Said below, in the same words as for JSON that is no object.
+    // Reported below with the same message as JSON that is not an object.
   }
   throw new CliMisuse(
     `--input must be a JSON object such as '${JSON.stringify(scraperView(row, 'live', undefined).example)}'`,
   )
 }
 
-/** Asks the provider as a call would; no wallet pays. */
+/** Calls the provider like a normal call. No wallet is charged. */
 export const tryOut = async (
   access: ScraperAccess,
   context: CliContext,

@@ -9,13 +9,13 @@ import type { Progress } from '../../platform/projections/progress.ts'
 import { ReadsBehind } from '../../platform/projections/read-your-writes.ts'
 import { daysOf } from './scrape-usage-routes.ts'
 
-/** What calls brought and cost, micro-dollars; cost and margin are null while nobody has said what a credit costs. */
+/** Revenue and cost of calls, micro-dollars. Cost and margin are null while the price of a credit is unknown. */
 export type Earned = {
   readonly costMicros: number | null
   readonly marginMicros: number | null
 }
 
-/** @param creditMicros what a provider's credit costs us; null: not known */
+/** @param creditMicros our cost of a provider's credit, micro-dollars; null: not known */
 export const earnedOf = <Cost extends ScrapeCost>(cost: Cost, creditMicros: number | null): Cost & Earned => {
   const costMicros = creditMicros === null ? null : cost.credits * creditMicros
   return { ...cost, costMicros, marginMicros: costMicros === null ? null : cost.chargedMicros - costMicros }
@@ -71,10 +71,10 @@ const example = {
   marginMicros: '125440',
 } as const
 
-/** How long a request waits for the books, milliseconds. */
+/** The longest wait of a request for the books projection, milliseconds. */
 const waitMs = 2_000
 
-/** What the scrapers brought and cost, for finance. */
+/** Revenue and cost of the scrapers, for finance. */
 export const scrapeFinanceRoutes = (deps: {
   readonly pool: pg.Pool
   readonly log: Pick<EventLog, 'head'>

@@ -54,7 +54,7 @@ const exampleUsage: z.infer<typeof Usage> = {
   chargedUsd: '0.3360',
 }
 
-/** In the order of the columns. */
+/** In column order. */
 const columns = {
   calls: 'calls',
   billed: 'billed',
@@ -79,7 +79,7 @@ const usageCsv = (
     rows.map((row) => [row.key, ...fields.map((name) => row[name])]),
   )
 
-/** @throws invalid_parameter when it ends before it begins */
+/** @throws invalid_parameter when the end is before the beginning */
 export const daysOf = ({ from, to }: { from?: string | undefined; to?: string | undefined }): Days => {
   if (from !== undefined && to !== undefined && to <= from)
     throw refuse(
@@ -89,7 +89,7 @@ export const daysOf = ({ from, to }: { from?: string | undefined; to?: string | 
   return { from: from ?? null, to: to ?? null }
 }
 
-/** What an account made of the scrapers. `reads` are those of the books. */
+/** Scraper usage of an account. `reads` are those of the books projection. */
 export const scrapeUsageRoutes = ({
   reads,
   pool,

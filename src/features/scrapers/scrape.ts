@@ -35,38 +35,38 @@ import {
 } from './provider-port.ts'
 import type { Results } from './stored-results.ts'
 
-/** Who asks: a key of the account, or a person in a session of the console, who names no key. */
+/** The caller: an API key of the account, or a person with a console session and without a key. */
 type Asker =
   | { readonly keyId: KeyId }
   | { readonly keyId: null; readonly actor: Extract<Actor, { readonly kind: 'session' }> }
 
 export type ScrapeRequest = Asker & {
   readonly accountId: AccountId
-  /** The idempotency key of the call, in its account. */
+  /** The idempotency key of the call within its account. */
   readonly requestId: string
-  /** Whether the service made the id just now. */
+  /** Whether the service just generated the id. */
   readonly fresh: boolean
   readonly row: ScraperRow
   readonly body: Readonly<Record<string, unknown>>
-  /** An answer of the provider's cache may be this old; left out: it is fetched anew. */
+  /** The accepted age of an answer from the provider's cache; if missing, the answer is always fetched. */
   readonly maxAgeDays?: CacheDays
 }
 
 export type Scrapes = {
   /**
-   * Makes a call and bills it by what comes of it, or answers the call that stands under its id, whatever wallet and
-   * scraper are by now. It ends within the time that the row's provider may take and some seconds; one that finds another
-   * request at work for its id waits for that one.
+   * Makes a call and bills it by its outcome, or answers the existing call with its id, whatever the current wallet and
+   * scraper are. It ends within the time limit of the row's provider plus some seconds. If another request works on the
+   * same id, this one waits for it.
    * @throws ApiError: bad_input, unknown_field, idempotency_conflict, result_expired, insufficient_balance,
    * target_not_found, target_restricted, provider_failed, upstream_credits_exhausted, upstream_auth_rejected,
    * scraper_unavailable, overloaded; CommandOverload
    */
   call(request: ScrapeRequest): Promise<ScrapeReply>
-  /** Ends what is under way, as failed where it was not fetched by then, and waits for it. */
+  /** Aborts calls in progress and waits for them. A call that is not fetched yet ends as failed. */
   stop(): Promise<void>
 }
 
-/** @throws Error for a session of somebody else: it may look at an account, and never pays from its wallet */
+/** @throws Error for another person's session: it may view an account, but never pays from its wallet */
 const actorOf = (request: ScrapeRequest): Actor => {
   const { accountId, keyId } = request
   if (keyId !== null) return { kind: 'key', accountId, keyId }
@@ -78,15 +78,15 @@ const actorOf = (request: ScrapeRequest): Actor => {
 
 const pricesActor: Actor = { kind: 'system', name: 'scrapes' }
 
-/** What is left of a lease when the provider took all of its time: to keep the result and end the call. */
+/** Added to the provider's time limit in a lease: time to store the result and end the call, milliseconds. */
 const marginMs = 15_000
-/** An id is looked at this often at most: a call that is waited for may fail, and be tried anew by another process. */
+/** Rounds for one id: a call that this request waits for may fail, and another process may retry it. */
 const maxRounds = 3
 
 const firstPollMs = 20
 const maxPollMs = 500
 
-/** What a retry must ask for again; the order of fields makes no difference, and null is the same as left out. */
+/** Identifies the request of a retry. The order of fields does not matter, and null counts as missing. */
 const fingerprintOf = ({ row, body, maxAgeDays }: ScrapeRequest): string =>
   hash(
     'sha256',
@@ -111,8 +111,8 @@ const refuseInput = ({ code, message, details }: InputRefusal, where: string) =>
     : refuse(code, where + message, { details: where + details })
 
 /**
- * What a scraper is asked with.
- * @param where what a refusal begins with, such as `input 3: `
+ * The checked input of a scraper.
+ * @param where prefix of a refusal, such as `input 3: `
  * @throws ApiError: bad_input, unknown_field
  */
 export const inputOf = (
@@ -125,7 +125,7 @@ export const inputOf = (
   return checked.input
 }
 
-/** The scraper that a request names. @throws ApiError: unknown_scraper */
+/** The scraper of a request. @throws ApiError: unknown_scraper */
 export const requireScraper = (platform: string, operation: string): ScraperRow => {
   const row = scraperOf(platform, operation)
   if (row === null)
@@ -133,7 +133,7 @@ export const requireScraper = (platform: string, operation: string): ScraperRow 
   return row
 }
 
-/** A request with what its id comes to. */
+/** A request with the values derived from it. */
 type Asked = {
   readonly request: ScrapeRequest
   readonly scrapeId: ScrapeId
@@ -156,7 +156,7 @@ export const createScrapes = (deps: {
 
   let priced: Promise<unknown> | null = null
 
-  /** The log has what calls cost before the first that goes by it. */
+  /** Appends the prices before the first call that uses them. */
   const pricesSaid = (): Promise<unknown> => {
     priced ??= handle(
       runner,
@@ -170,7 +170,7 @@ export const createScrapes = (deps: {
     return priced
   }
 
-  /** How a call stands ended that somebody else ended, or that ended before. */
+  /** A finished call that another process or an earlier request ended. */
   const endedAs = async ({ started }: Scrape, finished: ScrapeFinished['data']): Promise<FinishedCall> => {
     const [bytes, last] = await Promise.all([
       finished.body === null ? null : results.bytes(finished.scrapeId, finished.attempt),
@@ -183,7 +183,7 @@ export const createScrapes = (deps: {
     return { ...none, outcome, billed, priceMicros, bytes, position, replayed: true }
   }
 
-  /** Waits until a try is over; null where its lease ended first, or another try follows it. */
+  /** Waits until an attempt is finished; null if its lease ended first, or if another attempt follows it. */
   const waitFor = async ({ started, leaseUntilMs }: Scrape): Promise<FinishedCall | null> => {
     const ref = scrapeRef(started.scrapeId)
     for (let pauseMs = firstPollMs; ; pauseMs = Math.min(2 * pauseMs, maxPollMs)) {
@@ -196,7 +196,7 @@ export const createScrapes = (deps: {
     }
   }
 
-  /** The ending of a fetched call, its result kept, and the bytes of its answer. */
+  /** Fetches a call and stores its result. Returns the ending and the bytes of the answer. */
   const fetch = async (
     { request, scrapeId }: Asked,
     attempt: number,
@@ -239,7 +239,7 @@ export const createScrapes = (deps: {
     return { ...none, ending: { ...result, body }, bytes }
   }
 
-  /** Goes on with a try that is this request's: fetches and ends it. */
+  /** Runs an attempt that belongs to this request: fetches and ends it. */
   const goOn = async (
     asked: Asked,
     { started }: Scrape,
@@ -253,14 +253,14 @@ export const createScrapes = (deps: {
     try {
       fetched = await fetch(asked, attempt, place, input)
     } catch (error) {
-      // Without a result nothing is billed; the sweeper says so where this cannot.
+      // Nothing is billed without a result. If this append fails, the sweeper ends the attempt.
       await commands.finish(mine, endWithoutResult('interrupted'), asked.cause).catch(() => undefined)
       throw error
     }
     const { answer, position } = await commands.finish(mine, fetched.ending, asked.cause)
     hooks.at('scrape-finished')
     const { finished } = answer
-    // The sweeper may have been first, when all of this took longer than the lease.
+    // The sweeper may have been first if this took longer than the lease.
     const outcome = finished?.outcome ?? 'interrupted'
     const billed = finished?.billed ?? false
     const { bytes, details, retryAfterS } = fetched
@@ -269,7 +269,7 @@ export const createScrapes = (deps: {
   }
 
   /**
-   * The call under the id when it is over or under way; null when the id is free.
+   * The call with this id when it has a result or is in progress; null when the id can be used.
    * @throws ApiError idempotency_conflict
    */
   const standing = async ({ scrapeId, fingerprint }: Asked): Promise<FinishedCall | null> => {
@@ -280,7 +280,7 @@ export const createScrapes = (deps: {
     return isResult(state.finished.outcome) ? endedAs(state, state.finished) : null
   }
 
-  /** Checks a request and gives it a place. @throws ApiError; then nothing was held and nothing fetched */
+  /** Checks a request and acquires a slot. @throws ApiError; then no hold was placed and nothing was fetched */
   const prepare = ({ request: { row, body } }: Asked): { input: ScrapeInput; place: CallSlot } => {
     const input = inputOf(row, body)
     const place = scraping.admit(row)
@@ -289,7 +289,7 @@ export const createScrapes = (deps: {
     return { input, place }
   }
 
-  /** A known id answers its call whatever has become of its scraper since. */
+  /** A known id answers its call, even if its scraper changed since. */
   const prepareUnlessKnown = async (asked: Asked): Promise<ReturnType<typeof prepare> | FinishedCall> => {
     try {
       return prepare(asked)

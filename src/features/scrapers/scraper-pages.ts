@@ -18,7 +18,7 @@ import type { Scraping } from './provider-port.ts'
 
 type UsageReads = {
   readonly pool: pg.Pool
-  /** Of the books, which usage is read from. */
+  /** Of the books projection, which contains usage. */
   readonly bookReads: Pick<Reads, 'settled'>
 }
 
@@ -46,7 +46,7 @@ const usage = async ({ pool, bookReads }: UsageReads, { account, query }: Accoun
   const groupBy = dimensions.find((each) => each === query.get('by')) ?? 'day'
   const from = dayOf(query.get('from'))
   const to = dayOf(query.get('to'))
-  // Days alone grow without end, and their key is the day: those of a page come before it.
+  // Only the list of days is unbounded. Its key is the day, so a page starts before the last shown day.
   const before = groupBy === 'day' ? dayOf(query.get('before')) : null
   const until = before !== null && (to === null || before < to) ? before : to
   await bookReads.settled(account.accountId)
@@ -101,7 +101,7 @@ ${pagerOf(usageRoot, filter, { before, next })}`,
   })
 }
 
-/** What an account made of the scrapers, and what it cost. */
+/** Scraper usage of an account and its cost. */
 export const scrapeUsagePages = (services: UsageReads): readonly ConsolePage[] => [
   accountPage({
     path: '/console/scrapers/usage',

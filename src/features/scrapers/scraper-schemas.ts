@@ -14,7 +14,7 @@ import type { ScraperState } from './provider-port.ts'
 
 type Keywords = Readonly<Record<string, unknown>>
 
-/** The JSON Schema of one input: what the check takes, as far as a schema can say it. */
+/** The JSON Schema of one input, as far as a schema can express the check. */
 const keywordsOf = (input: Input): Keywords => {
   if (input.values) return { enum: [...input.values] }
   switch (input.kind) {
@@ -47,7 +47,7 @@ const inputSchema = (input: Input): Keywords => ({
   examples: [input.example],
 })
 
-/** What a call of the row sends, for the interface description; the check itself is `checkInput`. */
+/** The body of a call of the row, for the interface description. The actual check is `checkInput`. */
 export const bodySchema = (row: ScraperRow): z.ZodType =>
   z.record(z.string(), z.json()).meta({
     ...(row.oneOf.length > 0 && {
@@ -81,7 +81,7 @@ const typeKeywords: Readonly<Record<FieldType, Keywords>> = {
 const fieldsSchema = (fields: readonly AnswerField[]): Keywords =>
   Object.fromEntries(fields.map(({ name, type }) => [name, typeKeywords[type]]))
 
-/** What `data` holds, for the interface description: every field may be missing, and others may come. */
+/** The shape of `data`, for the interface description: every field is optional, and more may be added. */
 export const dataSchema = ({ answer }: ScraperRow): z.ZodType => {
   const { items } = answer
   const list =
@@ -195,10 +195,10 @@ const inputView = (input: Input): z.output<typeof InputSchema> => ({
   ...(input.hosts && { hosts: [...input.hosts] }),
 })
 
-/** Of a scraper that nobody called. */
+/** For a scraper without calls. */
 const unknown: Health = { calls: 0, successShare: null, p50Ms: null, p95Ms: null, lastGoodAt: null }
 
-/** A row as the list shows it. */
+/** A row in the list of scrapers. */
 export const scraperView = (
   row: ScraperRow,
   state: ScraperState,

@@ -6,19 +6,19 @@ import type { Entry, Provider } from './provider.ts'
 import type { ScraperMetrics } from './provider-metrics.ts'
 import type { ScrapeFailure, ScrapeOutcome, ScrapeResult, Scraping } from './provider-port.ts'
 
-/** Two hundred calls to one slow platform still leave places for all others. */
+/** Two hundred calls to one slow platform still leave slots for all others. */
 export const defaultConcurrencyLimits: ConcurrencyLimits = { perPlatform: 250, total: 1_000 }
 
-/** Beyond the time that a row is given: the last look at a signal. */
+/** Added to the time limit of a row, for the last check of the signal. Milliseconds. */
 const marginMs = 1_000
 
 export type ScrapingParts = {
-  /** In the order in which they are asked. */
+  /** In order of preference. */
   readonly providers: readonly Provider[]
   readonly places?: ConcurrencyLimits
   readonly monotonicMs: MonotonicClock
   readonly metrics: ScraperMetrics
-  /** Told how each call ended. */
+  /** Called at the end of each call. */
   readonly onResult?: (row: ScraperRow, result: ScrapeResult) => void
 }
 
@@ -27,7 +27,10 @@ const outcomeWord = (outcome: ScrapeOutcome): string =>
 
 type Asked = { readonly provider: Provider; readonly entry: Entry }
 
-/** The providers as one: a row is asked of the first that serves it and works, then of the next. */
+/**
+ * All providers behind one interface: a row is fetched from the first working provider that serves it, else from the
+ * next.
+ */
 export const createScraping = ({
   providers,
   places: limits = defaultConcurrencyLimits,
@@ -38,7 +41,7 @@ export const createScraping = ({
   const places = createConcurrencySlots(limits)
   const serving = (row: ScraperRow): readonly Provider[] => providers.filter(({ serves }) => serves(row))
 
-  /** The first of them that works, with those that come after it; or why none does, as the first one says it. */
+  /** The first working provider and the ones after it; if none works, the failure of the first. */
   const enterOne = (
     row: ScraperRow,
     candidates: readonly Provider[],

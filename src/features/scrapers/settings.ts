@@ -48,7 +48,7 @@ const credit = text(creditExpected).transform((value, context): number => {
   return z.NEVER
 })
 
-/** The settings of the scrapers' providers: part of the one schema in `src/app/config.ts`. */
+/** The settings of the scraper providers, part of the one schema in `src/app/config.ts`. */
 export const scraperSettings = {
   FAREBOX_SCRAPERS_KEY: apiKey
     .optional()
@@ -81,10 +81,10 @@ export const scraperSettings = {
 
 type Values = z.output<z.ZodObject<typeof scraperSettings>>
 
-/** Those whose values are never shown. */
+/** Settings whose values are never shown. */
 export const scraperSecrets: readonly string[] = ['FAREBOX_SCRAPERS_KEY', 'FAREBOX_SCRAPERS_SECOND_KEY']
 
-/** A real provider, as it is reached. */
+/** Connection data of a real provider. */
 export type ConfiguredProvider = {
   readonly name: 'first' | 'second'
   readonly baseUrl: string
@@ -93,20 +93,20 @@ export type ConfiguredProvider = {
 }
 
 export type ScraperConfig = {
-  /** In the order in which they are asked; none where no key is set. */
+  /** In order of preference; empty if no key is set. */
   readonly providers: readonly ConfiguredProvider[]
   readonly lowCredits: number
-  /** What a credit costs us, micro-dollars; null: not known. */
+  /** Our cost of a credit, micro-dollars; null: not known. */
   readonly creditMicros: number | null
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Whether a real provider is configured, beside which nothing of development may stand. */
+/** Whether a real provider is configured. Development features are then not allowed. */
 export const hasScraperKey = (env: Environment): boolean =>
   scraperSecrets.some((name) => env[name] !== undefined)
 
-/** What is wrong with the settings as a whole. */
+/** Problems of the settings as a whole. */
 export const scraperProblems = (env: Environment): string[] => {
   const { FAREBOX_SCRAPERS_KEY: first, FAREBOX_SCRAPERS_SECOND_KEY: second } = env
   const problems: string[] = []
@@ -121,7 +121,7 @@ export const scraperProblems = (env: Environment): string[] => {
   return problems
 }
 
-/** The settings as they are used; they have no problems. */
+/** The effective settings. They must have no problems. */
 export const scraperConfigOf = (values: Values): ScraperConfig => {
   const {
     FAREBOX_SCRAPERS_KEY: firstKey,

@@ -7,16 +7,16 @@ import { sha256 } from '../../kernel/digest.ts'
 import type { ScrapeId } from '../../kernel/ids.ts'
 import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
 
-/** How long a result can be had again. */
+/** How long a result is available again, milliseconds. */
 export const resultTtlMs = 24 * 60 * 60 * 1000
 
-/** A larger body, packed, is answered once and not kept. */
+/** A body larger than this after compression is answered once and not stored. Bytes. */
 export const maxStoredBytes = 10 * 1024 * 1024
 
-/** Packing a small body saves no page of the table. */
+/** Compressing a smaller body saves no page of the table. Bytes. */
 const packedFromBytes = 1_024
 
-/** A result with a body, as the process that fetched it leaves it for whoever ends the call. */
+/** A result with a body, stored by the process that fetched it for the process that ends the call. */
 export type StoredResult = {
   readonly outcome: 'found' | 'empty'
   readonly body: ResultBody
@@ -25,18 +25,18 @@ export type StoredResult = {
 }
 
 export type Results = {
-  /** Keeps the bytes of an answer. @returns what the event says of them */
+  /** Stores the bytes of an answer. @returns the description of the body for the event */
   store(
     scrapeId: ScrapeId,
     attempt: number,
     result: Omit<StoredResult, 'body'>,
     bytes: Buffer,
   ): Promise<ResultBody>
-  /** What can be had of a try, be it over or not; null for nothing. */
+  /** The available result of an attempt, finished or not; null if there is none. */
   of(scrapeId: ScrapeId, attempt: number): Promise<StoredResult | null>
-  /** The bytes of an answer; null once they are gone. */
+  /** The bytes of an answer; null once they expired. */
   bytes(scrapeId: ScrapeId, attempt: number): Promise<Buffer | null>
-  /** Erases what nobody can have any more. */
+  /** Erases expired results. */
   forget(): Promise<void>
 }
 
@@ -51,7 +51,7 @@ const packed = async (bytes: Buffer): Promise<Packed> =>
     ? { packing: 'none', bytes }
     : { packing: 'zstd', bytes: await pack(bytes, packing) }
 
-/** A row as it is written. */
+/** A row to insert. */
 type KeptRow = StoredResult & {
   readonly scrapeId: ScrapeId
   readonly attempt: number
@@ -59,16 +59,18 @@ type KeptRow = StoredResult & {
   readonly kept: Buffer
 }
 
-/** Larger bodies, packed, have a statement of their own: hundreds of them would be one of gigabytes. */
+/**
+ * Compressed bodies larger than this are inserted alone, because hundreds of them would make a statement of gigabytes.
+ */
 const sharedUpToBytes = 65_536
 
-/** Rows of one statement, so that it never holds anything up for long. */
+/** Rows of one statement, few enough not to block others for long. */
 const chunk = 500
 
 /**
- * Where answers are kept for a day.
- * @param isLogHere The log is in this database: then its next append, which ends the call, brings the result to disk as
- * well, and keeping it needs no wait of its own
+ * Stores answers for a day.
+ * @param isLogHere The log is in this database: its next append, which ends the call, flushes the result to disk too.
+ * So storing the result does not wait for the disk
  */
 export const createResults = (deps: {
   readonly pool: pg.Pool
@@ -101,7 +103,7 @@ export const createResults = (deps: {
       ],
     })
   }
-  /** Results that come while a statement is under way share the next one. */
+  /** Results that arrive during a statement share the next one. */
   const insertTogether = createBatchLoader<KeptRow, true>(async (rows) => {
     await insert(rows)
     return new Map()

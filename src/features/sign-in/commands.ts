@@ -3,7 +3,7 @@ import { staffRoles } from '../../domain/staff/roles.ts'
 import { isEmail } from '../../kernel/formats.ts'
 import { type Cli, groupCommand } from '../../platform/cli/cli-context.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Loaded when a command runs. */
 const runs = () => import('./run-commands.ts')
 
 /** `accounts sign-in-link` */

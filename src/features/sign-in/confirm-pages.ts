@@ -21,7 +21,10 @@ import { codeDelayS, type MailedCodes, type SignInLimits, sessionCookie, signInD
 
 type ConfirmationRequest = { readonly act: string; readonly to: string }
 
-/** Which act, and where to go on: paths of the console, whatever was asked for. An act is a path with its placeholders. */
+/**
+ * The act to confirm, and the page to continue to. Only console paths are accepted. An act is a path with its
+ * placeholders.
+ */
 const parseConfirmationRequest = ({ query }: PersonVisit, typed: FormInput): ConfirmationRequest => {
   const act = typed.text('act') || (query.get('act') ?? '')
   return {
@@ -30,7 +33,7 @@ const parseConfirmationRequest = ({ query }: PersonVisit, typed: FormInput): Con
   }
 }
 
-/** Where a person shows again who they are before something that matters. */
+/** Pages where people confirm their identity before a sensitive act. */
 export const confirmPages = ({
   passkeys,
   mailedCodes,
@@ -40,18 +43,18 @@ export const confirmPages = ({
   island,
 }: {
   readonly passkeys: Pick<Passkeys, 'requestOptions' | 'verify'>
-  /** Null where no mail is sent. */
+  /** Null: no mail is sent. */
   readonly mailedCodes: MailedCodes | null
   readonly people: Pick<People, 'read' | 'confirmed'>
   readonly sessions: Pick<Sessions, 'renew'>
-  /** Null where limits are switched off. */
+  /** Null: limits are off. */
   readonly signInLimits: SignInLimits | null
   readonly island: Assets['island']
 }): readonly ConsolePage[] => {
   const purposeOf = ({ visitor }: PersonVisit, act: string): string =>
     `confirm ${visitor.session.sessionId} ${act}`
 
-  /** An account without mail, and staff, are not sent codes. */
+  /** Accounts without e-mail, and staff, get no codes. */
   const codesFor = ({ visitor }: PersonVisit): MailedCodes | null =>
     isStaff(visitor.session.subjectId) || visitor.name === '' ? null : mailedCodes
 

@@ -26,22 +26,22 @@ import { createVisitors } from './visitor.ts'
 type SignInFeature = Feature & {
   readonly people: People
   readonly sessions: Sessions
-  /** Whose session it is and what they may see. */
+  /** The person of a session and their permissions. */
   readonly visitorOf: ReturnType<typeof createVisitors>
-  /** Which forms were sent already. */
+  /** Records which forms were submitted. */
   readonly once: SingleUse
 }
 
 export const open = (
   core: ServerCore,
   needs: {
-    /** Null where no mail is sent. */
+    /** Null: no mail is sent. */
     readonly mail: ConsoleConfig['mail']
-    /** Whether tries to sign in are limited. */
+    /** Whether sign-in attempts are rate limited. */
     readonly limited: boolean
-    /** How the service is called on its pages. */
+    /** The name of the service on its pages. */
     readonly name: string
-    /** Where people reach the console. */
+    /** The origin of the console. */
     readonly origin: () => string
     readonly accounts: Accounts
     readonly findAccount: FindAccount

@@ -1,6 +1,9 @@
 import type { Migrations } from '../../platform/postgres/migrate.ts'
 
-/** What opens the console: hashes of secrets, keys of passkeys, and addresses. All of it may be erased with its person. */
+/**
+ * Credentials of the console: hashes of secrets, public keys of passkeys, and addresses. All of them can be erased with
+ * their person.
+ */
 export const migrations: Migrations = {
   '1510_console': `
     create table vault.staff (
@@ -72,7 +75,7 @@ export const migrations: Migrations = {
       origin text not null
     );
   `,
-  // A session, a link or a code of before has no signature and opens nothing: its person signs in again.
+  // Older sessions, links and codes have no signature and are not accepted: their person signs in again.
   '1712_console_commitments': `
     alter table vault.staff add column salt bytea;
     update vault.staff set salt = uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid());
@@ -83,12 +86,12 @@ export const migrations: Migrations = {
     alter table vault.console_sessions add column signature bytea;
     alter table vault.console_links add column signature bytea;
   `,
-  // A request for a link or a code ends none that is good.
+  // A new request for a link or a code does not invalidate earlier ones.
   '1811_several_links_and_codes': `
     alter table vault.console_links drop constraint console_links_recipient_key;
     alter table vault.console_codes drop constraint console_codes_pkey, add primary key (session_id, code);
   `,
-  // The next server that listens writes the address again.
+  // The next server that starts writes the address again.
   '1850_signed_console_address': `
     alter table work.console_address add column signature bytea;
   `,

@@ -20,7 +20,7 @@ import type { Passkeys } from './passkeys.ts'
 import type { People } from './people.ts'
 import { sessionCookie } from './sign-in.ts'
 
-/** A button that asks for a passkey; the answer goes back as the field `answer` of the form around it. */
+/** A button that requests a passkey. The answer is submitted as the field `answer` of the form. */
 export const passkeyButton = (options: unknown, label: string, look: 'first' | 'second' = 'first'): Html =>
   html`<fbx-passkey data-options="${JSON.stringify(options)}"><input type="hidden" name="answer" value="">
 <button type="button" class="${look}" hidden>${label}</button>
@@ -34,7 +34,7 @@ const maxName = 60
 
 const isName = (text: string): boolean => text.length <= maxName && !/\p{C}/u.test(text)
 
-/** The passkeys of a person: the list, adding one, removing one. */
+/** Lists, adds and removes the passkeys of a person. */
 export const passkeyPages = ({
   passkeys,
   people,
@@ -90,7 +90,7 @@ ${passkeyButton(options, 'Add a passkey')}
     const name = typed.text('name') || 'passkey'
     if (!isName(name))
       return refusedView(await view(visit, typed, { name: `A name has at most ${maxName} characters.` }))
-    // Whoever holds a passkey adds another one as that person; the first one may be added by whoever just signed in.
+    // A person with a passkey adds another one with it. The first one can be added right after sign-in.
     const made = await passkeys.create({ subjectId }, name, typed.text('answer'), purposeOf(visit))
     if (made === null)
       return refusedView(
@@ -106,8 +106,8 @@ ${passkeyButton(options, 'Add a passkey')}
     }
     const done = goTo('/console/passkeys', 'The passkey is added.')
     if (!isStaff(subjectId) || method === 'passkey') return done
-    // The passkey was just used to sign, with the person before it: from here on the session is one of a passkey, and the
-    // page that comes next needs no second confirmation.
+    // The passkey was just used, so the session becomes a passkey session, and the next page needs no second
+    // confirmation.
     const renewed = await sessions.renew(sessionId, { method: 'passkey', act: null })
     const to = visit.wanted === '/console' ? '/console/passkeys' : visit.wanted
     return {

@@ -16,7 +16,7 @@ import { deriveKey, type MasterKey } from '../../platform/vault/keys.ts'
 import { commitmentOf, freshSalt, saltedText } from '../../platform/vault/seal.ts'
 import type { People } from './people.ts'
 
-/** What an event commits to of a passkey: whose it is, and what checks its answers. */
+/** The commitment of an event to a passkey: its owner, and its credential id and public key. */
 export const passkeyCommitment = (passkey: {
   readonly passkeyId: string
   readonly subjectId: string
@@ -36,20 +36,20 @@ export type Passkey = {
   readonly usedAt: string | null
 }
 
-/** What a challenge is for: `sign-in`, `add ses_…`, `confirm ses_… /console/keys/new`. */
+/** The purpose of a challenge: `sign-in`, `add ses_…`, `confirm ses_… /console/keys/new`. */
 export type Purpose = string
 
-/** Passkeys (WebAuthn) of people. What a browser sends back is checked against one challenge, once. */
+/** Passkeys (WebAuthn) of people. An answer is checked against its challenge, and each challenge is accepted once. */
 export type Passkeys = {
   creationOptions(
     person: { readonly subjectId: string; readonly name: string },
     purpose: Purpose,
   ): Promise<PublicKeyCredentialCreationOptionsJSON>
-  /** Options of one person's own keys, or (null) of whichever key the browser offers. */
+  /** Options for one person's keys; null: for any key that the browser offers. */
   requestOptions(subjectId: string | null, purpose: Purpose): Promise<PublicKeyCredentialRequestOptionsJSON>
   /**
-   * What a browser answered to `creationOptions`, kept under the id that is given; null when it is no such answer. It signs
-   * in once a `PasskeyAdded` carries the commitment.
+   * Stores the passkey of an answer to `creationOptions` under a new id; null if the answer is invalid. It can sign in
+   * once a `PasskeyAdded` event contains the commitment.
    */
   create(
     person: { readonly subjectId: string },
@@ -58,8 +58,9 @@ export type Passkeys = {
     purpose: Purpose,
   ): Promise<{ readonly passkeyId: string; readonly commitment: string } | null>
   /**
-   * Whose key answered `requestOptions`; null when it is no such answer, when the log has no such key of this person, and
-   * when the key in the vault is another one than its event commits to: that is logged.
+   * The owner of the passkey that answered `requestOptions`. Null if the answer is invalid, or if the log has no such
+   * passkey of this person. Also null, and logged, if the passkey in the vault differs from the commitment of its
+   * event.
    */
   verify(
     answer: string,
@@ -70,7 +71,7 @@ export type Passkeys = {
   remove(subjectId: string, passkeyId: string): Promise<void>
 }
 
-/** Ed25519, ES256 and RS256 (RFC 9053): every authenticator has one of them. */
+/** Ed25519, ES256 and RS256 (RFC 9053): every authenticator supports one of them. */
 const algorithms = [-8, -7, -257] as const
 
 const challengeMs = 10 * 60_000
@@ -78,7 +79,7 @@ const nonceBytes = 16
 const timeBytes = 8
 const macBytes = 32
 
-/** A challenge proves by itself what it is for and how old it is, so that showing a page writes nothing. */
+/** A challenge contains a MAC over its purpose and expiry, so that showing a page writes nothing. */
 const challenges = (key: KeyObject, clock: Clock) => {
   const macOf = (head: Buffer, purpose: Purpose): Buffer =>
     createHmac('sha256', key).update(head).update(purpose).digest()
@@ -99,7 +100,7 @@ const challenges = (key: KeyObject, clock: Clock) => {
   }
 }
 
-/** The answer of a browser as an object with an id; null for anything else. */
+/** Parses a browser's answer to an object with an id; null for anything else. */
 const parsed = <Answer extends { readonly id: string }>(text: string): Answer | null => {
   try {
     const answer: unknown = JSON.parse(text)
@@ -120,7 +121,7 @@ type Row = {
   readonly salt: Buffer | null
 }
 
-// The package is read when somebody uses a passkey first: a start need not wait for it.
+// Imported on first use, because the start does not need it.
 const webauthn = () => import('@simplewebauthn/server')
 
 export const createPasskeys = (deps: {
@@ -130,7 +131,7 @@ export const createPasskeys = (deps: {
   readonly master: MasterKey
   readonly people: Pick<People, 'read'>
   readonly logger: Pick<Logger, 'error'>
-  /** Where people reach the console, e.g. `https://shop.example`. */
+  /** The origin of the console, e.g. `https://shop.example`. */
   readonly origin: () => string
 }): Passkeys => {
   const { pool, clock, once, people, logger, origin } = deps
@@ -152,15 +153,15 @@ export const createPasskeys = (deps: {
       transports: row.transports as AuthenticatorTransport[],
     }))
 
-  /** Each challenge is answered once. `fresh` keeps what the checked answer was for. */
+  /** Accepts each challenge once. */
   const spend = (answer: string): Promise<boolean> => once.spend(`passkey ${answer}`, challengeMs)
 
-  /** The checks of the package throw what they find wrong. */
+  /** The checks of the package throw on invalid answers. */
   const orNull = async <Verified>(verify: () => Promise<Verified>): Promise<Verified | null> => {
     try {
       return await verify()
     } catch {
-      return null // what a browser sent is no answer of a passkey to this challenge: that is all it can mean
+      return null // the only cause is an invalid answer of the browser
     }
   }
 

@@ -25,7 +25,7 @@ import { commitmentOf, freshSalt, saltedText } from '../../platform/vault/seal.t
 
 export type PersonResult = Result<PersonRefusal>
 
-/** Every change of who may do what in the console, and every sign-in: an event with its actor. */
+/** Sign-ins, and changes of who may do what in the console: each is an event with its actor. */
 export type People = {
   /** Refusal: `email_changed`. */
   grant(
@@ -54,7 +54,7 @@ export type People = {
   viewed(viewed: AccountViewed['data'], cause: Cause): Promise<PersonResult>
   /** Refusal: `no_role`. */
   workRetryAsked(asked: WorkRetryAsked['data'], cause: Cause): Promise<PersonResult>
-  /** The person as the log has them now. */
+  /** The person in the log. */
   read(subjectId: string, cause: Cause): Promise<PersonState>
 }
 
@@ -100,7 +100,7 @@ export type StaffMember = {
   readonly staffId: string
   readonly email: string
   readonly createdAt: string
-  /** What an event must commit to of the e-mail; null for a row that nothing commits to. */
+  /** The commitment to the e-mail; null if the row has none. */
   readonly emailCommitment: string | null
 }
 
@@ -111,7 +111,7 @@ type StaffRow = {
   readonly salt: Buffer | null
 }
 
-/** What an event commits to of the e-mail of a member of the staff. */
+/** The commitment of an event to a staff member's e-mail. */
 export const staffEmailCommitment = (staffId: string, salt: Uint8Array, email: string): string =>
   commitmentOf({ what: 'staff-email', id: staffId, owner: staffId }, saltedText(salt, email))
 
@@ -122,7 +122,7 @@ const memberOf = ({ staff_id: staffId, email, created_at: createdAt, salt }: Sta
   emailCommitment: salt && staffEmailCommitment(staffId, salt, email),
 })
 
-/** The member of the staff with this address, made when there is none. Addresses that differ in case only are one. */
+/** The staff member with this e-mail, created if missing. Addresses are compared without case. */
 export const claimStaff = async (
   pool: pg.Pool,
   email: string,
@@ -137,7 +137,7 @@ export const claimStaff = async (
   return { staffId, emailCommitment: staffEmailCommitment(staffId, salt, kept) }
 }
 
-/** By id or by address; null when nobody has it. */
+/** By id or e-mail; null if not found. */
 export const findStaff = async (pool: pg.Pool, idOrEmail: string): Promise<StaffMember | null> => {
   const { rows } = await pool.query<StaffRow>(
     `select staff_id, email, created_at, salt from vault.staff
@@ -147,7 +147,7 @@ export const findStaff = async (pool: pg.Pool, idOrEmail: string): Promise<Staff
   return rows[0] ? memberOf(rows[0]) : null
 }
 
-/** Everybody who ever was given a role, in the order in which they came. */
+/** All people who ever had a role, oldest first. */
 export const listStaff = async (pool: pg.Pool): Promise<readonly StaffMember[]> => {
   const { rows } = await pool.query<StaffRow>(
     'select staff_id, email, created_at, salt from vault.staff order by staff_id',

@@ -12,7 +12,7 @@ type AddressDeps = { readonly pool: pg.Pool; readonly keys: Pick<Keys, 'master'>
 
 type AddressRow = { readonly origin: string; readonly signature: Buffer | null }
 
-/** Signs the console's address: a changed one would send links that sign in to a stranger's server. */
+/** Signs the console's address. Otherwise a changed address would send sign-in links to another server. */
 export const createAddressSigner = (
   keys: Pick<Keys, 'master'>,
 ): { readonly sign: (origin: string) => Buffer; readonly isSigned: (row: AddressRow) => boolean } => {
@@ -23,7 +23,7 @@ export const createAddressSigner = (
   }
 }
 
-/** The console's address, as the server that listened last had it: a command hands out links to it. */
+/** Stores the console's address at the start of a server. Commands print links with it. */
 export const storeConsoleAddress = async ({ pool, keys }: AddressDeps, origin: string): Promise<void> => {
   await pool.query(
     `insert into work.console_address (origin, signature) values ($1::text, $2::bytea)
@@ -32,17 +32,17 @@ export const storeConsoleAddress = async ({ pool, keys }: AddressDeps, origin: s
   )
 }
 
-/** Null before a server of this release ever listened, and when somebody else than the service wrote the address. */
+/** Null if no server of this release has started yet, or if the signature of the stored address is invalid. */
 export const readConsoleAddress = async ({ pool, keys }: AddressDeps): Promise<string | null> => {
   const { rows } = await pool.query<AddressRow>('select origin, signature from work.console_address')
   const [row] = rows
   return row && createAddressSigner(keys).isSigned(row) ? row.origin : null
 }
 
-/** Where a link leads: a page with a button, so that looking at it uses nothing up. */
+/** The URL of a link: a page with a button, so that opening the page does not use the link up. */
 export const linkUrl = (origin: string, link: string): string => `${origin}/console/sign-in/link?link=${link}`
 
-/** A link that signs a person in, once, in whichever browser opens it. */
+/** A single-use sign-in link that works in any browser. */
 export type PrintedLink = {
   readonly outcome: 'done'
   readonly url: string
@@ -50,7 +50,7 @@ export type PrintedLink = {
   readonly expiresAt: string
 }
 
-/** Makes a link for the operator to hand on, and says so in the log. Refusal: `no_role`, of staff without one. */
+/** Makes a link for the operator to pass on, and appends an event. Refusal: `no_role` for staff without a role. */
 export const printLink = async (
   deps: {
     readonly people: Pick<People, 'linkMade'>

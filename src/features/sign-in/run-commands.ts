@@ -7,7 +7,7 @@ import { claimStaff, createPeople, findStaff, listStaff, type StaffMember } from
 import { printLink, readConsoleAddress } from './printed-link.ts'
 import { createLinks } from './sign-in-links.ts'
 
-/** A sign-in link as a command prints it. */
+/** A sign-in link in a command's output. */
 export const linkFor = async (
   context: CliContext,
   subjectId: string,
@@ -42,7 +42,7 @@ const emailChanged = (staffId: string) =>
     `the vault has another e-mail for ${staffId} than its events commit to: somebody changed the table vault.staff; restore it from a backup`,
   )
 
-/** The member of this id or address. @throws CliRefusal when the address is another one than events commit to */
+/** The staff member with this id or e-mail. @throws CliRefusal when the e-mail does not match the committed one */
 const member = async (context: CliContext, idOrEmail: string): Promise<StaffMember> => {
   const found = await findStaff(context.pool, idOrEmail)
   if (found) {

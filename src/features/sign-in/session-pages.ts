@@ -24,14 +24,14 @@ const methodText: Readonly<Record<Session['method'], string>> = {
   'cli-link': 'link of the operator',
 }
 
-/** What a person needs to tell browsers apart: the first words of what they call themselves. */
+/** Identifies a browser for people: the first words of its user agent. */
 const browserText = ({ userAgent }: Session): string => {
   const name = /(Firefox|Edg|OPR|Chrome|Safari|curl)\/[\d.]+/.exec(userAgent)?.[0]
   const system = /\(([^);]+)/.exec(userAgent)?.[1]
   return [name, system].filter((part) => part !== undefined).join(', ') || userAgent.slice(0, 60) || 'unknown'
 }
 
-/** Signing out, the sessions of a person, and the colours of the pages. */
+/** Sign-out, the sessions of a person, and the colour scheme of the pages. */
 export const sessionPages = ({
   people,
   sessions,
@@ -150,7 +150,7 @@ const form = ({ zone, query, nowMs }: Visit) =>
 </form>`,
   })
 
-/** In which time zone pages say times in this browser. */
+/** The time zone of times on pages in this browser. */
 export const timePages: readonly ConsolePage[] = [
   openPage({
     path,

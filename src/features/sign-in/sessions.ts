@@ -11,9 +11,9 @@ import { hashOfSecret, newSecret } from '../../platform/vault/secrets.ts'
 
 const minuteMs = 60_000
 
-/** How long a person who showed who they are need not show it again. */
+/** How long a confirmation of identity is valid, milliseconds. */
 export const confirmedMs = 5 * minuteMs
-/** A use is written down at most once in this time. */
+/** The last use is stored at most once in this time, milliseconds. */
 const seenEveryMs = minuteMs
 
 type Row = {
@@ -46,16 +46,18 @@ const sessionOf = (row: Row): Session => ({
   address: row.address,
 })
 
-/** The id of a session that is about to be opened: its event is written first. */
+/** The id of a new session. Its event is appended before the session is opened. */
 export const newSessionId = (subjectId: string): string => newId<string>('ses', subjectId)
 
 const maxAgentLength = 300
 
-/** Whether the session is used often enough and not too old. A clock that was set back makes it no older. */
+/** Whether the session is neither idle nor too old. A clock that is set back does not age it. */
 const lives = ({ subject_id: subjectId, seen_at: seenAt, ends_at: endsAt }: Row, nowMs: number): boolean =>
   nowMs < Date.parse(endsAt) && nowMs - Date.parse(seenAt) < lifetimeOf(subjectId).idleMs
 
-/** What a session may do, and whose it is. When it was used last is left out: it changes with every use. */
+/**
+ * The signed fields: owner and permissions of a session. The last use is left out because it changes with every use.
+ */
 type Signed = Omit<Row, 'seen_at' | 'user_agent' | 'address' | 'signature'>
 
 const fieldsOf = (row: Signed): RowFields => [
@@ -70,7 +72,6 @@ const fieldsOf = (row: Signed): RowFields => [
   row.viewing_account_id,
 ]
 
-/** Signs the rows of sessions. */
 export const createSessionSigner = (
   keys: Pick<Keys, 'master'>,
 ): { readonly sign: (row: Signed) => Buffer; readonly isSigned: (row: Row) => boolean } => {
@@ -82,8 +83,9 @@ export const createSessionSigner = (
 }
 
 /**
- * Sessions. Each row is signed with a key of the master key: whoever may write to the database can neither make a session,
- * nor change whose it is or what it may do. Whether a session was begun, and was not ended, is in the log (`createVisitors`).
+ * Sessions. Each row is signed with a key derived from the master key, so that database access is not enough to create
+ * a session or to change its owner or permissions. The log has whether a session was begun and not ended
+ * (`createVisitors`).
  */
 export const createSessions = ({
   pool,
@@ -100,7 +102,7 @@ export const createSessions = ({
 
   const isGenuine = (row: Row): boolean => {
     if (signer.isSigned(row)) return true
-    // One of a release before rows were signed.
+    // Rows without a signature are from a release before rows were signed.
     if (row.signature !== null)
       logger.error(
         { sessionId: row.session_id, subjectId: row.subject_id },
@@ -109,7 +111,10 @@ export const createSessions = ({
     return false
   }
 
-  /** Changes a row that nobody else changed meanwhile. @throws when the session ended, or was changed by somebody else */
+  /**
+   * Changes a row if it did not change since it was read, else tries again. @throws when the session ended or keeps
+   * changing
+   */
   const change = async (sessionId: string, changed: (row: Row) => Row): Promise<Row> => {
     for (let attempt = 0; attempt < 10; attempt += 1) {
       const { rows } = await pool.query<Row>(
@@ -145,7 +150,7 @@ export const createSessions = ({
       const secret = newSecret()
       const nowMs = clock()
       const endsAtMs = nowMs + lifetimeOf(subjectId).wholeMs
-      // Whoever signs in has just shown who they are; staff with a passkey shows it for each act.
+      // Sign-in counts as a confirmation, except for staff with a passkey, who confirm each act.
       const confirmedUntil = isStaff(subjectId) && method === 'passkey' ? null : isoTime(nowMs + confirmedMs)
       const row: Signed = {
         session_id: sessionId,

@@ -19,7 +19,7 @@ const isSmtp = (value: string): boolean => {
   )
 }
 
-/** The settings of the console: part of the one schema in `src/app/config.ts`. */
+/** The settings of the console, part of the one schema in `src/app/config.ts`. */
 export const consoleSettings = {
   FAREBOX_CONSOLE_URL: z
     .string({ error: consoleAddress })
@@ -43,13 +43,13 @@ export const consoleSettings = {
 
 type Values = z.output<z.ZodObject<typeof consoleSettings>>
 
-/** Those whose values are never shown. */
+/** Settings whose values are never shown. */
 export const consoleSecrets: readonly string[] = ['FAREBOX_SMTP_URL']
 
 export type ConsoleConfig = {
-  /** Without a slash at its end; null: where this process listens, by the name localhost. */
+  /** Without a trailing slash; null: the listening address of this process, with the name localhost. */
   readonly url: string | null
-  /** Null: no mail server was set. */
+  /** Null: no mail server is set. */
   readonly mail: { readonly smtp: string; readonly from: string } | null
 }
 
@@ -58,7 +58,7 @@ export const consoleProblems = (env: Readonly<Record<string, string | undefined>
     ? []
     : ['FAREBOX_SMTP_URL and FAREBOX_MAIL_FROM are set together, or not at all']
 
-/** @param publicUrl `FAREBOX_PUBLIC_URL`, which is the console's address too when cookies and passkeys work there */
+/** @param publicUrl `FAREBOX_PUBLIC_URL`, the default for the console's address if cookies and passkeys work there */
 export const consoleConfigOf = (values: Values, publicUrl: string | null): ConsoleConfig => ({
   url: values.FAREBOX_CONSOLE_URL ?? (publicUrl !== null && isConsoleAddress(publicUrl) ? publicUrl : null),
   mail:

@@ -9,7 +9,7 @@ import { deriveKey, type Keys } from '../../platform/vault/keys.ts'
 import { createRowSigner } from '../../platform/vault/seal.ts'
 import { hashOfSecret, newCode, newSecret } from '../../platform/vault/secrets.ts'
 
-/** How long an e-mailed link is good for, and a printed one. */
+/** How long an e-mailed link is valid, and a printed one. Milliseconds. */
 export const linkMs = 10 * 60_000
 export const printedLinkMs = 24 * 60 * 60_000
 const maxAttempts = 5
@@ -18,7 +18,7 @@ const maxAttempts = 5
 const maxCounted = 100_000
 
 /**
- * Counts the attempts at a code in the memory of this process, too: SQL can reset the count in its row.
+ * Also counts the attempts at a code in the memory of this process, because SQL can reset the count in its row.
  * @returns whether the code may be tried once more
  */
 const createAttemptCount = () => {
@@ -32,40 +32,43 @@ const createAttemptCount = () => {
 }
 
 /**
- * What a link opened: a session, or a code, for it was opened in another browser than the one that asked for it. Null:
- * it was used, ended, or never was.
+ * The result of opening a link: a session, or a code if another browser than the requesting one opened it. Null: the
+ * link was used, ended or never existed.
  */
 export type OpenedLink =
   | { readonly kind: 'session'; readonly subjectId: string; readonly printed: boolean }
   | { readonly kind: 'code'; readonly code: string }
   | null
 
-/** Links that sign in, each once. Their secrets are kept as hashes. */
+/** Single-use sign-in links. Their secrets are stored as hashes. */
 export type Links = {
   /**
-   * A link for an e-mail, opened by the browser that asked. Others for the same address stay good: anybody may ask. For an
-   * address that nobody has, the same is done, and the link opens nothing.
+   * A link for an e-mail, for the browser that requested it. Earlier links for the same address stay valid, because
+   * anybody may request one. For an unknown address the same work is done, and the link does not sign in.
    */
   mailed(link: {
     readonly subjectId: string | null
     readonly email: string
-    /** The secret of the browser that asks. */
+    /** The secret of the requesting browser. */
     readonly browser: string
   }): Promise<string>
-  /** A link that opens in any browser, for the operator to hand on. `expiresAtMs` as in its event. */
+  /** A link that works in any browser, for the operator to pass on. `expiresAtMs` as in its event. */
   printed(subjectId: string, expiresAtMs: number): Promise<string>
-  /** Uses the link up, and with a session also the other links that the browser asked for. */
+  /** Uses the link up. With a session, the browser's other requested links end too. */
   open(link: string, browser: string | null): Promise<OpenedLink>
   /**
-   * Uses up the code that another browser was shown, and all links that this one asked for. Null for a wrong code; after
-   * five of them it is over.
+   * Uses up the code that another browser showed, and all links that this browser requested. Null for a wrong code. A
+   * code ends after five wrong attempts.
    */
   redeem(code: string, browser: string | null): Promise<{ readonly subjectId: string } | null>
 }
 
 const recipientOf = (email: string): Buffer => sha256(`console recipient ${email.toLowerCase()}`)
 
-/** Hashes of codes have a key: there are few codes, and whoever reads or writes the table must not find or make one. */
+/**
+ * Hashes of codes use a secret key. There are few possible codes, and access to the table must not be enough to find or
+ * create one.
+ */
 const codeKey = ({ master }: Pick<Keys, 'master'>): KeyObject => deriveKey(master, 'console codes v1')
 const codeHash = (key: KeyObject, code: readonly string[]): Buffer =>
   createHmac('sha256', key).update(JSON.stringify(code)).digest()
@@ -79,7 +82,7 @@ type LinkRow = {
   readonly signature: Buffer | null
 }
 
-/** Signs the rows of links: whom a link signs in, in which browser, and until when. */
+/** Signs the rows of links: the person, the browser and the expiry. */
 export const createLinkSigner = (
   keys: Pick<Keys, 'master'>,
 ): {
@@ -110,8 +113,8 @@ type Deps = {
 const linkColumns = 'hash, subject_id, recipient, browser, expires_at, signature'
 
 /**
- * Each row is signed with a key of the master key, so that whoever may write to the database can make no link, and cannot
- * change whom one signs in.
+ * Each row is signed with a key derived from the master key, so that database access is not enough to create a link or
+ * to change its person.
  */
 export const createLinks = ({ pool, clock, keys, logger }: Deps): Links => {
   const signer = createLinkSigner(keys)
@@ -128,7 +131,7 @@ export const createLinks = ({ pool, clock, keys, logger }: Deps): Links => {
     return false
   }
 
-  /** The cookie of a browser that signed in is dropped: what it asked for could open nothing. */
+  /** Ends the browser's other links. Its cookie is dropped at sign-in, so they could not be used. */
   const endOthers = (browser: Buffer | null) =>
     pool.query('delete from vault.console_links where browser = $1::bytea', [browser])
 
@@ -185,7 +188,7 @@ export const createLinks = ({ pool, clock, keys, logger }: Deps): Links => {
             and (recipient is null or browser = $3::bytea)`,
         [hash, now, hashOfSecret(browser), row.signature],
       )
-      // As the row was when it was checked.
+      // The values of the checked row.
       const { subject_id: subjectId, recipient } = row
       if (taken.rowCount === 1) {
         if (recipient !== null) await endOthers(row.browser)
@@ -224,11 +227,11 @@ export const createLinks = ({ pool, clock, keys, logger }: Deps): Links => {
   }
 }
 
-/** Codes that are e-mailed to whoever has to show again who they are, each for one act of one session. */
+/** E-mailed codes for the confirmation of identity, each for one act of one session. */
 export type Codes = {
-  /** The code. Those that the session has already stay good. */
+  /** Returns a new code. Earlier codes of the session stay valid. */
   make(sessionId: string, act: string): Promise<string>
-  /** Uses up all codes of the act; false for a wrong one, and after five of them they are over. */
+  /** Uses up all codes of the act; false for a wrong code. After five wrong attempts the codes end. */
   redeem(sessionId: string, act: string, code: string): Promise<boolean>
 }
 
@@ -257,7 +260,7 @@ export const createCodes = ({ pool, clock, keys }: Pick<Deps, 'pool' | 'clock' |
         returning code, expires_at`,
         [sessionId, act, isoTime(clock())],
       )
-      // Each code counts the attempt.
+      // An attempt counts for each code.
       const tried = rows.filter((row) => mayTry(row.code))
       const right = tried.find((row) => equalSecrets(row.code, hashOf(sessionId, act, code, row.expires_at)))
       if (!right) return false

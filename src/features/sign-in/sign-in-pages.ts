@@ -26,7 +26,7 @@ const homeOf = (visit: Visit, typed: FormInput = emptyFormInput): string =>
 
 const noMail = html`<p class="said warn">This service sends no mail. Ask its operator for a sign-in link, or use a passkey.</p>`
 
-/** Where somebody signs in by e-mail or passkey. It answers the same whether or not an address is known. */
+/** Sign-in by e-mail or passkey. The answer is the same for known and unknown addresses. */
 export const signInPages = ({
   name,
   sendLink,
@@ -37,11 +37,11 @@ export const signInPages = ({
 }: {
   /** The name of the service. */
   readonly name: string
-  /** Null where no mail is sent. */
+  /** Null: no mail is sent. */
   readonly sendLink: SendLink | null
   readonly passkeys: Pick<Passkeys, 'requestOptions'>
   readonly signInByPasskey: SignInByPasskey
-  /** Null where limits are switched off. */
+  /** Null: limits are off. */
   readonly signInLimits: SignInLimits | null
   readonly island: Assets['island']
 }): readonly ConsolePage[] => {
@@ -80,7 +80,7 @@ ${passkeyButton(options, 'Sign in with a passkey', sendLink === null ? 'first' :
       )
     const wait = signInDelayS(signInLimits, visit.browser.address, email)
     if (wait > 0) return refusedView(await signInView(visit, typed, { form: waitText(wait) }), 429)
-    // Letters may come late: the link of each that this browser asked for opens in it.
+    // Mails may be late, so the secret is reused: every link that this browser requested works in it.
     const known = visit.signInRequestSecret
     const asking = hashOfSecret(known) === null ? newSecret() : known!
     await sendLink(email, asking)
@@ -116,7 +116,7 @@ ${passkeyButton(options, 'Sign in with a passkey', sendLink === null ? 'first' :
   ]
 }
 
-/** Signs in by a mailed link, or by the code that it shows in another browser. */
+/** Signs in by a mailed link, or by the code that the link shows in another browser. */
 export const signInLinkPages = ({
   name,
   links,
@@ -127,7 +127,7 @@ export const signInLinkPages = ({
   readonly name: string
   readonly links: Pick<Links, 'open' | 'redeem'>
   readonly signIn: SignIn
-  /** Null where limits are switched off. */
+  /** Null: limits are off. */
   readonly signInLimits: SignInLimits | null
 }): readonly ConsolePage[] => {
   const sentView = (typed: FormInput, problems: Problems): View => ({

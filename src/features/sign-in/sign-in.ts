@@ -16,12 +16,12 @@ import { linkUrl } from './printed-link.ts'
 import { newSessionId } from './sessions.ts'
 import type { Codes, Links } from './sign-in-links.ts'
 
-/** What a passkey is asked for here: one that was asked for elsewhere signs nobody in. */
+/** The purpose of sign-in challenges. Answers to other challenges do not sign in. */
 export const signInPurpose = 'sign-in'
 
 const ending = `If it was not you, do nothing: nobody gets in without this letter.`
 
-/** The link stands on a line of its own, and is short enough not to be cut. */
+/** The link has its own line and is short enough not to be wrapped. */
 const signInMail = (to: string, merchant: string, link: string): MailMessage => ({
   to,
   subject: `Sign in to ${merchant}`,
@@ -46,12 +46,12 @@ If it was not you, end your sessions in the console: somebody uses one of them.
 `,
 })
 
-/** Mails a link to whoever has this e-mail. @param browser the secret of the browser that asks */
+/** Mails a link to the account with this e-mail. @param browser the secret of the requesting browser */
 export type SendLink = (email: string, browser: string) => Promise<void>
 
 /**
- * Addresses are found in whatever case they are typed, and letters that differ may fold to the same: a link goes to the
- * address that is kept, never to the one that was typed.
+ * Addresses are compared without case, and different letters may fold to the same. So the link goes to the stored
+ * address, never to the typed one.
  */
 export const createSendLink =
   ({
@@ -64,7 +64,7 @@ export const createSendLink =
     readonly accounts: Pick<Accounts, 'byEmail'>
     readonly links: Pick<Links, 'mailed'>
     readonly mailer: Mailer
-    /** Where people reach the console. */
+    /** The origin of the console. */
     readonly origin: () => string
     /** The name of the service. */
     readonly name: string
@@ -76,7 +76,7 @@ export const createSendLink =
     if (known !== null) mailer.send(signInMail(known.email, name, linkUrl(origin(), link)))
   }
 
-/** Codes by mail, each for one act of one session. */
+/** E-mailed codes, each for one act of one session. */
 export type MailedCodes = Pick<Codes, 'redeem'> & {
   send(to: string, sessionId: string, act: string): Promise<void>
 }
@@ -99,9 +99,9 @@ export const createMailedCodes = ({
 })
 
 /**
- * How often somebody may try to sign in. Anybody may ask for letters to any mailbox. Each source has a limit of its own,
- * so that one source cannot use up the limit of another. A second limit for all sources together keeps a mailbox from
- * being flooded.
+ * Rate limits of sign-in attempts. Anybody can request mails to any mailbox. Each source has its own limit, so that one
+ * source cannot use up the limit of another. A second limit for all sources together protects a mailbox from being
+ * flooded.
  */
 export type SignInLimits = { readonly perSource: RateLimiter; readonly letters: RateLimiter }
 
@@ -110,13 +110,15 @@ export const createSignInLimits = (monotonicMs: MonotonicClock): SignInLimits =>
   letters: createRateLimiter({ burst: 300, perSecond: 1 }, monotonicMs),
 })
 
-/** Tokens: one try of a source; a letter to a mailbox as its source counts it, and as all sources together do. */
+/**
+ * Tokens for an attempt of a source, and for a mail to a mailbox in the limit of its source and in that of all sources.
+ */
 const costs = { try: 20, letterOfSource: 60, letter: 12 } as const
 
 /**
- * Seconds to wait before another try from this source; 0: none.
+ * Seconds to wait before another attempt of this source; 0: none.
  * @param address of the client
- * @param mailbox where a letter would go
+ * @param mailbox recipient of the mail
  */
 export const signInDelayS = (limits: SignInLimits | null, address: string, mailbox?: string): number => {
   if (limits === null) return 0
@@ -127,16 +129,16 @@ export const signInDelayS = (limits: SignInLimits | null, address: string, mailb
   return limits.letters.take(`${to} ${source}`, costs.letterOfSource) || limits.letters.take(to, costs.letter)
 }
 
-/** Seconds to wait before another code is mailed to a session; 0: none. Each session has a limit of its own. */
+/** Seconds to wait before another code is mailed for a session; 0: none. Each session has its own limit. */
 export const codeDelayS = (limits: SignInLimits | null, sessionId: string): number =>
   limits?.letters.take(sessionId, costs.letterOfSource) ?? 0
 
-/** The cookie that keeps a person signed in. */
+/** The session cookie. */
 export const sessionCookie = ({ secret, endsAtMs }: Opened, nowMs: number): string =>
   setCookie('session', secret, 'Lax', Math.max(0, Math.floor((endsAtMs - nowMs) / 1000)))
 
 /**
- * Signs a person in: an event, a session with a secret of its own, and the end of the one that the browser had.
+ * Signs a person in: appends an event, ends the browser's former session, and opens a session with a new secret.
  * @returns cookies, or null when the person may not sign in this way
  */
 export type SignIn = (
@@ -168,9 +170,9 @@ export const createSignIn =
   }
 
 /**
- * Signs in whoever holds the passkey.
- * @param answer what the browser gave for it
- * @returns cookies, or null when it opens nothing
+ * Signs in the owner of the passkey.
+ * @param answer the browser's answer for it
+ * @returns cookies, or null when the answer is not accepted
  */
 export type SignInByPasskey = (visit: Visit, answer: string) => Promise<readonly string[] | null>
 
@@ -188,7 +190,7 @@ export const createSignInByPasskey =
     return found && signIn(visit, found.subjectId, 'passkey')
   }
 
-/** Ends a session for good; nothing happens when it is over. */
+/** Ends a session permanently. Does nothing if it already ended. */
 export const endSession = async (
   {
     people,

@@ -15,7 +15,7 @@ import type { People } from './people.ts'
 
 const maxReason = 200
 
-/** The first page of staff, and looking at an account's pages as it sees them. */
+/** The start page of staff, and read access to an account's pages. */
 export const staffPages = ({
   people,
   sessions,

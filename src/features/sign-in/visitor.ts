@@ -11,9 +11,9 @@ const accountRoles = ({ reseller }: ShownAccount): readonly Role[] =>
   reseller ? ['customer', 'reseller'] : ['customer']
 
 /**
- * Whose session it is and what they may see. Staff that came by a link of the command line has no role until a passkey
- * is registered. Null when the person of the session is no more, or the log does not have the session: it was ended, or
- * never begun.
+ * The person of a session and their permissions. Staff who signed in with a command-line link have no role until a
+ * passkey is registered. Null when the person does not exist any more, or when the session was ended or never begun in
+ * the log.
  */
 export const createVisitors = ({
   pool,
@@ -24,7 +24,7 @@ export const createVisitors = ({
   readonly people: People
   readonly accounts: Pick<Accounts, 'read' | 'emailOf'>
 }) => {
-  // As the log has it: a block, and the end of a role, hold from the next page on.
+  // Read from the log, so that a block or the end of a role applies from the next page on.
   const findAccount = async (accountId: AccountId, cause: Cause): Promise<ShownAccount | null> => {
     const [state, email] = await Promise.all([
       accounts.read(accountId, cause),

@@ -23,13 +23,13 @@ export type Stocking = {
 
 export type StockingReport = {
   readonly added: readonly string[]
-  /** In this stock before, and reached by another endpoint now. */
+  /** Addresses that were in this stock, and have a new endpoint now. */
   readonly changed: readonly string[]
-  /** Ids of the logins that those had before. */
+  /** Ids of the former logins of the changed addresses. */
   readonly formerLogins: readonly string[]
-  /** In this stock before as they are: nothing was written for them. */
+  /** Addresses that were in this stock without a change: nothing was written for them. */
   readonly alreadyStocked: readonly string[]
-  /** In another product's or country's stock: nothing was added for them. */
+  /** Addresses in the stock of another product or country: nothing was added for them. */
   readonly elsewhere: readonly { readonly ip: string; readonly productId: string; readonly country: string }[]
 }
 
@@ -41,12 +41,12 @@ const emptyReport: StockingReport = {
   elsewhere: [],
 }
 
-/** About 20 KiB of events and 101 streams a command: far below 1 MiB an append and one set-based read. */
+/** About 20 KiB of events and 101 streams per command: far below 1 MiB per append and one set-based read. */
 const batchAddresses = 100
 
 type AddressStates = ReadonlyMap<string, AddressState>
 
-/** The addresses that are reached by another endpoint than before. One that names none is left as it is. */
+/** The addresses with a new endpoint. An address without an endpoint is not changed. */
 const movedOf = (
   stock: StockState,
   addresses: readonly StockedAddress[],
@@ -61,8 +61,8 @@ const movedOf = (
 }
 
 /**
- * Adds what is not in stock anywhere. Each address's own stream is written before the stock stream, so that two
- * products can never both hold it; what a crash left between the two is completed by the next run.
+ * Adds the addresses that are in no stock. Each address's own stream is written before the stock stream, so that two
+ * products can never both have the address. After a crash between the two, the next run completes them.
  */
 export const decideStocking = (
   states: { readonly stock: StockState; readonly addresses: AddressStates },
@@ -137,9 +137,9 @@ const batchesOf = (stocking: Stocking): Stocking[] => {
 }
 
 /**
- * Puts addresses in stock, in batches; an address named twice is taken once. A crash leaves whole batches (on
- * EventStoreDB a part of one): the same call again completes it. Rejects with CommandOverload when the log cannot take
- * it; the same call again converges.
+ * Adds addresses to stock in batches. A repeated address is added once. After a crash whole batches are appended (on
+ * EventStoreDB possibly a part of one); the same call again completes it.
+ * @throws CommandOverload when the log cannot take it; the same call again converges
  */
 export const addAddresses = async (
   runner: CommandRunner,

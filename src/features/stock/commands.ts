@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { type Cli, wholeNumber } from '../../platform/cli/cli-context.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Imported lazily, when a command runs. */
 const runs = () => import('./run-commands.ts')
 
 /** `stock add` and `stock list`. */

@@ -14,15 +14,15 @@ import { type WorklistFactory, worklist, worklistRound } from '../../platform/wo
 type Due = { product_id: string; country: string; proxy_ids: string[] }
 
 /**
- * Rentals of one stock that one run ends at most, so that one event stays far below the log's limit. Counted stock by
- * stock: those of one that cannot be decided on stay overdue, and would take the turn of all others.
+ * The largest number of rentals of one stock that one run ends, so that one event is far below the log's limit. The
+ * limit is per stock: rentals of a stock that cannot be decided on stay overdue, and would block all others.
  */
 const maxRentalsAStock = 500
 const maxStocksARun = 1_000
 
 /**
- * Rentals whose time is over, so that their addresses go back to stock. What is over is decided by the stock stream, on the
- * injected clock; the read model only says where to look.
+ * Ends rentals that have expired, so that their addresses return to stock. The stock stream decides which rentals have
+ * expired, by the injected clock. The read model only lists the streams to check.
  */
 export const rentalsOver = ({
   runner,

@@ -1,6 +1,6 @@
 import type { Migrations } from '../../platform/postgres/migrate.ts'
 
-/** What signs in at the endpoints of suppliers that addresses in stock are reached through. */
+/** The logins for supplier endpoints of addresses in stock. */
 export const migrations: Migrations = {
   '1407_stock_credentials': `
     create table vault.stock_credentials (

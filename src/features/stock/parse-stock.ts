@@ -32,7 +32,7 @@ const endpoint = z
     error: 'false, since UDP passes through socks5 alone',
   })
 
-/** One address as an operator's file names it; what is left out comes from the command's options. */
+/** One address in an operator's file. The command's options provide the missing fields. */
 const addressEntry = z.strictObject({
   product: z.string('a product id').nullish(),
   country: z.string('a country, alpha-3').nullish(),
@@ -46,7 +46,7 @@ const addressEntry = z.strictObject({
 })
 
 export type StockingInput = {
-  /** For addresses that do not say it themselves, as the four below. */
+  /** The default for addresses without this field, as are the four below. */
   readonly product: string | null
   readonly country: string | null
   /**
@@ -57,7 +57,7 @@ export type StockingInput = {
   readonly defaults: Partial<Omit<StockedAddress, 'ip' | 'endpoint'>>
 }
 
-/** An address that is to be stocked; what signs in at its endpoint goes to the vault. */
+/** An address to stock. The login of its endpoint goes to the vault. */
 export type AddressToStock = Omit<StockedAddress, 'endpoint'> & {
   readonly endpoint?: Omit<StockedEndpoint, 'credentialId'> & { readonly login: Login | null }
 }
@@ -85,7 +85,7 @@ const jsonLines = (text: string): readonly (Entry | Problem)[] =>
     try {
       return [{ path, value: JSON.parse(content) as unknown }]
     } catch {
-      // What was meant for JSON may hold a password.
+      // Without the text, because broken JSON may have a password.
       return [{ path, value: 'no JSON', expected: 'one JSON object a line' }]
     }
   })
@@ -194,7 +194,7 @@ const stockedOf = (asked: Asked, entry: Entry): Stocked | Problem => {
   }
 }
 
-/** Checks addresses against the products that they are stocked for; all of them or none, every problem named. */
+/** Checks addresses against their products. Accepts all of them or none, and lists every problem. */
 export const parseStocking = (
   productOf: (id: string) => Product | undefined,
   input: StockingInput,

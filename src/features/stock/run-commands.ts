@@ -50,7 +50,7 @@ const serviceOf = (service: string | undefined): 'dedicated' | 'shared' | null =
 
 type Added = Pick<ParsedStock, 'productId' | 'country'> & { readonly report: StockingReport }
 
-/** What was added and changed; refused with exit code 1 where an address is in another stock. */
+/** The added and changed addresses. @throws CliRefusal (exit code 1) if an address is in another stock */
 const added = (stocks: readonly Added[]): CliOutput => {
   const reports = stocks.map(({ report }) => report)
   const elsewhere = reports.flatMap((report) => report.elsewhere)

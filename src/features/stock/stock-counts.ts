@@ -8,7 +8,7 @@ import type { Cause } from '../../kernel/event.ts'
 import { stockStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 
-/** One pool of addresses that are alike to a buyer; carrier and service are null but for mobile. */
+/** A pool of equivalent addresses. Carrier and service are null except for mobile. */
 export type PoolCount = {
   readonly productId: string
   readonly country: string
@@ -38,8 +38,8 @@ const countPools = ({ productId, country }: Place, state: StockState, nowMs: num
 }
 
 /**
- * What is in stock, from the log itself: exact whatever the projections have folded. In order of products,
- * countries, carriers and services; only countries of the catalogue, so a country that lost its prices is not shown.
+ * Counts stock from the log, so it does not depend on the projections. In order of products, countries, carriers and
+ * services. Only countries of the catalogue: a country that lost its prices is left out.
  */
 export const countStock = async (
   runner: CommandRunner,
@@ -83,10 +83,10 @@ type Row = {
   readonly resting: number
 }
 
-/** Where the next page of pools begins: the key of the last one. */
+/** The start of the next page of pools: the key of the last one. */
 export type PoolKey = Pick<PoolCount, 'productId' | 'country' | 'carrierId' | 'service'>
 
-/** Up to `limit` pools of stock as the read tables have them, in the order of their keys, that come after one. */
+/** Up to `limit` pools of the read tables after `after`, in the order of their keys. */
 export const poolsAfter = async (
   { pool, clock }: { readonly pool: pg.Pool; readonly clock: Clock },
   { after, limit }: { readonly after: PoolKey | null; readonly limit: number },

@@ -7,22 +7,22 @@ import { createVault } from '../../platform/vault/seal.ts'
 import type { Stocking } from './add-stock.ts'
 import type { ParsedStock } from './parse-stock.ts'
 
-/** Where the login of an address signs in. */
+/** The endpoint of a login: protocol, host and port. */
 export const placeOfEndpoint = ({ protocol, host, port }: Omit<StockedEndpoint, 'credentialId'>): string =>
   `${protocol} ${host}:${port}`
 
-/** What signs in at the endpoints of stocked addresses. */
+/** Stores the logins for the endpoints of stocked addresses. */
 export type StockLogins = Pick<Logins, 'drop' | 'open' | 'isSealed'> & {
-  /** Seals the logins, and gives the addresses with the ids of these in their place. */
+  /** Seals the logins, and returns the addresses with login ids instead. */
   store(stock: ParsedStock): Promise<Stocking>
 }
 
 const idLength = 32
 
 /**
- * A login's id comes from the address, the login and where it signs in, by a secret. So the same file again changes nothing,
- * and an event that names the id tells nothing of the login. A login that a release before 0.2.0 stored keeps its id, which
- * does not say where it signs in.
+ * A login's id is a keyed hash of the address, the login and its endpoint. So the same file again changes nothing, and
+ * an event with the id does not reveal the login. A login that a release before 0.2.0 stored keeps its id, which does
+ * not include the endpoint.
  */
 export const createStockLogins = (deps: {
   readonly pool: pg.Pool

@@ -75,7 +75,7 @@ ${pagerOf(path, {}, { before: after === null ? null : before, next }, { first: '
   })
 }
 
-/** What is in stock, by pool. */
+/** The stock by pool. */
 export const stockPages = (services: StockReads): readonly ConsolePage[] => [
   personPage({
     path,
@@ -88,7 +88,7 @@ export const stockPages = (services: StockReads): readonly ConsolePage[] => [
 ]
 
 const stockingPath = '/console/operator/stock/add'
-/** Addresses of one list that a page names. */
+/** The largest number of addresses that a page lists. */
 const maxNamed = 50
 
 const services = [
@@ -216,7 +216,7 @@ const add = async (
   return show(reportView(added))
 }
 
-/** Addresses are put in stock, as by the command. */
+/** Adds addresses to stock, as the command does. */
 export const stockingPages = (services: StockingServices): readonly ConsolePage[] => [
   personPage({
     path: stockingPath,

@@ -3,7 +3,7 @@ import { subscriptionStatuses } from '../../../projections/subscriptions.ts'
 import type { Cli } from '../../platform/cli/cli-context.ts'
 import { registerListCommands } from '../accounts/for-commands.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Imported lazily, when a command runs. */
 const runs = () => import('./run-commands.ts')
 
 /** `subscriptions list|show` */

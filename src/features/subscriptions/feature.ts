@@ -19,7 +19,7 @@ export const open = (
     readonly placeOrder: PlaceOrder
     readonly market: PriceSources
     readonly meter: Meter
-    /** Those that renewals refresh before they charge. */
+    /** The prices that renewals refresh before they charge. */
     readonly prices: LivePrices
   },
 ): Feature => {

@@ -1,8 +1,8 @@
 import type { Migrations } from '../../platform/postgres/migrate.ts'
 
 /**
- * Renewals that were refused, so that a wallet that stays empty is not asked every second. Lost rows only mean one
- * more look.
+ * Refused renewals, so that a renewal is not retried every second while the wallet is empty. A lost row only causes one
+ * more try.
  */
 export const migrations: Migrations = {
   '1003_renewals': `

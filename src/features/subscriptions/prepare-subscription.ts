@@ -28,14 +28,14 @@ const checkBilling = ({ id, billing }: Product, interval: Interval): void => {
     )
 }
 
-/** Of all the periods that an order takes, a subscription takes the one of its interval. */
+/** An order may have any period of the product; a subscription only that of its interval. */
 const otherPeriod = (interval: Interval) =>
   refuse(
     'invalid_period',
     `fulfillment_meta.period_days must be ${intervalDays[interval]} in a subscription by the ${interval}`,
   )
 
-/** @throws ApiError as `parseMeta` refuses, with the period that a subscription takes */
+/** @throws ApiError as `parseMeta`; an `invalid_period` refusal names the period of the interval */
 const wantedOf = (
   product: Product,
   interval: Interval,
@@ -52,8 +52,9 @@ const wantedOf = (
 }
 
 /**
- * How long one payment lasts: traffic by the calendar, what is sold for a time as long as that time, which must be the
- * interval's. @throws ApiError subscription_not_available, invalid_period
+ * The period of one payment: a calendar month or year for traffic. For products with a period, that period, which must
+ * be the interval's.
+ * @throws ApiError subscription_not_available, invalid_period
  */
 const periodOf = (product: Product, interval: Interval, periodDays: number | null): Period => {
   const days = intervalDays[interval]
@@ -67,8 +68,8 @@ const periodOf = (product: Product, interval: Interval, periodDays: number | nul
 }
 
 /**
- * The order of a subscription's first period. @throws ApiError unknown_product, product_unavailable,
- * subscription_not_available, then as `prepareOrder`
+ * Prepares the order of a subscription's first period.
+ * @throws ApiError unknown_product, product_unavailable, subscription_not_available, then as `prepareOrder`
  */
 export const prepareFirstPeriod = async (
   { catalog, stock, termsOf, refreshTerms }: PriceSources,

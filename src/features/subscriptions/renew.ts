@@ -44,7 +44,7 @@ import {
 } from '../orders/index.ts'
 import type { Subscriptions } from './subscription-service.ts'
 
-/** The order that pays a subscription's next period: which one it is, who pays it, what it keeps and what it asks for. */
+/** Prepares the order of a subscription's next period: its id, its payer, the extended addresses and its price. */
 export const createRenewalOrders = (deps: {
   readonly log: EventLog
   readonly runner: CommandRunner
@@ -52,7 +52,7 @@ export const createRenewalOrders = (deps: {
 }) => {
   const { log, runner, market } = deps
 
-  /** Who pays, as the account stands now; null while it may not buy. */
+  /** The payer, from the current account; null while the account may not buy. */
   const payerOf = async ({ terms }: Subscription): Promise<Payer | null> => {
     const accountId = terms.accountId as AccountId
     const account = await readState(
@@ -63,17 +63,17 @@ export const createRenewalOrders = (deps: {
     if (!account || account.blocked) return null
     const { reseller } = account
     const keyId = terms.keyId as KeyId | null
-    // A person began it in the console, under no cap.
+    // The subscription was started by a person in the console, so no cap applies.
     if (keyId === null) return { accountId, reseller, keyId, actor: subscriptionsActor }
-    // The cap of the key that asked for the subscription holds for what it leads to, also once the key is revoked.
+    // The cap of the key that started the subscription applies to its renewals, even if the key is revoked.
     const key = account.keys.get(keyId)
     const capKeyId = key?.capKeyId ?? keyId
     return { accountId, reseller, keyId, capKeyId, dailyCapCents: key?.dailyCapCents ?? null }
   }
 
   /**
-   * Which of the subscription's addresses still run: these are kept. The arbiter of the extension says so, for the read
-   * tables may not know yet what the period before, another process or the customer did a moment ago.
+   * The subscription's addresses that still run; these are extended. Read from the stock stream, which also decides the
+   * extension: the read tables may lack a recent change by the previous period, another process or the customer.
    */
   const running = async ({ terms, proxyIds }: Subscription): Promise<readonly ProxyId[]> => {
     if (terms.target === null) return []
@@ -92,8 +92,9 @@ export const createRenewalOrders = (deps: {
   }
 
   /**
-   * The order of the next period at today's price: what still runs is extended, else the same is bought anew.
-   * @throws ApiError what refuses it
+   * The order of the next period at the current price. Running addresses are extended; without any, the same item is
+   * bought again.
+   * @throws ApiError the refusal
    */
   const prepare = async (
     state: Subscription,
@@ -115,7 +116,7 @@ export const createRenewalOrders = (deps: {
       expectedAmountCents: undefined,
       catalog,
     }
-    // Paid for so many days, and sold for another number by now.
+    // The period of the product has changed since the subscription was started.
     if (product?.shape === 'gateway_time' && product.periodDays !== period.count)
       throw refuse('subscription_not_available', `a plan of ${productId} lasts ${product.periodDays} days`)
     const meta = target === null ? undefined : metaOf(target)
@@ -128,9 +129,8 @@ export const createRenewalOrders = (deps: {
   }
 
   /**
-   * The order that is to pay the next period, and what stands of it: the first one that did not fail, or the last that a
-   * period may have. Only a log without atomic items has orders that fail: their debit landed, and what they were to
-   * keep was gone.
+   * The id and the state of the next period's order: the first one that did not fail, or the last one that a period may
+   * have. Orders fail only on a log without atomic items: the debit was appended, and the item was no longer available.
    */
   const orderOfNextPeriod = async ({ terms, currentPeriodEnd }: Subscription) => {
     for (let failedBefore = 0; ; failedBefore += 1) {
@@ -147,13 +147,13 @@ export const createRenewalOrders = (deps: {
 
 export type RenewalOrders = ReturnType<typeof createRenewalOrders>
 
-/** Why a period could not be paid: an error code of the API, and how much the wallet needs when it was short. */
+/** Why a period was not paid: an error code of the API, and the needed amount if the wallet was short. */
 type Refused = { readonly reason: string; readonly neededMicros: number | null }
 
-/** How long after a refusal a renewal is tried again; at once when the wallet holds enough. */
+/** The time between a refusal and the next try, milliseconds. A wallet with the needed amount is tried at once. */
 export const retryMs = 15 * 60 * 1000
 
-/** Periods paid in one go, after a long outage; the next look goes on with what is left. */
+/** The largest number of periods that one run pays after a long outage. The next run pays the rest. */
 const maxPeriodsAtOnce = 100
 
 const refusedBy = ({ code, extra }: ApiError): Refused => ({
@@ -177,8 +177,9 @@ const commandOn = ({ terms }: Subscription, name: string): CommandContext => ({
 })
 
 /**
- * Pays the next period of a subscription that is due, or ends the subscription. The period's order has an id of its own
- * and lands with what the subscription says of it, so however many processes do this at once, one order is paid.
+ * Pays the next period of a due subscription, or ends the subscription. The order's id is derived from the period, and
+ * the order is appended together with the subscription's event. One order is therefore paid, however many processes try
+ * it.
  */
 export const createRenewals = (deps: {
   readonly pool: pg.Pool
@@ -193,7 +194,7 @@ export const createRenewals = (deps: {
   const { pool, runner, placeOrder, subscriptions, clock, logger } = deps
   const { payerOf, running, prepare, orderOfNextPeriod } = createRenewalOrders(deps)
 
-  /** Null: the period is paid, its order is on its way, or somebody else has decided on it. */
+  /** Null: the period is paid, its order is under way, or another process has decided it. */
   const pay = async (
     state: Subscription,
     { orderId, standing }: Awaited<ReturnType<RenewalOrders['orderOfNextPeriod']>>,
@@ -206,7 +207,7 @@ export const createRenewals = (deps: {
     const payer = await payerOf(state)
     if (!payer) return { reason: 'account_blocked', neededMicros: null }
     const kept = await running(state)
-    // Before the end only what runs can be kept; what has ended by then is bought anew.
+    // Before the period's end an order can only extend running addresses. Ended ones are bought again after it.
     if (kept.length === 0 && clock() < Date.parse(state.currentPeriodEnd))
       return { reason: 'out_of_stock', neededMicros: null }
     try {
@@ -231,7 +232,7 @@ export const createRenewals = (deps: {
     }
   }
 
-  /** Ends the subscription once the grace is over; true when it is. */
+  /** Ends the subscription after the grace period. Returns whether it ended. */
   const expire = async (state: Subscription, orderId: OrderId, reason: string): Promise<boolean> => {
     const decider = {
       ...subscriptionRef(state.terms.subscriptionId as SubscriptionId),
@@ -242,7 +243,7 @@ export const createRenewals = (deps: {
       const refusal = {
         periodStart: state.currentPeriodEnd,
         reason,
-        // One that failed was refunded.
+        // A failed order was refunded, so it does not count.
         orderExists: order !== null && order.failureReason === null,
       }
       return decided(...(now ? decideRefused(now, refusal, context.nowMs) : []))
@@ -252,7 +253,7 @@ export const createRenewals = (deps: {
 
   const note = async (state: Subscription, refused: Refused, triedAtMs: number): Promise<void> => {
     const end = Date.parse(state.currentPeriodEnd)
-    // The end of the period and the end of the grace are looked at on time, also when they passed while it was tried.
+    // Retries at the end of the period and of the grace period, even if these passed during this try.
     const stops = [end, end + graceMs].filter((stop) => stop > triedAtMs)
     await pool.query(
       `insert into work.renewals (subscription_id, period_start, reason, needed_micros, retry_at)
@@ -277,7 +278,7 @@ export const createRenewals = (deps: {
     )
   }
 
-  /** One period; true when it is paid, so that the next one may be due too. */
+  /** Processes one period. True if it is paid, so that the next one may be due too. */
   const renewOnce = async (subscriptionId: SubscriptionId): Promise<boolean> => {
     const state = await subscriptions.read(subscriptionId)
     const triedAtMs = clock()
@@ -307,8 +308,8 @@ export const createRenewals = (deps: {
 
   return {
     /**
-     * Does what is due for one subscription now: every period that has begun, when the service was away for long. Doing
-     * it again, or elsewhere at once, changes nothing.
+     * Processes everything that is due for a subscription, including every period that began during an outage. A
+     * repeated or concurrent call changes nothing.
      */
     renew: async (subscriptionId: SubscriptionId): Promise<void> => {
       for (let n = 0; n < maxPeriodsAtOnce; n += 1) if (!(await renewOnce(subscriptionId))) return

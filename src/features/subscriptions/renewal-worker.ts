@@ -29,13 +29,13 @@ export type RenewalDeps = {
   readonly log: EventLog
   readonly subscriptions: Subscriptions
   readonly renewals: Renewals
-  /** Brings prices and terms up to date; called only when something is due. */
+  /** Refreshes prices and terms. Called only if a subscription is due. */
   readonly refresh: () => Promise<void>
   readonly clock: Clock
   readonly logger: Logger
 }
 
-/** What is due of subscriptions: periods to pay, ends, and periods that a crash left paid and unheard of. */
+/** Due work: periods to pay, ends of subscriptions, and paid periods that a crash left unrecorded. */
 export const renewalLists = (deps: RenewalDeps): readonly WorklistFactory[] => {
   const { log, subscriptions, renewals, refresh, clock, logger } = deps
 
@@ -86,8 +86,8 @@ export const renewalWorker = worker({
 })
 
 /**
- * Renews, cancels and expires subscriptions when they are due, and tells subscriptions of periods that a crash left
- * paid and unheard of. Several processes may run it.
+ * Renews, cancels and expires due subscriptions, and records paid periods that a crash left unrecorded. Several
+ * processes may run it.
  */
 export const startRenewals = (
   deps: RenewalDeps & {
@@ -100,7 +100,7 @@ export const startRenewals = (
     everyMs: deps.intervalMs,
   })
 
-/** What renewals need. They read the prices when something is due, for they run without the HTTP server too. */
+/** The dependencies of renewals. Prices are read when a subscription is due, because the HTTP server may not run. */
 export const renewalsOf = (core: Core, prices: LivePrices): RenewalDeps => {
   const { pool, clock } = core
   const market = {

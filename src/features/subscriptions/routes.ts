@@ -51,7 +51,7 @@ export const subscriptionRoutes = (deps: {
 }): readonly Route[] => {
   const { subscriptions, catalog, log, reads, db, clock } = deps
 
-  /** A cancellation by another process shows too. */
+  /** The position to wait for, so that a cancellation by another process is included. */
   const writtenOf = async (id: string, after: number | null): Promise<number> => {
     const last = await log.lastOf(subscriptionStream(id as SubscriptionId))
     return Math.max(after ?? 0, last?.position ?? 0)

@@ -115,7 +115,7 @@ ${pagerOf(root, filter, { before: after === null ? null : before, next })}`,
     })
   }
 
-  /** One of the account's own, with a cancellation that another process took. */
+  /** The account's subscription of the path, including a cancellation by another process. @throws not_found */
   const own = async ({ account, params, nowMs }: AccountVisit): Promise<SubscriptionRecord> => {
     const id = params.id ?? ''
     const last = await log.lastOf(subscriptionStream(id as SubscriptionId))

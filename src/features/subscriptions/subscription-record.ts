@@ -48,13 +48,13 @@ export const SubscriptionRecord = z
   .meta({ id: 'Subscription' })
 export type SubscriptionRecord = z.infer<typeof SubscriptionRecord>
 
-/** Whether its paid period is over and it goes on: what it is then told as is no event. */
+/** Whether its paid period is over and it has not ended. No event marks this change. */
 export const isPeriodOver = (
   row: Pick<SubscriptionView, 'ended_as' | 'current_period_end'>,
   nowMs: number,
 ): boolean => row.ended_as === null && row.current_period_end <= isoTime(nowMs)
 
-/** Past due from the end of the paid period on, once the payment of the next one was refused. */
+/** The status. Past due: the paid period is over, and the payment of the next one was refused. */
 export const subscriptionStatus = (
   row: Pick<SubscriptionView, 'ended_as' | 'current_period_end' | 'refused_reason'>,
   nowMs: number,
@@ -63,7 +63,7 @@ export const subscriptionStatus = (
   return isPeriodOver(row, nowMs) && row.refused_reason !== null ? 'past_due' : 'active'
 }
 
-/** A subscription as its stream has it, so that what was just decided is answered without waiting for its row. */
+/** A subscription from its stream, so that an answer with a new decision need not wait for the read table. */
 export const viewOf = (state: Subscription, refusedReason: string | null): SubscriptionView => ({
   subscription_id: state.terms.subscriptionId,
   product_id: state.terms.productId,

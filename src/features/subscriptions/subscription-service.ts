@@ -35,15 +35,15 @@ import {
 } from '../orders/index.ts'
 import { prepareFirstPeriod, type SubscriptionInput } from './prepare-subscription.ts'
 
-/** `position`: of the subscription's last event. */
+/** `position` of the subscription's last event. */
 export type Started = IdempotentResult & { readonly subscription: Subscription }
 
 export type Subscriptions = {
-  /** Whether a subscription, or its first order, of the account stands under the key. */
+  /** Whether the account has a subscription under the key. Its first order's stream decides this. */
   known(account: AccountId, idempotencyKey: string): Promise<boolean>
   /**
-   * Pays the first period and starts, or answers the subscription that stands under its key.
-   * @throws ApiError: what `prepareFirstPeriod` and `placeOrder` refuse; CommandOverload
+   * Pays the first period and starts the subscription, or returns the existing one of the key.
+   * @throws ApiError: refusals of `prepareFirstPeriod` and `placeOrder`; CommandOverload
    */
   start(request: {
     readonly caller: Payer
@@ -52,17 +52,17 @@ export type Subscriptions = {
     readonly fingerprint: string
     readonly input: SubscriptionInput
   }): Promise<Started>
-  /** Cancels at the end of the paid period; null for an unknown one. What is over stays so. */
+  /** Cancels at the end of the paid period; null for an unknown subscription. An ended one is not changed. */
   cancel(
     request: Cause & { readonly accountId: AccountId; readonly subscriptionId: SubscriptionId },
   ): Promise<{ readonly subscription: Subscription; readonly position: number | null } | null>
   read(subscriptionId: SubscriptionId): Promise<SubscriptionState>
   /**
-   * Tells a subscription of an order that paid a period of it, after a crash on a log without atomic items; an order
-   * whose period is not to be paid any more is refunded whole. Doing it twice does nothing the second time.
+   * Records an order that paid a period in its subscription, after a crash on a log without atomic items. If the period
+   * is no longer due, the order is refunded whole. Doing it twice changes nothing.
    */
   finish(order: Order): Promise<void>
-  /** Decides an order with its subscription: see `CompanionAppend`. */
+  /** Decides an order together with its subscription: see `CompanionAppend`. */
   companion(subscriptionId: SubscriptionId): CompanionAppend<SubscriptionState>
 }
 
@@ -89,7 +89,7 @@ export const createSubscriptions = (deps: {
 
   const finish: Subscriptions['finish'] = async (order) => {
     const { orderId, accountId, subscription } = order.details
-    // One that was refunded since is the period's all the same, as it would be had its subscription heard of it at once.
+    // An order that was refunded since still counts for the period, as if it had been recorded at once.
     if (!subscription || order.fulfilledAt === null) return
     const cause = { actor: subscriptionsActor, correlationId: newId('run'), account: accountId }
     const recorded = await handle(
@@ -135,7 +135,7 @@ export const createSubscriptions = (deps: {
           'out_of_stock',
           'the first order found nothing left and was refunded; send a new Idempotency-Key to try again',
         )
-      // A crash may have left the order alone, whoever completed it since.
+      // After a crash the order may be complete without its subscription.
       let subscription = await read(subscriptionId)
       if (!subscription) {
         await finish(placed.order)

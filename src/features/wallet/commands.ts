@@ -4,7 +4,7 @@ import { type Cli, wholeNumber } from '../../platform/cli/cli-context.ts'
 import { parseGatewayName, parseReference, parseSignedCents } from './for-commands.ts'
 import { maxCents } from './input-forms.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Imported lazily, when a command runs. */
 const runs = () => import('./run-commands.ts')
 
 const reasons: readonly AdjustmentReason[] = adjustmentReasons

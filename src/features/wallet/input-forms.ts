@@ -1,5 +1,5 @@
-/** The most that one movement by hand moves, whole cents. */
+/** The largest manual movement, whole cents. */
 export const maxCents = 100_000_000_000
 
-/** What a movement by hand is for: 1 to 200 printable characters without a space at its ends. */
+/** The form of a manual movement's reference: 1 to 200 printable characters without surrounding spaces. */
 export const isReference = (text: string): boolean => /^[^\p{C}]{1,200}$/u.test(text) && text.trim() === text

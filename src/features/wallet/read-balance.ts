@@ -3,7 +3,7 @@ import type { AccountId } from '../../kernel/ids.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 
-/** What an account can spend, whole cents rounded down, with everything that the account did. */
+/** The spendable balance of an account, whole cents rounded down, including the account's own latest changes. */
 export type ReadBalance = (account: AccountId) => Promise<number>
 
 export const createReadBalance = ({

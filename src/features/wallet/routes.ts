@@ -34,7 +34,7 @@ const transactionExample = {
   createdAt: '2026-11-21T02:30:00.000Z',
 } as const
 
-/** The wallet, and what moved in it. */
+/** The wallet and its movements. */
 export const walletRoutes = ({
   reads,
   db,

@@ -8,10 +8,10 @@ import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { CliMisuse, type CliOutput, CliRefusal, dollars } from '../../platform/cli/output.ts'
 import { createWallets, type ManualMovementAnswer } from './wallet-service.ts'
 
-/** The largest figure of a wallet or a customer: micro-dollars are safe integers. */
+/** The largest amount of a wallet or a customer, whole cents: micro-dollars are safe integers. */
 const maxSafeCents = microsToCentsFloor(Number.MAX_SAFE_INTEGER)
 
-/** Why nothing was moved by hand; `whose` has the money, e.g. `the wallet`. */
+/** The refusal of a manual movement; `whose` names the owner of the money, e.g. `the wallet`. */
 export const refusalOf = (refusal: ManualRefusal, whose = 'the wallet'): CliRefusal => {
   switch (refusal.code) {
     case 'unknown_account':
@@ -51,7 +51,7 @@ export const refusalOf = (refusal: ManualRefusal, whose = 'the wallet'): CliRefu
   }
 }
 
-/** Nothing moved: it waits for another operator, now or since before. */
+/** The movement needs another operator's approval; it was proposed now or before. */
 export const approvalNeeded = ({ outcome, proposal }: ApprovalAnswer): CliRefusal => {
   const { proposalId, by, expiresAtMs } = proposal
   const extra = { proposalId, proposedBy: by, expiresAt: isoTime(expiresAtMs) }
@@ -78,7 +78,7 @@ const approvalRefusals: Readonly<Record<ApprovalRefusal['code'], string>> = {
     'what it comes to now is not what was proposed: something of it moved meanwhile; have it proposed anew',
 }
 
-/** Why a proposal is not approved, declined or withdrawn. */
+/** The refusal to approve, decline or withdraw a proposal. */
 export const approvalRefusal = (refusal: ApprovalRefusal): CliRefusal => {
   const { code } = refusal
   if (code === 'unknown_proposal') return new CliMisuse(approvalRefusals[code], {}, 'not_found')

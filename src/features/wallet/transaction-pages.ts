@@ -20,11 +20,11 @@ import { pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { dollarText, idText, microsText, timeText } from '../../platform/ui/text.ts'
 import { publicTransaction } from './transaction-record.ts'
 
-/** A position as it stands in a link; null for anything else. */
+/** Parses a position of a link; null if invalid. */
 const positionOf = (text: string | null): number | null =>
   text !== null && /^\d{1,15}$/.test(text) ? Number(text) : null
 
-/** What a movement was about, with a link where a page shows it. */
+/** The subject of a movement, with a link if it has a page. */
 const about = ({ order_id: orderId, deposit_id: depositId, reference }: TransactionRow) => {
   if (orderId !== null) return html`<a href="/console/orders/${orderId}">${orderId}</a>`
   if (depositId !== null) return idText(depositId)
@@ -87,7 +87,7 @@ const valuesOf = (row: TransactionRow): readonly CsvValue[] => {
 
 const rowsAtOnce = 1_000
 
-/** Every movement of the account, oldest last, read as the file goes out: its length takes no memory. */
+/** Every movement of the account, newest first, as CSV. It is streamed, so its length needs no memory. */
 async function* csvOf(db: BalanceQueries, { accountId }: ShownAccount): AsyncGenerator<string> {
   yield csvHead(headings)
   for (let before: number | null = null; ; ) {
@@ -101,7 +101,7 @@ async function* csvOf(db: BalanceQueries, { accountId }: ShownAccount): AsyncGen
   }
 }
 
-/** What moved the wallet of an account, as a table and as a file. */
+/** The movements of an account's wallet, as a table and as a file. */
 export const transactionPages = ({ db, reads }: TransactionReads): readonly ConsolePage[] => [
   accountPage({
     path: '/console/transactions',

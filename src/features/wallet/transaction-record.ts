@@ -16,7 +16,7 @@ const transactionTypes = [
   'release',
 ] as const satisfies readonly TransactionRow['type'][]
 
-/** A movement of a wallet, as the API and the console show it. */
+/** A movement of a wallet in the API and the console. */
 export const Transaction = z
   .object({
     transactionId: z.string(),

@@ -29,7 +29,7 @@ import type { RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
 import { worker } from '../../platform/work/worker.ts'
 import { handlerGraceMs, worklist, worklistRound } from '../../platform/work/worklist.ts'
 
-/** Where one proposal is shown. */
+/** The path of a proposal's page. */
 export const proposalPath = (proposalId: string): string => `/console/operator/proposals/${proposalId}`
 
 type OpenMovement = { movement_id: string; movement: ManualMovement; opened_at: string }
@@ -43,8 +43,8 @@ export const openMovements = worker({
 })
 
 /**
- * Finishes movements by hand that a crash left recorded: the wallet moves, or what it cannot bear is withdrawn. Several
- * processes may run it; finishing one twice does nothing the second time.
+ * Finishes manual movements that a crash left recorded: the wallet moves, or a movement that the wallet cannot cover is
+ * withdrawn. Several processes may run it; finishing a movement twice changes nothing.
  */
 export const startMovementReactor = (deps: {
   readonly scheduler: Scheduler
@@ -78,33 +78,33 @@ export type ManualCredit = {
   readonly accountId: AccountId
   /** Whole cents above 0. */
   readonly amountCents: number
-  /** What it is for. The same reference moves the wallet once for ever. */
+  /** The purpose. A wallet is moved only once per reference, without a time limit. */
   readonly reference: string
 }
 
 export type ManualAdjustment = ManualCredit & {
   readonly reason: AdjustmentReason
-  /** The gateway that a chargeback takes the money from, else null. */
+  /** The gateway of a chargeback, else null. */
   readonly gateway: string | null
-  /** The deposit whose payment went back; left out where an operator adjusts. */
+  /** The deposit of a returned payment; left out for an operator's adjustment. */
   readonly depositId?: string
 }
 
 export type ManualCustomerAdjustment = ManualCredit & {
   readonly customerId: CustomerId
   readonly reason: CustomerAdjustmentReason
-  /** The reseller's gateway that a chargeback takes the money from, else null. */
+  /** The reseller's gateway of a chargeback, else null. */
   readonly gateway: string | null
-  /** As of a wallet. */
+  /** As for a wallet. */
   readonly depositId?: string
 }
 
-/** What came of a movement that an operator asked for: above the limit of four eyes it is proposed, and nothing moved. */
+/** The result of a manual movement. Above the approval limit it is only proposed, and nothing moves. */
 export type ManualMovementAnswer = ManualAnswer | ApprovalAnswer
 
-/** Moves wallets and the credit of resellers' customers by hand. */
+/** Moves wallets and the credit of resellers' customers manually. */
 export type Wallets = {
-  /** Refusals: `unknown_account`, `already_applied`, `invalid_amount` (more than a wallet holds), `unconfirmed`. */
+  /** Refusals: `unknown_account`, `already_applied`, `invalid_amount` (above a wallet's maximum), `unconfirmed`. */
   credit(credit: ManualCredit, cause: Cause): Promise<ManualMovementAnswer>
   /**
    * `amountCents` is signed. A chargeback blocks the account. Refusals: `unknown_account`, `already_applied`,
@@ -116,17 +116,17 @@ export type Wallets = {
    * `already_applied`, `insufficient_balance` (never for a chargeback), `invalid_amount`, `unconfirmed`.
    */
   adjustCustomer(adjustment: ManualCustomerAdjustment, cause: Cause): Promise<ManualMovementAnswer>
-  /** Carries out a movement that another operator proposed. Refusals as of `adjust`, and `ApprovalRefusal`. */
+  /** Executes a movement that another operator proposed. Refusals as for `adjust`, and `ApprovalRefusal`. */
   approve(
     proposal: NonNullable<Proposal>,
     movement: ManualMovement,
     cause: Cause,
   ): Promise<ManualAnswer | Refused<ApprovalRefusal>>
-  /** Finishes a recorded movement that a crash left without its end; nothing happens to one that has it. */
+  /** Finishes a recorded movement that a crash interrupted. A finished one is not changed. */
   resume(movement: ManualMovement, cause: Cause): Promise<ManualAnswer>
-  /** What each customer of the reseller has and owes, as the log has it now. */
+  /** The credit and debt of each customer of the reseller, current in the log. */
   customerCredit(reseller: AccountId, cause: Cause): Promise<(customerId: string) => Purse>
-  /** Available micro-dollars and open holds as the log has them now. */
+  /** Available micro-dollars and open holds, current in the log. */
   read(
     accountId: AccountId,
     cause: Cause,
@@ -143,7 +143,7 @@ const movementNames = {
   customer: 'adjust-customer',
 } as const satisfies Record<ManualMovement['kind'], string>
 
-/** What a decision newly moves by hand; null: nothing. */
+/** The manual movement in a decision's events; null if there is none. */
 const movementIn = (appends: Appends): ManualMovement | null => {
   const recorded = appends
     .flatMap(({ events }) => events)

@@ -3,12 +3,13 @@ import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { refuseWithRetryAfter } from '../../platform/http/errors.ts'
 
-/** How often a minute, as often at once. Null: no limit of its own. */
+/** Allowed requests per minute, and the size of the burst. Null: no limit per endpoint. */
 type PerMinute = { readonly endpoint: number | null; readonly account: number }
 
 /**
- * What an account may have sent by hand. Its events come as often as it buys; these come as often as somebody asks, at
- * whatever host was registered. A registration counts, for a new endpoint is told of each plan that is low already.
+ * Limits on the webhooks that an account requests by hand. Ordinary events are limited by purchases. Manual requests
+ * are not, and they go to any registered host. A registration counts because a new endpoint receives an event for each
+ * plan that is already low.
  */
 export const allowances = {
   test: { endpoint: 5, account: 10 },
@@ -30,8 +31,9 @@ const refusedWhat: Readonly<Record<ByHand, string>> = {
 }
 
 /**
- * Counted in Postgres, so that all processes share one count. Not in the fold of the account's endpoints: a limit on what
- * somebody asks for again and again must not cost an event each time, and losing a count with a restored backup is no harm.
+ * Counts requests in Postgres, so that all processes share one count. The account's endpoint stream is not used: a
+ * limit on repeated requests must not append an event for each of them. Losing a count with a restored backup does no
+ * harm.
  * @param limited false: nothing is counted (FAREBOX_RATE_LIMIT=off)
  */
 export const createAllowance = (deps: {
@@ -43,7 +45,8 @@ export const createAllowance = (deps: {
   return async (what, accountId, endpointId) => {
     if (!limited) return
     const { endpoint, account } = allowances[what]
-    // Named with the account: who guesses the id of a foreign endpoint spends nothing of its owner's.
+    // The subject contains the account: a caller that guesses another account's endpoint id does not use up its
+    // allowance.
     const counted = [
       { subject: `${what} ${accountId}`, perMinute: account },
       ...(endpoint === null || endpointId === null
@@ -65,7 +68,7 @@ export const createAllowance = (deps: {
   }
 }
 
-/** Forgets who may ask again as often as anybody. */
+/** Deletes buckets that are full again. */
 export const deleteExpiredAllowances = async (pool: pg.Pool, nowMs: number): Promise<void> => {
   await pool.query({
     name: 'webhooks-forget-allowances',

@@ -18,11 +18,11 @@ export type DeliveryRef = {
   readonly endpoint_id: string
   readonly event: string
   readonly resource: string
-  /** Of the fact that queued it. */
+  /** Revision of the event that queued it. */
   readonly revision: number
 }
 
-/** What the log has as the outcome of deliveries whose outcome somebody else wrote first. */
+/** Outcomes that the log has for deliveries whose outcome another process appended first. */
 export const recordedOutcomes = async (
   log: Pick<EventLog, 'readStreams'>,
   places: readonly DeliveryRef[],
@@ -42,12 +42,12 @@ export const recordedOutcomes = async (
   )
 }
 
-/** Appends of one call; a cut that the log's own batches have too. */
+/** Events in one `appendAll` call, the same limit as for the log's own batches. */
 const maxItems = 200
 
 const failures = { rejected: AppendRejected, unavailable: LogUnavailable, unknown: OutcomeUnknown } as const
 
-/** The outcome of a write that is looked at again after a conflict, or the error that ends the attempt. */
+/** Accepts an appended event and a conflict; the caller checks a conflict again. @throws for any other outcome */
 const assertWritten = (outcome: ItemOutcome): void => {
   if (outcome.status === 'landed' || outcome.status === 'conflict') return
   const { status, cause } = outcome
@@ -60,20 +60,24 @@ export type EventAppend = {
   readonly events: readonly DomainEvent[]
   readonly correlationId: string
   readonly causationId: string | null
-  /** Left out: the service itself. */
+  /** Default: the service itself. */
   readonly actor?: Actor
   readonly nowMs: number
-  /** Of what it follows in its stream; in a new stream, of its cause. */
+  /** Time of the previous event in the stream; in a new stream, time of the cause. Milliseconds. */
   readonly afterMs: number
 }
 
-/** A new stream goes on from nothing: it does not carry on the time of a cause of the future. */
+/**
+ * A new stream has no earlier event, so a cause with a time in the future does not move its time further than
+ * `maxAheadMs`.
+ */
 const timesOf = ({ expected, nowMs, afterMs }: EventAppend): ReturnType<typeof timesAfter> =>
   timesAfter(expected === 'noStream' ? Math.min(afterMs, nowMs + maxAheadMs) : afterMs, nowMs)
 
 /**
- * Appends the facts of many streams at once. A conflict is an answer: somebody wrote there before.
- * @throws LogUnavailable, OutcomeUnknown, AppendRejected; what landed before stays, and writing again conflicts there
+ * Appends events to many streams at once. A conflict is returned as an outcome: another process appended there first.
+ * @throws LogUnavailable, OutcomeUnknown, AppendRejected. Events that were appended before the error remain; repeating
+ * the call conflicts there.
  */
 export const appendEvents = async (
   log: EventLog,

@@ -19,7 +19,7 @@ import { eraseEndpoint, retentionMs } from './webhook-vault.ts'
 const hourMs = 60 * 60 * 1000
 
 const bodyOf = (endpointId: string, failingSince: string, disabledAt: string): string => {
-  // The event whose first attempt failed happened a little before that attempt.
+  // The event of the first failed attempt happened a little before that attempt.
   const since = isoTime(Date.parse(failingSince) - hourMs)
   return [
     `The webhook endpoint ${endpointId} was disabled at ${disabledAt}: every attempt to deliver to it since ${failingSince} failed.`,
@@ -30,9 +30,10 @@ const bodyOf = (endpointId: string, failingSince: string, disabledAt: string): s
 }
 
 /**
- * The notice that tells an account of its endpoint which failed for days: one a disabling, named by the fact, so that a
- * reactor which starts over writes no second one. It drops out of the feed when nothing can be redelivered any more.
- * None for other causes, and none for a disabling of a release that did not record since when the endpoint failed.
+ * The notice that informs an account of an endpoint that failed for days. There is one for each disabling, and its id
+ * comes from the event, so that a restarted reactor writes no second one. It leaves the feed when nothing can be
+ * redelivered any more. Empty for other causes, and for a disabling by a release that did not record when the failures
+ * began.
  */
 export const noticeOfDisabling = (
   { endpoint_id, account_id, failing_since, cause_id, correlation_id, caused_at }: WebhookCancellation,
@@ -68,7 +69,7 @@ export const noticeOfDisabling = (
   ]
 }
 
-/** Deliveries of one round trip. */
+/** Deliveries in one round trip. */
 const chunk = 500
 
 type Cancelable = DeliveryRef & { readonly attempts: number; readonly queued_at: string }
@@ -105,8 +106,8 @@ type Deps = {
 }
 
 /**
- * Cancels the deliveries of an endpoint that were queued before a position and still wait. The outcome is written first, so
- * that after a crash in between it can be done again.
+ * Cancels the pending deliveries of an endpoint that were queued before a position. The outcome is appended first, so
+ * that a crash before the update of the rows is safe to repeat.
  */
 const cancelPending = async (
   { pool, log }: Pick<Deps, 'pool' | 'log'>,
@@ -131,7 +132,7 @@ const cancelPending = async (
       rows.map((row) => cancelWrite(row, cause, nowMs)),
     )
     const others = rows.filter((_, index) => outcomes[index]?.status === 'conflict')
-    // A worker that wrote its outcome just before counts.
+    // If a worker appended its outcome just before, that outcome counts.
     const standing = await recordedOutcomes(log, others)
     await pool.query({
       name: 'webhooks-canceled',
@@ -149,12 +150,12 @@ const cancelPending = async (
 }
 
 /**
- * Cancels what was enqueued when its endpoint was disabled or removed already, which whoever enqueued it did not know yet.
- * One that has another outcome by now keeps it, and one that fails is tried again a minute later.
+ * Cancels deliveries that were enqueued after their endpoint was disabled or removed, because the enqueuer did not see
+ * the change yet. A delivery with another outcome keeps it. A failed cancellation is repeated a minute later.
  */
 export const openStale = ({ pool, log, clock, logger }: Deps): (() => Promise<boolean>) => {
   let after = 0
-  /** When those that could not be canceled are tried again; null: there are none. */
+  /** When failed cancellations are repeated, milliseconds; null: there are none. */
   let retryAtMs: number | null = null
   const cancel = async (rows: readonly WebhookStaleRow[]): Promise<void> => {
     await appendEvents(
@@ -182,19 +183,20 @@ export const openStale = ({ pool, log, clock, logger }: Deps): (() => Promise<bo
 }
 
 /**
- * Works off what became of endpoints: cancels what waits, erases the URL and secrets of one that was removed, and tells the
- * account of one that failed for days. Each call does one; it gives whether there may be more. One that fails holds up no other.
+ * Processes disabled and removed endpoints: cancels pending deliveries, erases the URL and secrets of a removed
+ * endpoint, and creates the notice for an endpoint that failed for days. Each call processes one endpoint and returns
+ * whether there may be more. A failing endpoint does not block the others.
  */
 export const openCancellations = (deps: Deps): (() => Promise<boolean>) => {
   const { pool, log, clock, logger } = deps
-  /** One that fails is passed over, until the others are done. */
+  /** Position of the last failed endpoint. It is skipped until the others are done. */
   let after = 0
 
   const forget = async (position: number): Promise<void> => {
     await pool.query('delete from work.webhook_cancellations where position = $1::bigint', [position])
   }
 
-  /** As the log has it: rows can be added with SQL. */
+  /** Reads the cause from the log, because rows can be added with SQL. */
   const inLog = async (position: number): Promise<WebhookCancellation | null> => {
     const stored = await log.eventAt(position)
     return stored && cancellationOf(decode(stored) as RecordedEvent<EndpointEvent>)

@@ -2,10 +2,10 @@ import type { Command } from 'commander'
 import type { Cli } from '../../platform/cli/cli-context.ts'
 import { registerListCommands } from '../accounts/for-commands.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Loaded when a command runs. */
 const runs = () => import('./run-commands.ts')
 
-/** `webhooks list|show`; secrets are not shown. */
+/** `webhooks list|show`. Secrets are not shown. */
 export const registerWebhooks = (program: Command, cli: Cli): void =>
   registerListCommands(
     program.command('webhooks'),

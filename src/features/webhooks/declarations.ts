@@ -258,7 +258,7 @@ const declaration = (name: WebhookEventName): WebhookDeclaration => {
   }
 }
 
-/** What the interface description says under `webhooks`. */
+/** The `webhooks` section of the interface description. */
 export const webhookDeclarations: readonly WebhookDeclaration[] = (
   Object.keys(contents) as WebhookEventName[]
 ).map(declaration)

@@ -6,15 +6,15 @@ import type { DeliveryResult } from './settle-delivery.ts'
 import type { Attempted, Sender } from './webhook-sender.ts'
 import { signedRequest } from './webhook-signature.ts'
 
-/** docs/http-api.md, "Webhooks and notices": attempts of one delivery, the first one included. */
+/** Attempts of one delivery, including the first (docs/http-api.md, "Webhooks and notices"). */
 export const maxAttempts = 10
 
 const firstDelayMs = 30_000
 const jitter = 0.1
 
 /**
- * How long to wait after the n-th attempt failed (from 1): 30 s doubling, at most 6 h, ±10 % so that receivers that came
- * back are not hit by all at once. A `Retry-After` that asks for more is honoured up to the same cap.
+ * Delay after the n-th failed attempt (from 1), milliseconds: 30 s, doubled each time up to 6 h, ±10 % so that
+ * recovered receivers do not get all deliveries at once. A longer `Retry-After` is honoured up to the same limit.
  * @param random From 0 to below 1.
  */
 export const retryDelayMs = (attempt: number, random: number, retryAfterMs: number | null): number => {
@@ -25,7 +25,7 @@ export const retryDelayMs = (attempt: number, random: number, retryAfterMs: numb
 
 const isAcknowledged = (status: number | null): boolean => status !== null && status >= 200 && status < 300
 
-/** What follows from an attempt: its outcome, or the next one's time (docs/http-api.md, "Webhooks and notices"). */
+/** The outcome of an attempt, or the time of the next one (docs/http-api.md, "Webhooks and notices"). */
 const nextOf = (
   delivery: DueDelivery,
   { status, retryAfter }: Attempted,
@@ -43,7 +43,7 @@ const nextOf = (
   return { dueMs: nowMs + retryDelayMs(attempts, random, retryAfterMs(retryAfter, nowMs)) }
 }
 
-/** Signs and sends a delivery once, and says what follows. Never rejects. */
+/** Signs and sends a delivery once, and returns its outcome or the time of the next attempt. Never rejects. */
 export const createAttempt = (deps: {
   readonly sender: Sender
   readonly clock: Clock
@@ -81,7 +81,7 @@ export const createAttempt = (deps: {
 
 export type Attempt = ReturnType<typeof createAttempt>
 
-/** The outcome of a delivery whose endpoint is no more. */
+/** The outcome of a delivery whose endpoint was removed. */
 export const canceledResult = (delivery: DueDelivery, nowMs: number): DeliveryResult => ({
   delivery,
   attempt: null,
@@ -101,7 +101,10 @@ export const canceledResult = (delivery: DueDelivery, nowMs: number): DeliveryRe
 
 const postponedMs = 60_000
 
-/** An endpoint without a URL or secret that can be read is just being removed, or damaged: it is looked at once a minute. */
+/**
+ * The URL or secret of the endpoint cannot be read, because it is being removed or is damaged. Checked again each
+ * minute.
+ */
 export const postponedResult = (delivery: DueDelivery, nowMs: number): DeliveryResult => ({
   delivery,
   attempt: null,
@@ -109,31 +112,34 @@ export const postponedResult = (delivery: DueDelivery, nowMs: number): DeliveryR
   next: { dueMs: nowMs + postponedMs },
 })
 
-/** What an endpoint has shown so far. */
+/** Results of earlier attempts to an endpoint. */
 export type EndpointHealth = {
-  /** Attempts that failed in a row. */
+  /** Consecutive failed attempts. */
   readonly failures: number
-  /** When the first of these failed, by the service's clock, ISO 8601. */
+  /** Time of the first of these failures by the service's clock, ISO 8601. */
   readonly failingSince: string | null
-  /** The URL that it answered 2xx at: another one has to prove itself anew. */
+  /** The URL that answered 2xx. A new URL must be verified again. */
   readonly provenUrlId: string | null
 }
 
-/** Of an endpoint that nothing was sent to. */
+/** Health of an endpoint before its first attempt. */
 export const initialEndpointHealth: EndpointHealth = { failures: 0, failingSince: null, provenUrlId: null }
 
 const firstHoldMs = 1_000
 const maxHoldMs = 60_000
 
-/** Every attempt failed for so long, and there were so many (two deliveries that were given up): the endpoint is disabled. */
+/**
+ * An endpoint is disabled after this time without a successful attempt, and at least this many attempts (two deliveries
+ * that were given up).
+ */
 export const disableAfterMs = 5 * 24 * 60 * 60 * 1000
 const hopelessFailures = 20
 
-/** Whether the URL has answered 2xx: only then it gets more than one attempt at a time. */
+/** Whether the URL has answered 2xx. Only then it receives more than one attempt at a time. */
 export const isVerifiedUrl = ({ provenUrlId }: EndpointHealth, urlId: string | null): boolean =>
   urlId !== null && provenUrlId === urlId
 
-/** What an endpoint has shown after one more attempt. */
+/** The health after one more attempt. */
 export const endpointHealthAfter = (
   standing: EndpointHealth,
   { urlId, acknowledged, nowMs }: { urlId: string | null; acknowledged: boolean; nowMs: number },
@@ -147,15 +153,15 @@ export const endpointHealthAfter = (
       }
 
 /**
- * How long the endpoint is left alone. A URL that never answered is left alone after a failure, for 1 s, doubling to a
- * minute: nobody can have a host that is not theirs flooded, however many events there are.
+ * Pause after a failure, milliseconds. A URL that never answered is paused for 1 s, doubled up to a minute. This
+ * protects foreign hosts from floods of webhooks, however many events there are.
  */
 export const endpointPauseMs = (standing: EndpointHealth, urlId: string | null): number =>
   standing.failures === 0 || isVerifiedUrl(standing, urlId)
     ? 0
     : Math.min(maxHoldMs, firstHoldMs * 2 ** Math.min(standing.failures - 1, 10))
 
-/** Since when every attempt failed, where that is reason to stop sending (see `disableAfterMs`); null: it is not. */
+/** Since when every attempt failed, if that is a reason to disable the endpoint (`disableAfterMs`); else null. */
 export const failingTooLongSince = (
   { failures, failingSince }: EndpointHealth,
   nowMs: number,

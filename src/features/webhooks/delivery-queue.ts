@@ -12,7 +12,7 @@ import type { QueueTable } from '../../platform/work/queue-table.ts'
 import { createEndpointStates } from './endpoint-states.ts'
 import type { WebhookValues } from './webhook-vault.ts'
 
-/** One delivery that is due, as its row tells it. */
+/** A due delivery, as stored in its row. */
 export type DueDelivery = {
   readonly delivery_id: string
   readonly endpoint_id: string
@@ -26,12 +26,13 @@ export type DueDelivery = {
   readonly queued_at: string
 }
 
-/** The longest wait between two attempts (docs/http-api.md, "Webhooks and notices"). */
+/** The longest delay between two attempts (docs/http-api.md, "Webhooks and notices"). */
 export const maxDelayMs = 6 * 60 * 60 * 1000
 
 /**
- * An owner is an endpoint. A delivery is sent once the read models have passed its event, so that a receiver that asks sees
- * what it was told of. What is due at the same instant, as after a redelivery of many, leaves in the order of its events.
+ * The queue owner is the endpoint. A delivery is sent once the read models include its event, so that a receiver can
+ * read what it was notified of. Deliveries that are due at the same instant, e.g. after a bulk redelivery, are sent in
+ * event order.
  */
 export const deliveryQueue: QueueTable = {
   name: 'webhooks',
@@ -46,22 +47,22 @@ export const deliveryQueue: QueueTable = {
   why: "'abandoned after ' || d.attempts || ' attempts'",
 }
 
-/** The texts of a low plan that no event has. */
+/** Texts of a low plan that are in no event. */
 const textsOf = ({ event, data }: DueDelivery): Parameters<typeof payloadOf>[1] => {
   const { label, product } = event === 'plan.low_traffic' ? JSON.parse(data) : {}
   return { label: String(label), product: String(product) }
 }
 
-/** Deliveries whose first events are held. */
+/** Deliveries whose first event is cached. */
 const maxKnown = 2_000
 
 /**
- * Finds a delivery in the log: SQL can add and change rows of the queue, and what is sent is signed with the receiver's
- * secret. Only the texts of a low plan that no event has, its label and the name of its
- * product, come from the row. Of each delivery only the first event is read, which never changes: those that follow soon are
- * read with it.
+ * Finds a delivery in the log. SQL can add and change rows of the queue, and the webhook is signed with the receiver's
+ * secret. Only two texts of a low plan come from the row because no event has them: its label and the name of its
+ * product. Only the first event of a delivery is read. It never changes. The first events of deliveries that are due
+ * soon are read with it.
  * @returns null when no event enqueued it for this endpoint
- * @throws what the log throws
+ * @throws errors of the log
  */
 export const createEnqueuedDeliveries = (log: Pick<EventLog, 'readStreams'>) => {
   const known = new LRUCache<StreamName, StoredEvent>({ max: maxKnown })
@@ -90,7 +91,7 @@ export const createEnqueuedDeliveries = (log: Pick<EventLog, 'readStreams'>) => 
   }
 }
 
-/** Where to send, with what to sign. */
+/** The target URL and the signing secrets. */
 export type Destination = {
   readonly url: string
   readonly secret: string
@@ -98,22 +99,22 @@ export type Destination = {
   readonly previousUntil: string | null
 }
 
-/** An endpoint as it is set up now. */
+/** The current configuration of an endpoint. */
 export type Endpoint = {
-  /** Whose it is; null where there is none. */
+  /** Its account; null if the endpoint does not exist. */
   readonly accountId: string | null
-  /** The id of the URL that `destination` is; null where there is none. */
+  /** The id of the URL in `destination`; null if there is none. */
   readonly urlId: string | null
   /**
-   * `removed`: the endpoint is no more. `unreadable`: nothing can be sent just now, for it is just being removed or what is
-   * kept of it cannot be opened.
+   * `removed`: the endpoint was removed. `unreadable`: nothing can be sent now, because it is being removed or its
+   * stored values cannot be decrypted.
    */
   readonly destination: Destination | 'removed' | 'unreadable'
 }
 
 const removed: Endpoint = { accountId: null, urlId: null, destination: 'removed' }
 
-/** An endpoint and one value that the vault has of it; null: it has none. */
+/** An endpoint and one of its vault values; null: it has none. */
 type EndpointRow = {
   readonly endpoint_id: string
   readonly account_id: string
@@ -126,7 +127,7 @@ const endpointsSql = `
     from read.webhook_endpoints e left join vault.webhook_values v on v.endpoint_id = e.endpoint_id
    where e.endpoint_id = any ($1::text[])`
 
-/** Reads endpoints by their ids, all at once: whose they are from the read table, and the rest from the log of that account. */
+/** Reads endpoints by id, all at once: the account from the read table, the rest from the account's stream. */
 export const createDestinations = (deps: {
   readonly log: Pick<EventLog, 'readStreams'>
   readonly values: Pick<WebhookValues, 'open'>
@@ -151,7 +152,7 @@ export const createDestinations = (deps: {
         previousUntil: previous?.until ?? null,
       }
     } catch (error) {
-      // A damaged value is its own endpoint's trouble, and not that of all that were claimed with it.
+      // A damaged value affects its own endpoint only, not all deliveries of the batch.
       logger.error({ err: error, endpointId }, 'what is kept of a webhook endpoint cannot be opened')
       return 'unreadable'
     }
@@ -160,7 +161,7 @@ export const createDestinations = (deps: {
   const endpointOf = async (endpointId: string, rows: readonly EndpointRow[]): Promise<Endpoint> => {
     const accountId = rows[0]!.account_id
     const endpoint = (await endpointsOf(accountId)).state.get(endpointId)
-    // It was removed a moment ago, or the row names another account.
+    // It was just removed, or the row names another account.
     if (endpoint === undefined) return { accountId, urlId: null, destination: 'unreadable' }
     const sealed = new Map(rows.map((row) => [row.value_id ?? '', row.sealed!]))
     return { accountId, urlId: endpoint.urlId, destination: destinationOf(endpointId, endpoint, sealed) }

@@ -46,7 +46,7 @@ export type WorkerDeps = {
   readonly monotonicMs: MonotonicClock
   readonly random: () => number
   readonly logger: Logger
-  /** The receiver answered 410, or every attempt of days failed: its endpoint is to be disabled. */
+  /** The receiver answered 410, or every attempt of several days failed. The endpoint is disabled. */
   readonly onDead: (delivery: DueDelivery, why: DisablingReason) => Promise<void>
   readonly onAttempt?: (result: DeliveryResult) => void
   readonly limits?: Partial<QueueLimits>
@@ -68,8 +68,8 @@ export const webhookDelivery = worker({
 })
 
 /**
- * Sends what is due, to an endpoint one attempt at a time while its last one failed, or until its URL answered once. Any
- * number of processes may do it.
+ * Sends due deliveries. An endpoint receives one attempt at a time while its last one failed, or until its URL answered
+ * once. Several processes may run it.
  */
 export const startDeliveryWorker = (deps: WorkerDeps): RunningQueue => {
   const { workers, log, clock, logger, onAttempt, onDead } = deps

@@ -32,7 +32,7 @@ export type WebhookResult<Made = object> = Result<EndpointRefusal, Made>
 
 export type EndpointOwner = { readonly accountId: AccountId; readonly endpointId: string }
 
-/** What is left out stays as it is. */
+/** Missing fields do not change. */
 export type EndpointUpdate = {
   readonly url?: string | undefined
   readonly events?: Subscription | undefined
@@ -40,33 +40,33 @@ export type EndpointUpdate = {
 }
 
 /**
- * Endpoints and what is asked for by hand. Values of the vault are kept first and make nothing exist; the account's
- * stream decides, so that ten is ten under any race. Rejects as the command runner does.
+ * Endpoints and manual requests. URLs and secrets are stored in the vault first, where they have no effect. The
+ * account's stream decides, so that no race exceeds the limit of ten. Rejects as the command runner does.
  */
 export type Webhooks = {
-  /** The secret is shown this once. Refusal: `webhook_limit_reached`. */
+  /** The secret is returned only here. Refusal: `webhook_limit_reached`. */
   register(
     endpoint: { readonly accountId: AccountId; readonly url: string; readonly events: Subscription },
     cause: Cause,
   ): Promise<WebhookResult<{ readonly endpointId: string; readonly secret: string }>>
   /** Refusals: `not_found`, `webhook_limit_reached`. */
   change(place: EndpointOwner, change: EndpointUpdate, cause: Cause): Promise<WebhookResult>
-  /** Nothing is sent to it any more once this resolved, but for what is on the wire. Refusal: `not_found`. */
+  /** After it resolves nothing more is sent, except for requests in flight. Refusal: `not_found`. */
   remove(place: EndpointOwner, cause: Cause): Promise<WebhookResult>
-  /** The former secret signs beside the new one for 24 hours. Refusal: `not_found`. */
+  /** The former secret signs together with the new one for 24 hours. Refusal: `not_found`. */
   rotateSecret(
     place: EndpointOwner,
     cause: Cause,
   ): Promise<WebhookResult<{ readonly secret: string; readonly previousUntilMs: number }>>
   /** Queues a `ping`, whatever the subscription. Refusal: `not_found`. */
   ping(place: EndpointOwner, cause: Cause): Promise<WebhookResult<{ readonly deliveryId: string }>>
-  /** Sends a finished delivery again; one on its way stays as it is. Refusal: `not_found`. */
+  /** Queues a finished delivery again. A pending delivery does not change. Refusal: `not_found`. */
   redeliver(
     place: EndpointOwner,
     delivery: { readonly event: string; readonly resource: string },
     cause: Cause,
   ): Promise<WebhookResult>
-  /** The receiver is gone, or answers nothing but errors. Does nothing for an endpoint that is not active. */
+  /** For a receiver that answered 410 or only errors. Does nothing if the endpoint is not active. */
   disable(place: EndpointOwner, why: DisablingReason, cause: Cause): Promise<void>
 }
 
@@ -94,7 +94,7 @@ export const createWebhooks = (deps: {
     )
   }
 
-  /** Decides with values that were kept for it, and drops them when it was refused. */
+  /** Runs a decision with stored values, and deletes the values when it is refused. */
   const withValues = async <Made>(
     endpointId: string,
     texts: readonly string[],

@@ -4,12 +4,12 @@ import { webhooksStream } from '../../kernel/streams.ts'
 import { createLogStates, type LogStates } from '../../platform/commands/log-states.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 
-/** Accounts that are kept between two looks. */
+/** Accounts whose state is cached. */
 const maxKept = 5_000
 
 /**
- * The endpoints of accounts as the log has them. The ids of an endpoint's URL and secrets are read here, because SQL can
- * change `read.webhook_endpoints`.
+ * The endpoints of accounts, folded from the log. The ids of an endpoint's URL and secrets are read here, because SQL
+ * can change `read.webhook_endpoints`.
  */
 export const createEndpointStates = (log: Pick<EventLog, 'readStreams'>): LogStates<EndpointsState> =>
   createLogStates(

@@ -23,7 +23,7 @@ import { appendEvents, type EventAppend } from './append-outcomes.ts'
 import { readEnqueueProgress } from './enqueue-state.ts'
 import { keepMissed } from './missed-webhooks.ts'
 
-/** One webhook that is due to one endpoint, as the read tables have it. The event at `position` decides. */
+/** A webhook that is due to one endpoint, as in the read tables. The event at `position` decides. */
 export type DueEvent = {
   readonly endpoint_id: string
   readonly account_id: string
@@ -32,18 +32,18 @@ export type DueEvent = {
   /** The payload as JSON text; null: the order `resource` as of `order_revision`. */
   readonly data: string | null
   readonly order_revision: number | null
-  /** Of the cause. */
+  /** Position of the cause. */
   readonly position: number
   readonly cause_id: string
   readonly correlation_id: string
   readonly caused_at: string
-  /** Why it goes to nobody any more; null while the endpoint is active. */
+  /** Why it is canceled at once; null while the endpoint is active. */
   readonly stale: DeliveryCanceled['data']['reason'] | null
 }
 
 /**
- * SQL of `stale`: what a late look finds for an endpoint that is disabled or removed by now is put on record and canceled.
- * `e` names the row with `endpoint_id`, `a` the account's row of `read.webhook_accounts`.
+ * SQL of `stale`: a webhook whose endpoint is disabled or removed by now is enqueued and canceled at once. `e` is the
+ * row with `endpoint_id`, `a` the account's row of `read.webhook_accounts`.
  */
 export const staleSql = `
   case when exists (select from read.webhook_subscriptions o
@@ -51,11 +51,11 @@ export const staleSql = `
        when a.endpoints @> jsonb_build_array(jsonb_build_object('endpointId', e.endpoint_id))
        then 'endpoint_disabled' else 'endpoint_removed' end`
 
-/** The one delivery of an event and resource to an endpoint; also what receivers de-duplicate on as `webhook-id`. */
+/** The id of the one delivery of an event and resource to an endpoint. Receivers de-duplicate on it as `webhook-id`. */
 export const deliveryIdOf = (endpointId: string, event: string, resource: string): string =>
   deriveId('dlv', [endpointId, event, resource])
 
-/** The payload of `order.*`: the order as it was right after the fact. */
+/** The payload of `order.*`: the order right after the event. */
 const orderData = (
   event: WebhookEventName,
   throughRevision: number,
@@ -93,7 +93,7 @@ const ordersOf = async (
   return log.readStreams([...streams].map((stream) => ({ stream, from: 0 })))
 }
 
-/** The causes in the log; those in orders are read already. */
+/** Reads the causes from the log. Causes in orders are already read. */
 const causesOf = async (
   log: Pick<EventLog, 'eventAt'>,
   due: readonly DueEvent[],
@@ -111,14 +111,14 @@ const causesOf = async (
   }
 }
 
-/** The payload of the cause for this account; null where it has none. */
+/** The payload of the cause for this account; null if it has none. */
 const payloadOf = (
   { account_id: accountId, endpoint_id: endpointId, event, resource, data }: DueEvent,
   cause: RecordedEvent,
   orders: ReadonlyMap<StreamName, readonly StoredEvent[]>,
 ): Readonly<Record<string, unknown>> | null => {
   if (event === 'plan.low_traffic') {
-    // What is left of the plan was counted when it became due, or when the endpoint began to listen.
+    // The rest of the plan was computed when the webhook became due, or when the endpoint was subscribed.
     const of = (cause as RecordedEvent<PlanRanLow | EndpointEvent>).data
     const fact = JSON.parse(data ?? 'null')
     const isOfPlan = 'endpointId' in of ? of.endpointId === endpointId : of.planId === resource
@@ -137,9 +137,9 @@ const payloadOf = (
 }
 
 /**
- * Appends what is due to the log, each on its own stream with `noStream`: what is there already stays alone. SQL can add and
- * change rows of what is due, so the payload and its account come from the cause.
- * @throws AppendRejected, LogUnavailable, OutcomeUnknown and what the database throws; part may be written by then
+ * Appends due webhooks, each to its own stream with `noStream`. An existing delivery does not change. SQL can add and
+ * change rows, so the payload and its account come from the cause.
+ * @throws AppendRejected, LogUnavailable, OutcomeUnknown and database errors; some events may be appended by then
  */
 export const enqueueTogether = async (
   { log, logger }: { readonly log: EventLog; readonly logger: Logger },
@@ -184,8 +184,9 @@ export const enqueueTogether = async (
 }
 
 /**
- * Enqueues what is due. One that cannot be enqueued holds up no other: it is kept, and tried again by itself.
- * @throws LogUnavailable, OutcomeUnknown and what the database throws in an outage
+ * Enqueues due webhooks. A webhook that cannot be enqueued does not block the others. It is stored and tried again
+ * alone.
+ * @throws LogUnavailable, OutcomeUnknown, and database errors of an outage
  */
 export const enqueue = async (
   { pool, ...deps }: { readonly log: EventLog; readonly pool: pg.Pool; readonly logger: Logger },
@@ -202,10 +203,10 @@ export const enqueue = async (
   await keepMissed(pool, [...failed.keys()], nowMs)
 }
 
-/** Events of one append. */
+/** Webhooks in one append. */
 const page = 200
 
-/** SQL: what a row `e` of `read.webhooks_due` says, without `stale`. */
+/** SQL: the columns of a row `e` of `read.webhooks_due`, without `stale`. */
 export const dueColumnsSql = `
   e.endpoint_id, e.account_id, e.event, e.resource, e.data, e.order_revision, e.cause_id, e.correlation_id, e.caused_at,
   e.position`
@@ -219,9 +220,9 @@ const dueSql = `
    order by e.position, e.endpoint_id, e.resource`
 
 /**
- * Enqueues what is due for accounts, a page at a time in the order of the causes. A row stands until its event is folded,
- * so what this process has enqueued is passed over by its position; whoever starts anew enqueues it again and changes
- * nothing. Each call gives whether there may be more.
+ * Enqueues webhooks that are due to accounts, one page at a time in the order of the causes. A row remains until its
+ * event is projected, so this process skips rows up to the last position. After a restart they are enqueued again,
+ * which changes nothing. Each call returns whether there may be more.
  */
 export const openDueEvents = async (deps: {
   readonly pool: pg.Pool

@@ -1,19 +1,24 @@
 import type pg from 'pg'
 import { webhookDue } from '../../../projections/groups.ts'
 
-/** How far announcements are told; `endpoint` is the last one that the announcement at `position` was enqueued for. */
+/**
+ * The last announcement that was enqueued; `endpoint` is the last endpoint that it was enqueued for, null at its end.
+ */
 export type AnnouncementProgress = { readonly position: number; readonly endpoint: string | null }
 
-/** From where on the read tables say what is to be enqueued. */
+/** Where enqueuing resumes in the read tables. */
 export type EnqueueProgress = {
-  /** What was due up to here, an older release has enqueued: it kept a place of its own. */
+  /** Everything due up to this position was enqueued by an older release, which had its own checkpoint. */
   readonly dueAfter: number
   readonly announced: AnnouncementProgress
 }
 
 type Db = Pick<pg.Pool, 'query'>
 
-/** SQL: one row. Positions count for the tables that they were taken from: for those of another log they begin anew. */
+/**
+ * SQL: one row. Positions apply to the tables that they were read from. For the tables of another log they restart at
+ * 0.
+ */
 export const enqueueProgressSql = `
   select coalesce(e.due_after, 0) as due_after, coalesce(e.announced_position, 0) as position,
          e.announced_endpoint as endpoint

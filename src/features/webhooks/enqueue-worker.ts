@@ -11,7 +11,10 @@ import { openCancellations, openStale } from './cancel-deliveries.ts'
 import { openDueEvents } from './enqueue-deliveries.ts'
 import { openFanOuts } from './fan-out.ts'
 
-/** Tells when the read tables may say that something is due, and when the queue has changed. Returns the way to unsubscribe. */
+/**
+ * Calls back when webhooks may be due in the read tables, and when the queue has changed. Returns the unsubscribe
+ * function.
+ */
 export const onWebhooks = (
   { watch }: Pick<Progress, 'watch'>,
   { due = () => undefined, queued }: { readonly due?: () => void; readonly queued: () => void },
@@ -31,14 +34,14 @@ export type EnqueuerDeps = {
   readonly log: EventLog
   readonly clock: Clock
   readonly logger: Logger
-  /** Named points, for tests that fail there. */
+  /** Named points where tests inject failures. */
   readonly onPoint?: ((point: 'webhooks-enqueued') => void) | undefined
-  /** How long its session may be without a word from Postgres, or from this process, milliseconds; default 30,000. */
+  /** The longest silence of its session by Postgres or by this process, milliseconds; default 30,000. */
   readonly answerTimeoutMs?: number
 }
 
 export type Enqueuer = {
-  /** The read tables may hold something to do. */
+  /** The read tables may contain due webhooks. */
   wake(): void
   stop(): Promise<void>
 }
@@ -52,15 +55,15 @@ export const webhookEnqueue = worker({
   session: 'farebox webhooks',
   process: 'server',
 })
-/** For so long after there was something to do it is looked for more often. */
+/** For this time after the last work, polling is faster. */
 const busyMs = 2_000
 const busyPollMs = 100
 const backoffMs = 1_000
 
 /**
- * Puts into the log what the read tables say is due: events for the endpoints that listened, announcements to audiences,
- * and the cancellation of what waits for an endpoint that is disabled or removed. It keeps no state of its own, and to do
- * anything twice does nothing the second time; one process at a time does it, to spare the others the work.
+ * Appends what the read tables list as due: events for subscribed endpoints, announcements to audiences, and
+ * cancellations for disabled or removed endpoints. It stores only the progress of announcements, and all of its work is
+ * idempotent. One process at a time runs it, to save the others the work.
  */
 export const startEnqueuer = (deps: EnqueuerDeps): Enqueuer => {
   const { scheduler, logger, onPoint, answerTimeoutMs } = deps
@@ -68,7 +71,7 @@ export const startEnqueuer = (deps: EnqueuerDeps): Enqueuer => {
   const work = async ({ signal, repeat }: Leadership): Promise<void> => {
     const over = new AbortController()
     const either = AbortSignal.any([signal, over.signal])
-    /** @param round gives whether there may be more */
+    /** @param round returns whether there may be more */
     const keepAt = (round: () => Promise<boolean>): Promise<void> => {
       let busyUntilMs = 0
       return repeat(async () => {

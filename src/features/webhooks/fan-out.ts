@@ -8,7 +8,9 @@ import type { EventLog } from '../../platform/eventstore/port.ts'
 import { type DueEvent, enqueue, staleSql } from './enqueue-deliveries.ts'
 import { readEnqueueProgress, saveAnnouncementProgress } from './enqueue-state.ts'
 
-/** Who belongs to an audience, asked of `read.webhook_subscriptions` (src/domain/notices/events.ts says it of a caller). */
+/**
+ * SQL conditions on `read.webhook_subscriptions` for each audience (as src/domain/notices/events.ts does for a caller).
+ */
 const members: Readonly<Record<Audience, string>> = {
   ALL: 'true',
   CUSTOMERS: 'not e.reseller',
@@ -16,7 +18,7 @@ const members: Readonly<Record<Audience, string>> = {
   DEVELOPERS: 'e.developer',
 }
 
-/** SQL: whether a subscription `e` is told of an announcement `n`, by what it was at the announcement's position. */
+/** SQL: whether a subscription `e` receives an announcement `n`, as of the announcement's position. */
 export const isSubscribedSql = `
   e.since_position <= n.position and (e.until_position is null or e.until_position > n.position)
     and (e.events is null or n.event = any (e.events))
@@ -24,18 +26,18 @@ export const isSubscribedSql = `
       .map(([audience, condition]) => `when '${audience}' then ${condition}`)
       .join(' ')} end`
 
-/** Endpoints that are read at once. */
+/** Endpoints in one read. */
 const page = 400
 /**
- * Deliveries of one append: so few that an order which shares its commit does not notice them. Pieces are at least
- * `pieceEveryMs` apart, and further when an append takes long: the log belongs to orders first. A list grows no faster
- * than it is sent, so that what orders tell is never behind a hundred thousand announcements.
+ * Deliveries of one append, few enough not to delay an order in the same commit. Pieces are at least `pieceEveryMs`
+ * apart, and more if appends are slow, because orders come first. The queue grows no faster than it is sent, so that
+ * order webhooks never wait behind a hundred thousand announcements.
  */
 const piece = 10
 const pieceEveryMs = 25
 const restFactor = 4
 
-/** SQL: what an announcement `n` says to a subscription `e`, without `stale`. */
+/** SQL: the columns of an announcement `n` for a subscription `e`, without `stale`. */
 export const announcedColumnsSql = `
   e.endpoint_id, e.account_id, n.event, n.resource, n.data, null::bigint as order_revision, n.cause_id, n.correlation_id,
   n.caused_at, n.position`
@@ -51,9 +53,10 @@ const pageSql = `
 type Announcement = Pick<WebhookAnnouncementRow, 'position' | 'cause_id'>
 
 /**
- * Tells announcements to the endpoints of their audiences, as of each announcement, one after the other: a page by the ids
- * of the endpoints, enqueued piece by piece. Killed in between, a page is enqueued again and changes nothing, since each
- * delivery has a stream of its own. Each call tells one announcement; it gives whether there may be more.
+ * Enqueues announcements for the endpoints of their audiences, as of each announcement, one announcement after the
+ * other. Endpoints are read in pages by id and enqueued in pieces. After a crash a page is enqueued again, which
+ * changes nothing, because each delivery has its own stream. Each call processes one announcement and returns whether
+ * there may be more.
  */
 export const openFanOuts = async (
   deps: {
@@ -67,7 +70,7 @@ export const openFanOuts = async (
   const { pool, clock } = deps
   let { announced } = await readEnqueueProgress(pool)
 
-  /** Tells of each piece, so that starting over after an error begins behind what it came to. */
+  /** Reports each piece, so that a restart after an error continues after the last piece. */
   const enqueuePage = async (due: readonly DueEvent[], onPiece: (last: DueEvent) => void): Promise<void> => {
     for (let done = 0; done < due.length && !signal.aborted; done += piece) {
       const startedMs = performance.now()
@@ -81,7 +84,7 @@ export const openFanOuts = async (
     }
   }
 
-  /** @param save where the announcement stands, after a page or an error; null at its end */
+  /** @param save stores the progress of the announcement after a page or an error; null at its end */
   const tell = async (
     { position }: Announcement,
     from: string,
@@ -106,7 +109,7 @@ export const openFanOuts = async (
     }
   }
 
-  /** Of an older release, which kept lists of its own and had not come to their end. */
+  /** An announcement that an older release did not finish. That release stored its own lists. */
   const findLeft = async (): Promise<Announcement | undefined> => {
     const { rows } = await pool.query<Announcement>(
       `select n.position, n.cause_id from work.webhook_fan_outs_left l

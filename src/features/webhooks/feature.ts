@@ -20,9 +20,9 @@ export { webhookRetention } from './start-webhooks.ts'
 export const open = (
   core: ServerCore,
   needs: {
-    /** Whether webhooks may go to this machine and over plain http: for development. */
+    /** Whether webhooks may be sent to this machine and over plain http: for development. */
     readonly allowLoopback: boolean
-    /** Whether deliveries that are asked for by hand are limited. */
+    /** Whether manual deliveries are rate limited. */
     readonly limited: boolean
   },
 ): Feature => {

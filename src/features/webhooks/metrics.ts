@@ -6,7 +6,7 @@ import { enqueueProgressSql } from './enqueue-state.ts'
 import { isSubscribedSql } from './fan-out.ts'
 import type { DeliveryResult } from './settle-delivery.ts'
 
-/** What an attempt led to: acknowledged, tried again, given up after the tenth, or 410 Gone. */
+/** Outcomes of an attempt: acknowledged, retried, given up after the tenth, or 410 Gone. */
 const outcomes = ['acknowledged', 'retry', 'exhausted', 'gone'] as const
 type AttemptOutcome = (typeof outcomes)[number]
 
@@ -26,7 +26,7 @@ type EndpointCounts = {
   readonly failing: number
 }
 
-/** One statement whatever the number of gauges: the first look at a scrape is what all of them show. */
+/** One statement for all gauges: the first gauge of a scrape runs it and the others share its result. */
 const readEndpointCounts = async (pool: pg.Pool): Promise<EndpointCounts> => {
   const { rows } = await pool.query<EndpointCounts>({
     name: 'webhooks-standing',
@@ -46,7 +46,7 @@ const readEndpointCounts = async (pool: pg.Pool): Promise<EndpointCounts> => {
   return rows[0]!
 }
 
-/** Scrapes of several collectors within this time share a look. */
+/** Scrapes by several collectors within this time share a result, milliseconds. */
 const sharedMs = 1_000
 
 const memo = <Value>(read: () => Promise<Value>, monotonicMs: MonotonicClock): (() => Promise<Value>) => {
@@ -60,7 +60,7 @@ const memo = <Value>(read: () => Promise<Value>, monotonicMs: MonotonicClock): (
 
 export type WebhookMetrics = { onAttempt(result: DeliveryResult): void }
 
-/** What webhooks measure. Labels are words of this file alone: an endpoint, account or event never becomes one. */
+/** Metrics of webhooks. Label values are constants of this file, never an endpoint, account or event. */
 export const createWebhookMetrics = (
   registry: Registry,
   parts: { readonly pool: pg.Pool; readonly monotonicMs: MonotonicClock },

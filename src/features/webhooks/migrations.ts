@@ -1,9 +1,9 @@
 import type { Migrations } from '../../platform/postgres/migrate.ts'
 
 /**
- * URLs and secrets stand sealed in the vault, a row a value: a change is a new row, and the facts of the log say which
- * one counts. The rest are work tables: what the reactor folded in log order, and what is to be sent when. Times are the
- * service's clock, but for leases, which are Postgres's.
+ * URLs and secrets are encrypted in the vault, one row for each value. A change is a new row, and the events of the log
+ * name the valid one. The rest are work tables: the reactor's state in log order, and the due times. Times are by the
+ * service's clock, except for leases, which use the clock of Postgres.
  */
 export const migrations: Migrations = {
   '0901_webhooks': `
@@ -112,14 +112,14 @@ export const migrations: Migrations = {
        where q.endpoint_id = r.endpoint_id and q.lease_owner = owner;
     end $$;
   `,
-  // `last_event` is the id of the event at `position`; nothing is sent before the reactor has passed `hold_until`.
+  // `last_event` is the id of the event at `position`. Nothing is sent before the reactor has passed `hold_until`.
   '0902_webhook_place': `
     alter table work.webhook_reactor add column last_event uuid, add column hold_until bigint;
     create trigger last_event_of_position before update of position on work.webhook_reactor for each row
       when (new.position <> old.position and new.last_event is not distinct from old.last_event)
       execute function engine.forget_last_event();
   `,
-  // URLs that were replaced and secrets whose overlap ends: what the log says is used no more, and from when on.
+  // Replaced URLs, and secrets whose overlap ends: values that the log no longer uses, and from when on.
   '0903_superseded_values': `
     create table work.webhook_superseded_values (
       value_id text primary key,
@@ -127,8 +127,9 @@ export const migrations: Migrations = {
     );
     create index webhook_superseded_values_due on work.webhook_superseded_values (erase_at);
   `,
-  // No index holds a column that an outcome changes, so that an outcome writes no index (docs/decisions/0022). What is
-  // over stays in `due`; the queue's own `next_due_at`, never later than anything that is pending, is where to look from.
+  // No index contains a column that an outcome changes, so that an outcome writes no index (docs/decisions/0022).
+  // Finished deliveries stay in `due`. Readers start at the queue's own `next_due_at`, which is never later than a
+  // pending delivery.
   '0904_outcomes_without_indices': `
     drop index work.webhook_deliveries_due;
     drop index work.webhook_deliveries_finished;
@@ -150,20 +151,20 @@ export const migrations: Migrations = {
        where q.endpoint_id = r.endpoint_id and q.lease_owner = owner;
     end $$;
   `,
-  // What the reactor must know of to move the place: a release whose reactor knows more kinds of events raises it here,
-  // in a migration and so before anything of that release is appended, together with the column's default.
+  // The version that a reactor must support to advance its checkpoint. A release whose reactor supports more kinds of
+  // events raises it here together with the column's default: in a migration, before this release appends anything.
   '0905_webhook_reactor_version': `
     alter table work.webhook_reactor add column version integer not null default 1;
   `,
-  // Version 2 knows `OrderCompleted`.
+  // Version 2 supports `OrderCompleted`.
   '0906_webhook_reactor_version_2': `
     alter table work.webhook_reactor alter column version set default 2;
     update work.webhook_reactor set version = 2;
   `,
-  // Token buckets (the generic cell rate algorithm): a subject is spent until then, a whole minute ahead at most. All of
-  // the subjects of one request are taken from, or none; gives the milliseconds to wait, 0 when they were taken. The lock
-  // on the first one, the account, covers the others, which have a row only once something was taken. What a clock that
-  // ran ahead left counts for a minute.
+  // Token buckets (the generic cell rate algorithm). A subject is used up until `spent_until`, at most a minute ahead.
+  // A request takes from all of its subjects or from none. The function returns the milliseconds to wait, 0 when it
+  // took. The lock on the first subject, the account, covers the others, which have a row only after the first use. A
+  // time that a fast clock stored counts for at most a minute.
   '0907_webhook_allowances': `
     create table work.webhook_allowances (
       subject text primary key,
@@ -191,8 +192,8 @@ export const migrations: Migrations = {
       return 0;
     end $$;
   `,
-  // What an endpoint has shown: the URL it answered 2xx at, until when it is left alone, since when every attempt failed.
-  // A process of an older release goes on with the function of three arguments, and changes none of it.
+  // Endpoint health: the URL that answered 2xx, the end of its pause, and since when every attempt failed. A process of
+  // an older release still uses the function with three arguments, which changes none of these.
   '0908_webhook_trust': `
     alter table work.webhook_queues
       add column proven_url_id text, add column hold_until timestamptz, add column failing_since timestamptz;
@@ -214,14 +215,14 @@ export const migrations: Migrations = {
        where q.endpoint_id = r.endpoint_id and q.lease_owner = owner;
     end $$;
   `,
-  // Version 3 publishes the notice of a disabling, and tells one account of a notice that is for it alone.
+  // Version 3 publishes the notice of a disabling, and sends a notice for one account to that account only.
   '0909_webhook_reactor_version_3': `
     alter table work.webhook_reactor alter column version set default 3;
     update work.webhook_reactor set version = 3;
   `,
-  // What the former reactor folded for itself are read tables now (projections/webhook-causes.ts), and the engine fills the
-  // queue (projections/webhook-queue.ts), from the reactor's place on. What it has enqueued is due no more; lists that it
-  // had not worked off are told again, which changes nothing for those it had told.
+  // The state of the former reactor is now in read tables (projections/webhook-causes.ts). The engine fills the queue
+  // (projections/webhook-queue.ts) from the reactor's position on. What it has enqueued is no longer due. Its
+  // unfinished lists are enqueued again, which changes nothing for endpoints that it had finished.
   '0910_webhooks_by_the_engine': `
     create table work.webhook_cancellations (
       position bigint primary key,
@@ -254,7 +255,7 @@ export const migrations: Migrations = {
     drop table work.webhook_reactor, work.webhook_endpoints, work.webhook_accounts, work.webhook_low_plans,
       work.webhook_fan_out_targets, work.webhook_fan_outs;
   `,
-  // One of the queues (src/platform/work/migrations.ts); what an endpoint has shown is what its queue remembers of it.
+  // One of the queues (src/platform/work/migrations.ts). Endpoint health is stored with the queue owner.
   '1414_webhooks_queue': `
     insert into work.queue_owners (queue, owner, next_due_at, hold_until, memory)
       select 'webhooks', endpoint_id, next_due_at, hold_until,

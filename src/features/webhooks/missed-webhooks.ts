@@ -2,19 +2,19 @@ import type pg from 'pg'
 import { isoTime } from '../../kernel/clock.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
 
-/** A webhook that is to be enqueued: the event of a position, for one endpoint. */
+/** A webhook to enqueue: the event at a position, for one endpoint. */
 export type WebhookRef = {
   readonly endpoint_id: string
   readonly event: string
   readonly resource: string
-  /** Of its cause. */
+  /** Position of its cause. */
   readonly position: number
 }
 
 export const firstRetryMs = 60_000
 export const maxRetryMs = 3_600_000
 
-/** Webhooks that could not be enqueued. Its rows say which; what they say and to whom they go, the read tables say. */
+/** Webhooks that could not be enqueued. The rows identify them; payload and receiver come from the read tables. */
 export const missedQueue: QueueTable = {
   name: 'webhook-enqueue-retries',
   table: 'work.webhook_enqueue_retries',
@@ -24,7 +24,7 @@ export const missedQueue: QueueTable = {
   columns: ['position'],
 }
 
-/** Keeps webhooks that could not be enqueued, so that each is tried again. One that is kept already stays as it is. */
+/** Stores webhooks that could not be enqueued, so that each is tried again. Existing rows do not change. */
 export const keepMissed = async (
   pool: pg.Pool,
   missed: readonly WebhookRef[],
@@ -49,7 +49,7 @@ export const keepMissed = async (
   })
 }
 
-/** Forgets what was enqueued in the end, before an instant. */
+/** Deletes rows of webhooks that were enqueued before an instant. */
 export const deleteOldMissed = async (pool: pg.Pool, beforeMs: number): Promise<void> => {
   await pool.query({
     name: 'webhooks-missed-forget',

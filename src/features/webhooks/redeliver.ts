@@ -13,16 +13,16 @@ import { appendEvents, type EventAppend } from './append-outcomes.ts'
 import type { Webhooks } from './endpoint-service.ts'
 
 /**
- * A delivery waits when it is due later than this: one that is due within a second is as good as on its way. So two calls
- * at once, whose instants are not the same, take each delivery once.
+ * SQL: a delivery counts as waiting when it is due later than this. One that is due within a second counts as in
+ * progress. So two concurrent calls with different times take each delivery once.
  */
 export const isWaitingAfterSql = (now: string): string => `${now}::timestamptz + interval '1 second'`
 
 /**
- * Deliveries that wait for their next attempt are due now; what is under way or finished stays as it is. One whose row is
- * locked is being put on record just now and is left alone. Gives how many there were.
+ * Makes deliveries that wait for their next attempt due now. Deliveries in progress or finished do not change. A locked
+ * row is skipped, because its outcome is being stored. Returns the number of changed deliveries.
  *
- * Due times are rows and no facts, so nothing is appended: the attempt that follows is the next of its round.
+ * Nothing is appended, because due times are not in the log. The next attempt is the next one of its round.
  */
 export const deliverNow = async (
   pool: pg.Pool,
@@ -47,13 +47,13 @@ export const deliverNow = async (
   return rows[0]?.hastened ?? 0
 }
 
-/** Deliveries of one call. */
+/** The most deliveries of one call. */
 export const maxRedelivered = 1_000
 
 export type Redelivered = {
-  /** How many are sent now. */
+  /** Deliveries that are sent now. */
   readonly count: number
-  /** There are more of them: call again. */
+  /** There are more: call again. */
   readonly more: boolean
 }
 
@@ -64,7 +64,7 @@ type Candidate = {
   readonly status: DeliveryStatus
 }
 
-/** What was not delivered and is not under way, the oldest event first; one more than is taken. */
+/** Undelivered deliveries that are not in progress, the oldest event first. Returns up to one more than the limit. */
 const findUndelivered = async (
   pool: pg.Pool,
   endpointId: string,
@@ -89,10 +89,10 @@ const stateOf = (stored: readonly StoredEvent[]): DeliveryState =>
   }, deliveryFold.initial)
 
 /**
- * Sends now what an endpoint did not get since an instant: finished deliveries that failed or were canceled are queued
- * once more, those that wait are due at once. All are due at the same instant, and what waits is touched once the others
- * can be sent, so they leave in the order of their events (delivery-queue.ts). Called twice it doubles nothing: what was queued again
- * is on its way, by the word of its stream.
+ * Sends what an endpoint did not receive since an instant. Abandoned and canceled deliveries are queued again, and
+ * waiting ones become due at once. All get the same due time, and the waiting ones are updated only when the others can
+ * be sent. So all are sent in the order of their events (delivery-queue.ts). A second call sends nothing twice: the
+ * stream shows that a delivery is queued again.
  */
 export const createRedeliverSince = (deps: {
   readonly pool: pg.Pool
@@ -101,7 +101,7 @@ export const createRedeliverSince = (deps: {
 }) => {
   const { pool, log, clock } = deps
 
-  /** How many were queued again. */
+  /** The number of deliveries queued again. */
   const requeue = async (
     endpointId: string,
     finished: readonly Candidate[],
@@ -132,7 +132,7 @@ export const createRedeliverSince = (deps: {
     return outcomes.filter(({ status }) => status === 'landed').length
   }
 
-  /** @param sendable resolves once what was queued up to a position can be sent */
+  /** @param sendable resolves when the deliveries queued up to a position can be sent */
   return async (
     endpointId: string,
     sinceMs: number,
@@ -145,9 +145,9 @@ export const createRedeliverSince = (deps: {
     const waiting = taken.filter(({ status }) => status === 'pending')
     const finished = taken.filter(({ status }) => status !== 'pending')
     const requeued = finished.length === 0 ? 0 : await requeue(endpointId, finished, cause, nowMs)
-    // Another call may have queued them again just before: then they are not sendable yet either.
+    // Another call may have queued them just before. Then they cannot be sent yet either.
     if (finished.length > 0 && waiting.length > 0) await sendable(await log.head())
-    // Due with the others, or after those that the other call queued.
+    // Due with the others, or after the ones that the other call queued.
     const dueMs = requeued === finished.length ? nowMs : clock()
     const waitingIds = waiting.map(({ delivery_id }) => delivery_id)
     const hastened = waiting.length === 0 ? 0 : await deliverNow(pool, endpointId, waitingIds, dueMs)
@@ -157,7 +157,7 @@ export const createRedeliverSince = (deps: {
 
 export type RedeliverSince = ReturnType<typeof createRedeliverSince>
 
-/** Deliveries of one call. */
+/** The most deliveries of one call. */
 const maxAtOnce = 1_000
 
 type Abandoned = {
@@ -168,9 +168,9 @@ type Abandoned = {
 }
 
 /**
- * Sends deliveries again that were given up, as their owners can: an event of each queues it once more.
+ * Sends abandoned deliveries again as their owners can: appends an event for each that queues it.
  * @param deliveryIds null: all of them, the oldest thousand
- * @returns how many; those of an endpoint that is no more are left out
+ * @returns how many; deliveries of removed endpoints are left out
  */
 export const retryDeliveries = async (
   { pool, webhooks }: { readonly pool: pg.Pool; readonly webhooks: Pick<Webhooks, 'redeliver'> },

@@ -30,7 +30,7 @@ const missedSql = `
     left join read.webhook_accounts a on a.account_id = e.account_id
    where n.position = $4::bigint and n.event = $2::text and n.resource = $3::text`
 
-/** Enqueues what could not be enqueued before, each endpoint by itself, until it is in the log. */
+/** Retries failed webhooks, each endpoint on its own, until they are in the log. */
 export const startEnqueueRetries = (deps: {
   readonly workers: Workers
   readonly pool: pg.Pool

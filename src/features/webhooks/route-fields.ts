@@ -21,7 +21,7 @@ const quoted = (names: readonly string[]): string =>
     .map((name) => JSON.stringify(name.slice(0, 100)))
     .join(', ')
 
-/** Texts, so that the refusal can list all unknown names at once. */
+/** Strings instead of an enum, so that the refusal can list all unknown names at once. */
 export const eventsField = z
   .array(z.string())
   .superRefine((names, context) => {
@@ -43,14 +43,14 @@ export const eventsField = z
     },
   })
 
-/** In the order of `webhookEvents`, so that the same choice in another order is the same subscription. */
+/** In the order of `webhookEvents`, so that the same names in another order give the same subscription. */
 export const subscriptionOf = (names: readonly string[] | undefined): Subscription =>
   names === undefined ? null : (webhookEvents.filter((name) => names.includes(name)) as WebhookEventName[])
 
-/** What every operation of webhooks declares. An endpoint is told of all customers of a reseller. */
+/** Declarations of all webhook operations. An endpoint receives the events of all customers of a reseller. */
 export const common = { tag: 'Webhooks', access: 'buy', customer: accountOnly('webhooks are') } as const
 
-/** What every operation on one endpoint declares. */
+/** Declarations of all operations on one endpoint. */
 export const onEndpoint = {
   ...common,
   params: z.object({ id: z.string() }),
@@ -67,7 +67,7 @@ const refusal = ({ refusal }: Refused<EndpointRefusal>) =>
         `an account has at most ${maxActiveEndpoints} active webhook endpoints, and ${maxEndpoints} with disabled ones; remove one first`,
       )
 
-/** What was done; a refusal is thrown as the error that answers it. */
+/** The result; a refusal is thrown as its API error. */
 export const done = <Made>(result: WebhookResult<Made>) => {
   if (result.outcome === 'refused') throw refusal(result)
   return result

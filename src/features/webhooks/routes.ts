@@ -30,7 +30,7 @@ import type { WebhookService } from './webhook-service.ts'
 const often = ({ endpoint, account }: { readonly endpoint: number; readonly account: number }): string =>
   `At most ${endpoint} a minute for an endpoint and ${account} for an account.`
 
-/** What was sent to an endpoint and what is sent by hand: docs/http-api.md, "Webhooks and notices". */
+/** Sent deliveries and manual deliveries: docs/http-api.md, "Webhooks and notices". */
 export const deliveryRoutes = ({
   webhookService,
   pool,

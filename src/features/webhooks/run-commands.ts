@@ -8,7 +8,7 @@ import type { ListedResource, Owned } from '../accounts/index.ts'
 import { type WebhookRecord, webhookRecord } from './webhook-record.ts'
 import { createWebhookValues } from './webhook-vault.ts'
 
-/** The endpoints as the API shows them. A URL that was erased a moment ago is empty. */
+/** The endpoints as the API shows them. The URL is empty if it was just erased. */
 const recordsOf = async (
   { pool, keys }: CliContext,
   rows: readonly WebhookEndpointRow[],

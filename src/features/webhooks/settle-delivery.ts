@@ -8,19 +8,19 @@ import { appendEvents, recordedOutcomes } from './append-outcomes.ts'
 import type { DueDelivery } from './delivery-queue.ts'
 import type { Attempted } from './webhook-sender.ts'
 
-/** What one attempt (or none, for an endpoint that was removed) leads to. */
+/** The result of one attempt, or of none if the endpoint was removed. */
 export type DeliveryResult = {
   readonly delivery: DueDelivery
   readonly attempt: (Attempted & { readonly startedMs: number; readonly latencyMs: number }) | null
-  /** When the attempt was over, by the service's clock. */
+  /** End of the attempt by the service's clock, milliseconds. */
   readonly atMs: number
-  /** The outcome to put on record, or when to try again. */
+  /** The outcome to append, or the time of the next attempt. */
   readonly next: { readonly outcome: DeliveryOutcome } | { readonly dueMs: number }
 }
 
 /**
- * Puts results on record: outcomes into the log, then rows and attempts into the work tables, each batch in one write.
- * Killed in between, the delivery is sent once more, and its second outcome finds the first one in the log.
+ * Stores results: appends outcomes to the log, then updates rows and attempts in the work tables, one write for each
+ * batch. After a crash in between, the delivery is sent again, and its second outcome finds the first one in the log.
  */
 export const createSettle = ({
   pool,
@@ -37,7 +37,7 @@ export const createSettle = ({
     const finished = results.flatMap(({ delivery, next }) =>
       'outcome' in next ? [{ delivery, outcome: next.outcome }] : [],
     )
-    // Recorded now: a result may have waited for the log, or for a clock that was ahead.
+    // The current time: a result may have waited for the log, or for a clock that was ahead.
     const nowMs = clock()
     if (finished.length === 0) return new Map()
     const written = await appendEvents(
@@ -66,7 +66,7 @@ export const createSettle = ({
   }
 
   return async (given: readonly DeliveryResult[]): Promise<void> => {
-    // One result of a delivery, the last: an append takes one item of a stream.
+    // The last result of each delivery, because an append accepts one item per stream.
     const results = [...new Map(given.map((each) => [each.delivery.delivery_id, each])).values()]
     const statuses = await writeOutcomes(results)
     const of = <Value>(pick: (result: DeliveryResult) => Value): Value[] => results.map(pick)

@@ -28,8 +28,9 @@ export const webhookRetention = worker({
 const waitMs = 500
 
 /**
- * Resolves once the read tables say what is due and the queue holds all outcomes that the log has now: a queue that is
- * filled from an older place shows as pending what was sent long ago. False when stopped before.
+ * Resolves once the read tables list what is due and the queue contains all outcomes up to the log's current head.
+ * Until then, a queue that is filled from an older position shows sent deliveries as pending. False when stopped
+ * before.
  */
 const filled = async (
   { log, logger }: ServerCore,
@@ -57,7 +58,7 @@ type Parts = {
   readonly workers: Workers
 }
 
-/** Starts what enqueues, a delivery worker, and what forgets old deliveries, in one process. */
+/** Starts the enqueuer, a delivery worker and the deletion of old deliveries in one process. */
 const start = (core: ServerCore, parts: Parts): Pick<RunningWorker, 'stop'> => {
   const { scheduler, pool, log, clock, logger, runner, projecting, monotonicMs } = core
   const values = createWebhookValues({ pool, vault: createVault(core.keys.master) })
@@ -107,7 +108,7 @@ const start = (core: ServerCore, parts: Parts): Pick<RunningWorker, 'stop'> => {
   }
 }
 
-/** Webhooks of one process, once they may be sent. */
+/** Starts the webhooks of one process once they may be sent. */
 export const startWebhooks = (core: ServerCore, parts: Parts): Pick<RunningWorker, 'stop'> => {
   const stopping = new AbortController()
   const started = filled(core, core.projecting, stopping.signal).then((ready) =>

@@ -61,14 +61,14 @@ const deliveryWords: Readonly<Record<DeliveryStatus, string>> = {
 const deliveryState = (status: DeliveryStatus): Html =>
   stateText(deliveryWords[status], deliveryBadges[status])
 
-/** What the last attempt came to. */
+/** The result of the last attempt. */
 const lastAnswer = ({ attempts }: DeliveryRecord): string => {
   const last = attempts.at(-1)
   if (!last) return 'not tried yet'
   return last.status === null ? (last.error ?? 'no answer') : `answered ${last.status}`
 }
 
-/** An instant of a form, in UTC: what `datetime-local` sends, or a day; undefined for anything else. */
+/** Parses a time of a form in UTC, a `datetime-local` value or a day, to milliseconds; undefined for anything else. */
 const instantOf = (text: string): number | undefined => {
   if (!/^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?$/.test(text)) return undefined
   const ms = Date.parse(text.length === 10 ? text : `${text.replace(' ', 'T')}Z`)
@@ -102,7 +102,7 @@ ${choicesOf(
   problems,
 )}`
 
-/** What was ticked, or what is wrong with it. All that is ticked at first goes on to hold what later versions add. */
+/** The chosen events, or the error. If all are still ticked, the subscription includes events of later versions too. */
 const eventsOf = (typed: FormInput) => {
   const ticked = typed.all('events')
   const read = eventsField.safeParse(ticked)
@@ -121,11 +121,11 @@ ${more}
     same: ['# check webhook-signature of each delivery with it: docs/webhooks.md'],
   })
 
-/** A button that posts what it does to a page. */
+/** A button that posts an action to a page. */
 const doButton = (visit: AccountVisit, path: string, what: string, label: string): Html =>
   html`<form method="post" action="${path}" class="inline">${keyField(visit.formKey)}<button name="do" value="${what}">${label}</button></form>`
 
-/** Webhook endpoints of an account and what was sent to them. */
+/** Webhook endpoints of an account and their deliveries. */
 export const webhookPages = ({
   webhookService,
   pool,
@@ -276,7 +276,7 @@ ${await deliveriesOf(visit)}`,
     }
   }
 
-  /** Does something to the endpoint and goes back to its page with a sentence; a refusal is told there. */
+  /** Runs an action on the endpoint and redirects to its page with a message or the refusal. */
   const actOn = async (
     visit: AccountVisit,
     work: () => Promise<string>,

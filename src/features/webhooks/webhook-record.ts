@@ -16,7 +16,7 @@ const endpointShape = {
   createdAt: instant,
 }
 
-/** A webhook endpoint (docs/http-api.md, "Webhooks and notices"); the secret is never in it. */
+/** A webhook endpoint without its secret (docs/http-api.md, "Webhooks and notices"). */
 export const WebhookRecord = z.object(endpointShape).meta({ id: 'Webhook' })
 export type WebhookRecord = z.infer<typeof WebhookRecord>
 
@@ -60,7 +60,7 @@ const Attempt = z
   })
   .meta({ id: 'WebhookAttempt' })
 
-/** One delivery and what was tried. */
+/** A delivery and its attempts. */
 export const DeliveryRecord = z
   .object({
     id: z.string().meta({ description: 'Also the header `webhook-id` of every attempt.' }),

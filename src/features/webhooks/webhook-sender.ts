@@ -2,10 +2,10 @@ import { Agent, type Dispatcher } from 'undici'
 import { guardedConnector } from '../../platform/outgoing/connector.ts'
 import { type Resolve, TargetRefused, type TargetRules } from '../../platform/outgoing/target.ts'
 
-/** What came of one attempt. `status` is null when no answer was read; `error` says why, for the attempt log. */
+/** The result of one attempt. `status` is null when no answer was read; `error` is the reason, for the attempt log. */
 export type Attempted = {
   readonly status: number | null
-  /** The first kilobyte of the answer as text. */
+  /** The first kilobyte of the answer, as text. */
   readonly answer: string
   readonly retryAfter: string | undefined
   readonly error: string | null
@@ -23,17 +23,17 @@ export type Sender = {
 export type SenderOptions = {
   readonly resolve: Resolve
   readonly rules: TargetRules
-  /** A whole attempt: name, connection, request, answer. Default 10,000. */
+  /** Time limit of a whole attempt: name, connection, request and answer, milliseconds. Default 10,000. */
   readonly timeoutMs?: number
-  /** Trusted beside the system's authorities (PEM): for tests and the benchmark. */
+  /** Trusted in addition to the system's authorities (PEM): for tests and the benchmark. */
   readonly ca?: string
 }
 
-/** Bytes of an answer that are kept, and that are read before the connection is cut. */
+/** Bytes of an answer that are stored, and bytes that are read before the connection is closed. */
 const keptBytes = 1_024
 const readBytes = 16_384
 
-/** Why there was no answer, in words that tell a receiver's operator what to look at and nothing of our network. */
+/** The reason for a missing answer, worded for the operator of the receiver. It reveals nothing about our network. */
 const reasonOf = (error: unknown): string => {
   if (error instanceof TargetRefused) return `refused: ${error.message}`
   const { name, code, message } = error as Error & { code?: string }
@@ -51,14 +51,14 @@ const reasonOf = (error: unknown): string => {
   return code ?? 'failed'
 }
 
-/** Texts of Postgres hold no NUL. */
+/** Postgres texts cannot contain NUL. */
 const textOf = (kept: readonly Buffer[]): string =>
   Buffer.concat(kept).toString('utf8').replaceAll('\u0000', '\ufffd')
 
 /**
- * Sends one request and keeps the beginning of its answer; the rest is not read, and an answer that breaks off is as good
- * as its beginning, since the status line alone acknowledges. A handler of our own takes the bytes as they come: the
- * stream, its iterator and the abort signal of `agent.request` cost more processor time than signing does
+ * Sends one request and stores the beginning of its answer. The rest is not read. A truncated answer counts like a
+ * complete one, because the status line alone acknowledges. A custom handler takes the bytes: the stream, its iterator
+ * and the abort signal of `agent.request` need more processor time than signing
  * (docs/decisions/0022-webhook-delivery.md). Never rejects.
  */
 const exchange = (
@@ -80,7 +80,7 @@ const exchange = (
       clearTimeout(timer)
       resolve({ status, answer: textOf(kept), retryAfter, error: status === null ? error : null })
     }
-    /** Ends before the answer does: the connection goes with it. */
+    /** Ends before the answer is complete, so the connection is closed. */
     const cut = (error: string): void => {
       end(error)
       controller?.abort(new Error(error))
@@ -89,7 +89,7 @@ const exchange = (
 
     agent.dispatch(request, {
       onRequestStart: (started) => {
-        // The time was over before there was a connection: then nothing is sent.
+        // The time limit passed before there was a connection. Nothing is sent.
         if (over) started.abort(new Error('timed out'))
         else controller = started
       },
@@ -109,18 +109,19 @@ const exchange = (
     })
   })
 
-/** Sends webhooks over HTTP/1.1 with connections that are kept for the next delivery. */
+/** Sends webhooks over HTTP/1.1 with persistent connections. */
 export const createSender = (options: SenderOptions): Sender => {
   const { timeoutMs = 10_000 } = options
   const agent: Dispatcher = new Agent({
     connect: guardedConnector({ ...options, timeoutMs }),
-    // Many endpoints may share a host, and one of them must not hold up the others: leases bound each endpoint.
+    // Unlimited: many endpoints may share a host, and one of them must not delay the others. Leases bound each
+    // endpoint.
     connections: null,
     allowH2: false,
     pipelining: 1,
     keepAliveTimeout: 10_000,
     keepAliveMaxTimeout: 60_000,
-    // Each exchange has its own time, from the look-up of the name to the end of the answer.
+    // Each exchange has its own time limit, from name resolution to the end of the answer.
     headersTimeout: 0,
     bodyTimeout: 0,
     maxHeaderSize: 16_384,

@@ -28,13 +28,16 @@ import type { WebhookValues } from './webhook-vault.ts'
 
 type Owner = { readonly accountId: AccountId }
 
-/** An account's endpoints as its requests see them: its own writes first, whichever process took them. */
+/** Reads of an account's endpoints that include the account's own writes, whichever process took them. */
 export type EndpointReads = {
-  /** What any process wrote of the account's endpoints, and what the client has seen, is readable from here on. */
+  /**
+   * Waits until the read tables include all endpoint events of the account and the position `after` that the client has
+   * seen.
+   */
   settled(owner: Owner, after: number | null): Promise<void>
-  /** @throws not_found for an absent and a foreign one alike */
+  /** @throws not_found for an absent endpoint and for another account's endpoint alike */
   endpointOf(owner: Owner, id: string, after: number | null): Promise<WebhookEndpointRow>
-  /** The endpoints with their URLs, by the ids that the log has; one that was erased a moment ago is left out. */
+  /** The endpoints with their URLs, by the value ids in the log. Endpoints with an erased URL are left out. */
   recordsOf(owner: Owner, rows: readonly WebhookEndpointRow[]): Promise<readonly WebhookRecord[]>
   /** @throws not_found */
   recordOf(owner: Owner, id: string, after: number | null): Promise<WebhookRecord>
@@ -97,16 +100,16 @@ export type WebhookServiceDeps = {
   readonly clock: Clock
   readonly db: Kysely<ReadDatabase>
   readonly pool: pg.Pool
-  /** Whether what is asked for by hand is limited. */
+  /** Whether manual requests are rate limited. */
   readonly limited: boolean
 }
 
-/** How long a reader of deliveries waits for their queue. */
+/** The longest wait of a reader of deliveries for their queue, milliseconds. */
 const queueWaitMs = 2_000
 
 /**
- * Webhook endpoints and their deliveries as an account works them, over HTTP and in the console alike: limits first, then
- * URLs, then the account's stream. Everything here throws what the API answers. `after` is what the client has seen of the log.
+ * Webhook endpoints and deliveries for the API and the console: checks limits first, then URLs, then the account's
+ * stream. Throws the errors that the API answers. `after` is the log position that the client has seen.
  */
 export const createWebhookService = (deps: WebhookServiceDeps) => {
   const { webhooks, progress, log, clock, db, pool } = deps
@@ -123,7 +126,7 @@ export const createWebhookService = (deps: WebhookServiceDeps) => {
     }
   }
 
-  /** A delivery stands in the table once the queue was filled past its fact. */
+  /** A delivery is in the table once the queue was filled past its event. */
   const queued = async (position?: number): Promise<void> => {
     if (!(await progress.reached(webhookDeliveries.name, position ?? (await log.head()), queueWaitMs)))
       throw new ReadsBehind('the deliveries that this request must see are not queued yet; try again')
@@ -144,7 +147,7 @@ export const createWebhookService = (deps: WebhookServiceDeps) => {
     find: ({ accountId, endpointId }: EndpointOwner, after: number | null): Promise<WebhookRecord> =>
       endpoints.recordOf({ accountId }, endpointId, after),
 
-    /** The secret is shown this once. */
+    /** The secret is returned only here. */
     register: async (
       accountId: AccountId,
       asked: { readonly url: string; readonly events: Subscription },
@@ -158,14 +161,14 @@ export const createWebhookService = (deps: WebhookServiceDeps) => {
 
     change: async (place: EndpointOwner, change: EndpointUpdate, cause: Cause, after: number | null) => {
       const url = change.url === undefined ? undefined : await checkedUrl(change.url)
-      // A URL of an endpoint that is not there must not be kept.
+      // The URL of a missing endpoint must not be stored.
       await endpoints.endpointOf(place, place.endpointId, after)
       return done(await webhooks.change(place, { ...change, url }, cause))
     },
 
     remove: async (place: EndpointOwner, cause: Cause) => done(await webhooks.remove(place, cause)),
 
-    /** The new secret is shown this once. */
+    /** The new secret is returned only here. */
     rotateSecret: async (place: EndpointOwner, cause: Cause, after: number | null) => {
       await endpoints.endpointOf(place, place.endpointId, after)
       return done(await webhooks.rotateSecret(place, cause))
@@ -176,13 +179,13 @@ export const createWebhookService = (deps: WebhookServiceDeps) => {
       return done(await webhooks.ping(place, cause))
     },
 
-    /** What was queued until now is in `listDeliveries` and `deliveriesAfter` once this resolved. */
+    /** After it resolves, `listDeliveries` and `deliveriesAfter` include all deliveries queued until now. */
     deliveriesReady: async (place: EndpointOwner, after: number | null): Promise<void> => {
       await endpoints.endpointOf(place, place.endpointId, after)
       await queued()
     },
 
-    /** @returns the position of the fact; null when it was on its way and nothing was written */
+    /** @returns the position of the event; null when the delivery was pending and nothing was written */
     redeliver: async (place: EndpointOwner, deliveryId: string, cause: Cause, after: number | null) => {
       const { accountId, endpointId } = place
       await endpoints.endpointOf(place, endpointId, after)
@@ -190,7 +193,7 @@ export const createWebhookService = (deps: WebhookServiceDeps) => {
       if (!delivery) throw refuse('not_found', 'no delivery of this webhook has this id')
       await takeAllowance('redelivery', accountId, endpointId)
       const { position } = done(await webhooks.redeliver(place, delivery, cause))
-      // Nothing was written: it is on its way, and may wait for its next attempt.
+      // Nothing was written: the delivery is pending, and may wait for its next attempt.
       if (position === null) await deliverNow(pool, endpointId, [deliveryId], clock())
       return position
     },

@@ -28,8 +28,8 @@ export type Message = {
 }
 
 /**
- * One attempt as it goes over the wire: the exact bytes, and the headers of both families signed over them. The time of
- * the attempt stands inside the signed body, so that a receiver's replay window holds for retries too.
+ * The exact bytes of one attempt, with the headers of both signature schemes. The time of the attempt is inside the
+ * signed body, so that a receiver's replay window works for retries too.
  */
 export const signedRequest = (
   { deliveryId, event, resource, data }: Message,

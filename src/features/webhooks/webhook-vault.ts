@@ -3,13 +3,13 @@ import { isoTime } from '../../kernel/clock.ts'
 import { newId } from '../../kernel/ids.ts'
 import { commitmentOf, SealBroken, type Vault } from '../../platform/vault/seal.ts'
 
-/** How long deliveries and their attempts can be read and sent again. */
+/** How long deliveries and their attempts can be read and sent again, milliseconds. */
 export const retentionMs = 30 * 24 * 60 * 60 * 1000
 
-/** Rows of one statement, so that it never holds anything up for long. */
+/** Rows of one statement, few enough not to block others for long. */
 const chunk = 1_000
 
-/** Erases URLs that were replaced and secrets whose overlap is over. */
+/** Erases replaced URLs, and secrets whose overlap is over. */
 export const eraseSuperseded = async (pool: pg.Pool, nowMs: number): Promise<void> => {
   await pool.query({
     name: 'webhooks-erase-superseded',
@@ -21,7 +21,9 @@ export const eraseSuperseded = async (pool: pg.Pool, nowMs: number): Promise<voi
   })
 }
 
-/** Forgets deliveries whose outcome is older than the retention, with their attempts. The log keeps what became of them. */
+/**
+ * Deletes deliveries whose outcome is older than the retention, with their attempts. The outcomes remain in the log.
+ */
 export const deleteOldDeliveries = async (pool: pg.Pool, nowMs: number): Promise<void> => {
   for (;;) {
     const { rowCount } = await pool.query({
@@ -40,30 +42,29 @@ export const deleteOldDeliveries = async (pool: pg.Pool, nowMs: number): Promise
   }
 }
 
-/** A value that was kept: its id, and what commits to it as it is sealed. */
+/** A stored value: its id, and a commitment to its encrypted bytes. */
 export type StoredValue = { readonly valueId: string; readonly commitment: string }
 
-/** A value of an endpoint. */
 export type ValueRef = { readonly valueId: string; readonly endpointId: string }
 
-/** The URLs and secrets of endpoints, sealed, each under an id of its own that never means anything else. */
+/** The encrypted URLs and secrets of endpoints. An id is never used for another value. */
 export type WebhookValues = {
-  /** Keeps values of an endpoint and gives their ids, in order. They make nothing exist: the log says which ones count. */
+  /** Stores values of an endpoint and returns their ids, in order. They have no effect until the log refers to them. */
   store(endpointId: string, values: readonly string[]): Promise<readonly StoredValue[]>
   /**
-   * The texts by id; erased ones are missing.
+   * The texts by id. Erased ones are missing.
    * @throws SealBroken for the value of another endpoint
    */
   read(values: readonly ValueRef[]): Promise<ReadonlyMap<string, string>>
   /** @throws SealBroken for the value of another endpoint */
   open(valueId: string, endpointId: string, sealed: Buffer): string
   drop(valueIds: readonly string[]): Promise<void>
-  /** Everything of an endpoint: from now on nothing can be sent to it. */
+  /** Erases all values of the endpoint. Nothing can be sent to it afterwards. */
   erase(endpointId: string): Promise<void>
 }
 
 const contextOf = (valueId: string, endpointId: string): string => `webhook value ${valueId} ${endpointId}`
-/** Of releases before 0.2.0: nothing says whose it is. */
+/** The context of releases before 0.2.0, which did not contain the endpoint. */
 const formerContextOf = (valueId: string): string => `webhook value ${valueId}`
 
 export const createWebhookValues = ({

@@ -1,28 +1,28 @@
 import type { OnReadOpts, Socket } from 'node:net'
 import { asError, type OnFault } from '../refusals.ts'
 
-/** Idle tunnels are many, so they hold little; a fat flow asks for more with its first reads. */
+/** Most tunnels are idle, so a buffer starts small. A fast flow grows it with its first reads. */
 const firstBytes = 4_096
 const growth = 4
 const maxBytes = 262_144
-/** A read of less than this share of the buffer is a small one, */
+/** A read of less than this share of the buffer is small. */
 const smallShare = 1 / 16
-/** and so many of them one after another give memory back. */
+/** After this many small reads in a row the buffer shrinks. */
 const smallReads = 8
 
 /**
- * The memory that one socket reads into: its own, since memory that several sockets read into is overwritten while the
- * write of another is still queued. It is used again as soon as what was read last has gone out, which saves an
- * allocation for each chunk, and grows from 4 KiB to 256 KiB with the flow.
+ * The memory that one socket reads into. Sockets cannot share it: a read would overwrite bytes that another socket has
+ * not sent yet. It is reused as soon as the last read bytes are sent, which saves an allocation for each chunk. It
+ * grows from 4 KiB to 256 KiB with the flow.
  */
 export type ReadBuffer = {
-  /** So many bytes came. */
+  /** The last read returned this many bytes. */
   filled(bytes: number): void
-  /** Where the next bytes go. */
+  /** The buffer for the next read. */
   next(): Buffer
 }
 
-/** @param reader says whether a chunk of the buffer is still in use */
+/** @param reader its `holds` returns whether a chunk of the buffer is still in use */
 export const createReadBuffer = (reader: { holds(): boolean }): ReadBuffer => {
   let size = firstBytes
   let buffer = Buffer.allocUnsafeSlow(size)
@@ -42,33 +42,36 @@ export const createReadBuffer = (reader: { holds(): boolean }): ReadBuffer => {
   }
 }
 
-/** What handles the bytes of a connection at the moment: one for each phase of it. */
+/** Handles the bytes of a connection during one of its phases. */
 export type ConnectionHandler = {
-  /** @returns whether to read on; if not, reading goes on with `resume` */
+  /** @returns whether to continue reading; if false, reading continues with `resume` */
   bytes(chunk: Buffer): boolean
-  /** The other side sends no more. Each handler is called once, also when another one was before it. */
+  /** The other side half-closed the connection. Called once for each handler, also if an earlier handler was called. */
   end(): void
-  /** What was written has left the queue. */
+  /** The write queue is empty. */
   drain(): void
-  /** The connection is over; null: without a fault. */
+  /** The connection is closed; null: without an error. */
   closed(fault: Error | null): void
-  /** Whether memory of a chunk is still in use: it is then not read into again. */
+  /** Whether memory of a chunk is still in use and must not be overwritten. */
   holds(): boolean
 }
 
-/** A socket whose bytes always go to exactly one hand, and wait, bounded, while there is none. */
+/** A socket with exactly one handler. Without a handler its bytes are buffered, up to a limit. */
 export type BufferedSocket = {
   readonly socket: Socket
-  /** From now on `hand` gets what comes; first what waited. Reading goes on. */
+  /** Sets the handler and resumes reading. The handler receives buffered bytes first. */
   use(handler: ConnectionHandler): void
-  /** Nobody reads for a while: bytes wait, and so does the end of the other side. */
+  /** Removes the handler. Bytes and the end of the other side are buffered. */
   detach(): void
-  /** Gives back the rest of a chunk, for the next hand. */
+  /** Returns the unread rest of a chunk to the buffer, for the next handler. */
   unshift(rest: Buffer): void
   resume(): void
 }
 
-/** What still comes is read and thrown away: closing on it would reset the connection and lose what was sent last. */
+/**
+ * Reads and drops all bytes. Closing with unread bytes would reset the connection and lose the last bytes that were
+ * sent.
+ */
 export const discardHandler: ConnectionHandler = {
   bytes: () => true,
   end: () => undefined,
@@ -77,17 +80,18 @@ export const discardHandler: ConnectionHandler = {
   holds: () => false,
 }
 
-/** Without a byte for so long, TCP asks whether the other side is there. */
+/** After this long without a byte TCP sends a keep-alive probe, milliseconds. */
 const keepAliveMs = 60_000
-/** How much waits while nobody reads; more stays with the kernel and so with the sender. */
+/** Buffered bytes of a socket without a handler. Further bytes stay in the kernel, which slows the sender down. */
 const waitingBytes = 16_384
 
 /**
- * The reading side of one socket. A class, since a process has thousands: its functions are there once, not once for each.
+ * The reading side of one socket. It is a class because a process has thousands of them: methods exist once, closures
+ * would exist once per socket.
  */
 export class BufferedReader implements BufferedSocket {
   #socket!: Socket
-  /** Whether a chunk's memory belongs to the reader, so that what waits has to be copied. */
+  /** Whether chunks share the read buffer, so that buffered chunks must be copied. */
   readonly #copies: boolean
   readonly #onFault: OnFault
   #waiting: Buffer[] | null = null
@@ -100,16 +104,16 @@ export class BufferedReader implements BufferedSocket {
   #overTold = false
   #flushing = false
 
-  /** @param onFault told of what a hand throws, which ends this connection alone */
+  /** @param onFault receives the exceptions of handlers. Such an exception ends this connection only. */
   constructor(copies: boolean, onFault: OnFault) {
     this.#copies = copies
     this.#onFault = onFault
   }
 
-  /** Begins: to be called once, before anything of the socket is heard. */
+  /** Attaches the socket. Call it once, before the socket emits any event. */
   of(socket: Socket): BufferedSocket {
     this.#socket = socket
-    // Finds out that the other side is gone without a word, and keeps what lies between from forgetting an idle connection.
+    // Detects a silent loss of the other side, and prevents middleboxes from dropping an idle connection.
     socket.setKeepAlive(true, keepAliveMs)
     socket.on('end', () => this.#sideEnded())
     socket.on('drain', () => this.#contained(() => this.#handler?.drain()))
@@ -127,7 +131,7 @@ export class BufferedReader implements BufferedSocket {
     return this.#socket
   }
 
-  /** @returns whether to read on */
+  /** @returns whether to continue reading */
   arrived(chunk: Buffer): boolean {
     if (this.#handler !== null && this.#waiting === null) this.#give(this.#handler, chunk)
     else {
@@ -184,7 +188,7 @@ export class BufferedReader implements BufferedSocket {
     this.#contained(() => handler.end())
   }
 
-  /** A fault is told at once; bytes that waited come before an end without one. */
+  /** Reports a socket error at once. Without an error, buffered bytes come before the close. */
   #tellOver(): void {
     const handler = this.#handler
     if (!this.#over || this.#overTold || handler === null) return
@@ -224,7 +228,7 @@ export class BufferedReader implements BufferedSocket {
     return first
   }
 
-  /** What waited, in its order, as long as its reader wants it. */
+  /** Passes buffered bytes to the handler, in order, until it pauses. */
   #flush(): void {
     if (this.#flushing) return
     this.#flushing = true
@@ -237,12 +241,12 @@ export class BufferedReader implements BufferedSocket {
 
   #goOn(): void {
     if (this.#paused || this.#socket.destroyed) return
-    // A socket with a buffer of its own does not say that it is paused.
+    // A socket with `onread` does not report that it is paused.
     if (this.#copies || this.#socket.isPaused()) this.#socket.resume()
   }
 }
 
-/** The wire of a socket that is open already: that of a client. */
+/** Wraps a socket that is already open: that of a client. */
 export const acceptBufferedSocket = (socket: Socket, onFault: OnFault): BufferedSocket => {
   const reading = new BufferedReader(false, onFault)
   reading.of(socket)
@@ -252,14 +256,15 @@ export const acceptBufferedSocket = (socket: Socket, onFault: OnFault): Buffered
   return reading
 }
 
-/** Ends a connection so that the other side sees that something is missing. */
+/** Closes a connection abruptly, so that the other side detects the missing bytes. */
 export const reset = (socket: Socket): void => {
-  // Only plain TCP has a reset of its own. By itself it waits for what is queued, which a side that does not read never takes.
+  // TLS sockets have no reset. `resetAndDestroy` alone waits for queued bytes, which a side that does not read never
+  // takes.
   if (!('encrypted' in socket || socket.connecting)) socket.resetAndDestroy()
   socket.destroy()
 }
 
-/** The wire of a socket that we open: it reads into memory of its own that is used again. */
+/** Opens a socket that reads into its own reused memory. */
 export const dialBufferedSocket = (
   connect: (onread: OnReadOpts) => Socket,
   onFault: OnFault,

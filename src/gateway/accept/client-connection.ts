@@ -8,27 +8,28 @@ import { gatewayUnavailable, type OnFault } from '../refusals.ts'
 import { acceptBufferedSocket, type BufferedSocket, reset } from './buffered-socket.ts'
 import type { GatewayContext } from './gateway-context.ts'
 
-/** One connection of a client, whatever it speaks. */
+/** One connection of a client, of any protocol. */
 export type Client = {
   readonly wire: BufferedSocket
   readonly watch: ConnectionDeadline
-  /** Aborted when the client is gone: what is under way for it ends. */
+  /** Aborted when the client disconnects. Work for the client then ends. */
   readonly disconnected: AbortSignal
   /**
-   * Nothing is read before what is under way is over. A client may end its side meanwhile and wait for an answer, or for what
-   * its tunnel brings (RFC 9112 section 9.6); one that is gone resets the connection with the first bytes it gets.
+   * Stops reading until the current work is done. Meanwhile the client may half-close its side and still receive the
+   * answer, or the data of its tunnel (RFC 9112 section 9.6). A disconnected client resets the connection at the first
+   * bytes it receives.
    */
   detach(): void
   admit(protocol: Protocol, credentials: ConnectionAttempt['credentials']): Promise<Admission | Denied>
-  /** Counts and logs a refusal. @returns the request id that the answer names */
+  /** Counts and logs a refusal. @returns the request id for the answer */
   refused(status: number, error: Failure): string
-  /** Ends the connection so that the client sees that something is missing. */
+  /** Ends the connection abruptly, so that the client detects the missing bytes. */
   reset(): void
-  /** Ends this connection, and what was let in for it, when the work throws. */
+  /** Ends this connection and its admissions when the work rejects. */
   contain(work: Promise<void>): void
-  /** The same function, for a callback: what it throws ends this connection alone. */
+  /** Wraps a callback: an exception of it ends this connection only. */
   guard<Args extends readonly unknown[]>(step: (...args: Args) => void): (...args: Args) => void
-  /** What `close` of the gateway asks first: ends the connection when nothing runs over it. */
+  /** Registers the first step of `Gateway.close`. The step ends the connection if it is idle. */
   onDrain(step: () => void): void
 }
 
@@ -45,9 +46,9 @@ export const createClient = (
   const source = peerAddress(socket)
   const dialled = unmapped(socket.localAddress ?? '')
   const limit = deadlines.watch()
-  /** What was let in and did not end yet. */
+  /** Admissions that are not closed. */
   const open = new Set<Admission>()
-  /** What a fault left open is closed after all that ends by itself. */
+  /** Closes the admissions that a fault left open, after all regular close handlers. */
   const closeRest = (): void => {
     for (const admission of [...open]) {
       open.delete(admission)
@@ -74,7 +75,7 @@ export const createClient = (
       }
     }
   const watch: ConnectionDeadline = { ...limit, within: (ms, expired) => limit.within(ms, guard(expired)) }
-  /** An admission that is closed once, whatever becomes of whoever was to close it. */
+  /** An admission that is closed exactly once, also after a fault. */
   const kept = (admission: Admission): Admission => {
     open.add(admission)
     return {
@@ -87,7 +88,7 @@ export const createClient = (
   let drain = (): void => undefined
   socket.once('close', () => {
     watch.stop()
-    // With a reason of its own: to make the usual one, with its stack, took 2 % of a tunnel's time.
+    // A shared reason: creating the default one, with its stack, took 2 % of a tunnel's time.
     gone.abort(clientGone)
   })
   const client: Client = {

@@ -7,7 +7,7 @@ import type { AbortHandlers } from '../relay/cuts.ts'
 import type { Resolve } from '../targets/resolve.ts'
 import type { TargetRules } from '../targets/targets.ts'
 
-/** What every connection of a gateway shares. */
+/** The objects that all connections of a gateway share. */
 export type GatewayContext = {
   readonly access: Access
   readonly exits: Exits
@@ -23,34 +23,34 @@ export type GatewayContext = {
   readonly onFault: OnFault
 }
 
-/** Bounds of a gateway process; times are milliseconds. */
+/** Limits of a gateway process; times are milliseconds. */
 export type GatewayLimits = {
-  /** Open client connections; one more is answered 503. */
+  /** Open client connections; further ones are answered 503. */
   readonly connections: number
-  /** Connections of one source address that have not said yet who they are; one more is closed. */
+  /** Unauthenticated connections of one source address; further ones are closed. */
   readonly unauthenticatedPerAddress: number
-  /** Of a request's head. */
+  /** Size of a request's head. */
   readonly headBytes: number
   readonly headMs: number
-  /** Of a response's head: some targets send many cookies. */
+  /** Size of a response's head. Some targets send many cookies. */
   readonly responseHeadBytes: number
-  /** Of a tunnel without a byte in either direction. */
+  /** Idle timeout of a tunnel without a byte in either direction. */
   readonly tunnelIdleMs: number
-  /** Of any other connection, and of a tunnel whose one side has ended. */
+  /** Idle timeout of any other connection, and of a tunnel with one ended side. */
   readonly idleMs: number
-  /** From choosing an exit until the target answers through it, all tries together. */
+  /** From the choice of an exit to the target's answer, for all attempts together. */
   readonly dialMs: number
-  /** Exits that are tried for one connection. */
+  /** Exits tried for one connection. */
   readonly exitTries: number
-  /** How long a connection that is being ended may take its last bytes. */
+  /** Time for the last bytes of a connection that is being ended. */
   readonly lingerMs: number
-  /** What running connections get when the gateway closes. */
+  /** Time that running connections get when the gateway closes. */
   readonly drainMs: number
-  /** How exactly the times above are held. */
+  /** Precision of the times above. */
   readonly sweepMs: number
-  /** Hosts that one UDP association may talk to. */
+  /** Hosts per UDP association. */
   readonly udpPeers: number
-  /** Datagrams of one UDP association that wait for the address of a name; more are lost. */
+  /** Datagrams of one UDP association that wait for name resolution; further ones are dropped. */
   readonly udpWaiting: number
 }
 

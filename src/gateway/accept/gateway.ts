@@ -29,10 +29,10 @@ import { type Client, type ClientConnection, createClient } from './client-conne
 import { defaultLimits, type GatewayContext, type GatewayLimits } from './gateway-context.ts'
 
 const socks5 = 0x05
-/** "No acceptable methods" (RFC 1928 section 3): a SOCKS client is told no more before it has said who it is. */
+/** "No acceptable methods" (RFC 1928 section 3): a SOCKS client gets no other error before it authenticates. */
 const noMethod = Buffer.of(5, 0xff)
 
-/** A method begins with a letter or another character of a token; an empty line may come before it. */
+/** A method begins with a token character. An empty line may precede it. */
 const beginsHttp = (byte: number): boolean => /[!#$%&'*+\-.^_`|~0-9A-Za-z\r]/.test(String.fromCharCode(byte))
 
 const neither: OwnAnswer = {
@@ -41,7 +41,7 @@ const neither: OwnAnswer = {
   detail: 'Bad request: this port speaks HTTP/1.1 and SOCKS5, without TLS where it is not the TLS port.',
 }
 
-/** Tells by the first byte what a client speaks, and serves it. @param atLimit all connections are taken */
+/** Detects the client's protocol by the first byte and serves it. @param atLimit the connection limit is reached */
 export const serveConnection = (context: GatewayContext, client: Client, atLimit: boolean): void => {
   const { limits } = context
   const { wire, watch } = client
@@ -77,9 +77,9 @@ export type GatewayOptions = {
   readonly limits?: Partial<GatewayLimits>
   readonly metrics?: ProxyMetrics
   readonly lookup?: Lookup
-  /** Development only: this machine's loopback is a legal target of every exit. */
+  /** Development only: every exit may connect to this machine's loopback. */
   readonly allowLoopback?: () => boolean
-  /** Authorities (PEM) trusted for `https` exits in place of the system's. */
+  /** Certificate authorities (PEM) for `https` exits, in place of the system's. */
   readonly exitAuthorities?: string
 }
 
@@ -87,27 +87,27 @@ export type ListenOptions = {
   readonly host: string
   /** 0: any. */
   readonly port: number
-  /** Other processes may listen there too, each taking its share of the connections. */
+  /** Other processes may listen on the same port. Each gets a share of the connections. */
   readonly shared?: boolean
-  /** Makes it an HTTPS proxy: PEM. */
+  /** PEM. Makes the port an HTTPS proxy. */
   readonly tls?: { readonly key: string | Buffer; readonly cert: string | Buffer }
 }
 
 export type Gateway = {
-  /** Takes connections on one more address. @returns the port */
+  /** Listens on one more address. @returns the port */
   listen(options: ListenOptions): Promise<number>
-  /** Takes no more connections on this address; those that are open go on. */
+  /** Stops listening on this address. Open connections continue. */
   unlisten(at: { readonly host: string; readonly port: number }): void
   /** Open client connections. */
   readonly connections: number
-  /** Takes no more connections, lets what runs end within `drainMs`, and cuts the rest. */
+  /** Stops listening, waits up to `drainMs` for open connections to end, and destroys the rest. */
   close(): Promise<void>
 }
 
-/** What is beyond this share of the connections is closed unanswered. */
+/** Connections beyond this share of the limit are closed without an answer. */
 const hardShare = 1.1
 
-/** The data plane: takes connections and passes on bytes. It decides nothing by itself: the ports do. */
+/** The data plane: accepts connections and relays bytes. The ports make all decisions. */
 export const createGateway = (options: GatewayOptions): Gateway => {
   const { access, exits, clock, logger } = options
   const limits: GatewayLimits = { ...defaultLimits, ...options.limits }
@@ -145,7 +145,7 @@ export const createGateway = (options: GatewayOptions): Gateway => {
     if (left === 0) unauthenticated.delete(subject)
     else unauthenticated.set(subject, left)
   }
-  /** Counts a connection among those that have not said who they are. @returns what ends that; null: it is closed */
+  /** Counts an unauthenticated connection. @returns a function that ends the count; null: the connection is closed */
   const countUnauthenticated = (socket: Socket): (() => void) | null => {
     const subject = addressSubject(peerAddress(socket))
     const unknown = unauthenticated.get(subject) ?? 0
@@ -164,7 +164,7 @@ export const createGateway = (options: GatewayOptions): Gateway => {
     return known
   }
   const take = (socket: Socket): void => {
-    socket.on('error', () => undefined) // its wire tells whoever handles it
+    socket.on('error', () => undefined) // the buffered socket reports it to the handler
     const known = countUnauthenticated(socket)
     if (known !== null) serve(socket, known)
   }
@@ -188,7 +188,7 @@ export const createGateway = (options: GatewayOptions): Gateway => {
     const common = { allowHalfOpen: true, noDelay: true }
     if (tls === undefined) return createServer(common, take)
     const server = createTlsServer({ ...common, ...tls, handshakeTimeout: limits.headMs })
-    // Counted from the first packet on: whoever never ends the handshake holds a connection, too.
+    // Counted from the first packet on, because an unfinished handshake uses a connection, too.
     const shaking = new Map<string, () => void>()
     const endOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
     server.on('connection', (socket: Socket) => {
@@ -198,7 +198,7 @@ export const createGateway = (options: GatewayOptions): Gateway => {
       shaking.set(end, known)
       socket.once('close', () => shaking.delete(end))
     })
-    // Node says that a handshake failed or took too long, and leaves the connection open.
+    // Node reports a failed handshake or its timeout, but does not close the connection.
     server.on('tlsClientError', (_, socket) => socket.destroy())
     server.on('secureConnection', (socket) => {
       socket.on('error', () => undefined)
@@ -213,7 +213,7 @@ export const createGateway = (options: GatewayOptions): Gateway => {
       const server = serverFor(at)
       server.listen({ port: at.port, host: at.host, reusePort: at.shared ?? false })
       await once(server, 'listening')
-      // One connection that cannot be taken, such as for want of file descriptors, ends no process.
+      // A failed accept, such as for lack of file descriptors, must not end the process.
       server.on('error', (err) => logger.error({ err }, 'a connection could not be taken'))
       server.maxConnections = Math.ceil(limits.connections * hardShare)
       const { port } = server.address() as AddressInfo

@@ -30,7 +30,7 @@ import { createOpenTunnels, createTunnel, type Tunnel } from './open-tunnels.ts'
 import type { Usage } from './record-usage.ts'
 import type { SessionCap, SessionCaps } from './session-caps.ts'
 
-/** What each part of a targeting is called among the abilities of a product. */
+/** The parts of a targeting, by the name of the product's ability. */
 const abilities = (targeting: Targeting): readonly (readonly [string, boolean])[] => {
   const { country, state, city, isp, asn, os, strict, udp, not } = targeting
   const excludes = not.countries.length + not.states.length + not.cities.length + not.asns.length > 0
@@ -47,7 +47,7 @@ const abilities = (targeting: Targeting): readonly (readonly [string, boolean])[
   ]
 }
 
-/** Refuses a line that asks for what its product does not have; null for one that does not. */
+/** Refuses a line with targeting that its product does not offer; null: the line is allowed. */
 export const refuseUnsoldTargeting = (line: Line, sold: ReadonlySet<string>): Denied | null => {
   const beyond = abilities(line.targeting).find(([name, wanted]) => wanted && !sold.has(name))
   return beyond === undefined
@@ -58,7 +58,7 @@ export const refuseUnsoldTargeting = (line: Line, sold: ReadonlySet<string>): De
 export type AccessParts = {
   readonly scheduler: Scheduler
   readonly logins: Logins
-  /** Made by `directory`, which is told what to do with each plan that it reads. */
+  /** Creates the plan directory. It calls `onRead` for each plan that it reads. */
   readonly directory: (onRead: (plan: KnownPlan) => void) => PlanDirectory
   readonly rentals: Rentals
   readonly credentials: Credentials
@@ -67,46 +67,48 @@ export type AccessParts = {
   readonly budgets: Budgets
   readonly sessionCaps: SessionCaps
   readonly usage: Usage
-  /** The plan that an address may use without credentials, and where it goes out; null: none. */
+  /** The plan that an address may use without credentials, and its targeting; null: none. */
   readonly whitelisted: (source: string) => Promise<Whitelisted | null>
-  /** The targeting that a `-set-` token names; null: none, or another plan's. */
+  /** The targeting of a `-set-` token; null: there is no such set, or it belongs to another plan. */
   readonly targetingOfSet: (planId: PlanId, set: string) => Promise<Targeting | null>
-  /** The way out of a rented address. */
+  /** The exit of a rented address. */
   readonly exitOf: (rental: Rental) => Promise<Exit>
-  /** Tunnels that one plan may have open in this process. */
+  /** Open tunnels per plan in this process. */
   readonly maxTunnels: number
   readonly clock: Clock
   readonly monotonicMs: MonotonicClock
   readonly logger: Pick<Logger, 'warn'>
 }
 
-/** Whose knock it is. */
+/** The plan of a connection attempt. */
 type Found = {
   readonly plan: KnownPlan
   readonly generation: number
-  /** Of an address on a whitelist that came without credentials; else the username says it. */
+  /** Set for a whitelisted address without credentials. Otherwise the username defines it. */
   readonly targeting: Targeting | null
 }
 
-/** From a question with wrong credentials to its answer: longer than all that is done for it takes. */
+/**
+ * Wrong credentials are answered after at least this time, milliseconds. It is longer than all of their checks take.
+ */
 const wrongMs = 300
 const bytesPerMegabyte = 1_000_000
 const minuteMs = 60_000
 
 const denied = (answer: Denied | object): answer is Denied => 'denied' in answer && answer.denied === true
 
-/** Who may connect, and with what; watches over those who did. */
+/** Decides who may connect, and cuts the tunnels of plans and rentals that end. */
 export const startAccess = (
   parts: AccessParts,
 ): Access & {
-  /** Writes what was noted until now. */
+  /** Writes the recorded statistics. */
   flush(): Promise<void>
   stop(): Promise<void>
 } => {
   const { credentials, passwords, budgets, clock, monotonicMs, logger } = parts
   const open = createOpenTunnels()
   const stopping = new AbortController()
-  /** Rentals that tunnels are open on, by id and address: a rental may get another address while tunnels of the former run. */
+  /** Rentals with open tunnels, by id and address. A rental may get a new address while tunnels of the old one run. */
   const openRentals = new Map<
     string,
     { readonly proxyId: ProxyId; readonly ip: string; readonly sinceMs: number; tunnels: number }
@@ -117,7 +119,7 @@ export const startAccess = (
     return expiresAtMs !== null && expiresAtMs <= clock() ? planEnded : null
   }
 
-  /** What a plan's new state means for its open tunnels. */
+  /** Applies a plan's new state to its open tunnels. */
   const watch = (plan: KnownPlan): void => {
     const over = ofPlan(plan)
     if (over) budgets.deny(plan.planId, over)
@@ -129,8 +131,8 @@ export const startAccess = (
   const directory = parts.directory(watch)
 
   /**
-   * The plan of a knock and the generation of its password; what a foreign plan is like shows in nothing.
-   * @param planId what its username names; null: no plan
+   * The plan of a connection attempt, and the generation of its password. The answer reveals nothing about other plans.
+   * @param planId the plan of the username; null: no plan
    */
   const planOf = async (
     attempt: ConnectionAttempt,
@@ -183,7 +185,7 @@ export const startAccess = (
     })
   }
 
-  /** Adds a tunnel of a plan to those that are open. @param leave gives its part of the budget back */
+  /** Adds an open tunnel of a plan. @param leave releases the tunnel's part of the budget */
   const letIn = (
     { planId, accountId, family, countsHosts }: KnownPlan,
     generation: number,
@@ -213,7 +215,7 @@ export const startAccess = (
     }
   }
 
-  /** Lets a tunnel in when its plan and its session may pass anything. */
+  /** Opens a tunnel if its plan and its session have traffic left. */
   const enter = async (plan: KnownPlan, generation: number, line: Line): Promise<Admission | Denied> => {
     const { planId, bytesPerSecond } = plan
     const entered = await budgets.enter({ planId, bytesPerSecond })
@@ -311,7 +313,7 @@ export const startAccess = (
     }
   }
 
-  /** The address that was dialled names a rental, or, at the gateway's own, the username names a plan or a rental. */
+  /** The rental of the dialled address. On the gateway's own address: the plan or the rental of the username. */
   const admitBy = async (attempt: ConnectionAttempt, sinceMs: number): Promise<Admission | Denied> => {
     const { credentials: given, dialled } = attempt
     const dialledRental = await parts.rentals.at(dialled, sinceMs)
@@ -323,8 +325,9 @@ export const startAccess = (
   }
 
   /**
-   * Refuses credentials only by what was read after they came: what was sold, rotated or replaced just before works with its
-   * first request. Wrong ones take the same steps and at least the same time whether their username is somebody's or not.
+   * Refuses credentials only after a read that began after the attempt. So plans and passwords that were sold, rotated
+   * or replaced just before work at once. Wrong credentials take the same steps, and at least the same time, for known
+   * and unknown usernames.
    */
   const admit = async (attempt: ConnectionAttempt): Promise<Admission | Denied> => {
     const { credentials: given, source } = attempt
@@ -341,11 +344,11 @@ export const startAccess = (
     return wrongCredentials
   }
 
-  /** Cuts the tunnels of rentals that are over. */
+  /** Cuts the tunnels of rentals that ended. */
   const watchRentals = async (): Promise<void> => {
     for (const [key, { proxyId, ip, sinceMs }] of openRentals) {
       const rental = await parts.rentals.find(proxyId, sinceMs)
-      // Another address took the place of this one.
+      // The rental got another address.
       const over = rental?.ip === ip ? ofRental(rental) : rentalEnded
       if (over) open.terminate(key, () => true, over)
     }
@@ -401,7 +404,7 @@ export const startAccess = (
   }
 }
 
-/** A dedicated address passes what it likes. */
+/** A dedicated address has no traffic limit. */
 const unmetered = (): Spending => ({
   take: (wanted) => wanted,
   giveBack: () => undefined,

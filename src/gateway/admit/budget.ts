@@ -5,7 +5,7 @@ import { databaseUnavailable, trafficExhausted } from '../authenticate/denials.t
 import type { Denied } from '../gateway-ports.ts'
 import { type LeaseAnswer, type LeaseRequest, leaseValidMs } from './leases.ts'
 
-/** A bucket of this length is filled by its speed, milliseconds: a burst is no longer. */
+/** The capacity of a bucket is its speed times this time, milliseconds. No burst is longer. */
 const bucketMs = 100
 
 /** A token bucket in bytes. `bytesPerSecond` may change while it runs. */
@@ -20,9 +20,12 @@ export const createBucket = (monotonicMs: MonotonicClock, bytesPerSecond: number
     return Math.floor(tokens)
   }
   return {
-    /** What can be taken at once, bytes. */
+    /** Bytes that can be taken at once. */
     available: fill,
-    /** As much of `wanted` as is worth waiting for at this speed, bytes: more would not fit, less makes many small pieces. */
+    /**
+     * The part of `wanted` that is worth a wait, bytes. More does not fit into the bucket; less makes many small
+     * pieces.
+     */
     worthwhile: (wanted: number): number =>
       Math.max(1, Math.min(wanted, Math.floor((speed * bucketMs) / 2_000))),
     take: (wanted: number): number => {
@@ -42,15 +45,15 @@ export const createBucket = (monotonicMs: MonotonicClock, bytesPerSecond: number
 
 export type Bucket = ReturnType<typeof createBucket>
 
-/** Bytes of one plan that were sold since they were last reported. */
+/** Consumed bytes of one plan since the last report. */
 export type UnreportedBytes = {
-  /** Negative for what was given back. */
+  /** Negative for bytes that are given back. */
   add(bytes: number): void
-  /** What is new, never negative: what was given back after its report is set off against later sales. */
+  /** The new bytes, never negative. Bytes that are given back after their report reduce later reports. */
   report(): number
-  /** Bytes that were reported and then given back: they are paid for, so no lease need cover them. */
+  /** Bytes that were reported and then given back. They are already charged, so they need no lease. */
   prepaid(): number
-  /** Reports nothing of what was sold until now. */
+  /** Drops all bytes that are not reported. */
   forget(): void
 }
 
@@ -72,32 +75,34 @@ export const createUnreportedBytes = (): UnreportedBytes => {
   }
 }
 
-/** What a budget needs to know of its plan. */
+/** The terms of a plan that its budget depends on. */
 export type BudgetTerms = {
   readonly planId: PlanId
-  /** The speed of a plan that is sold by time; null: it is sold by traffic. */
+  /** The speed of a time-based plan; null: the plan is sold by traffic. */
   readonly bytesPerSecond: number | null
 }
 
 const minSlab = 256 * 1024
 const maxSlab = 32 * 1024 * 1024
 
-/** A plan without tunnels keeps its slab this long for the next one, unless it is nearly used up. */
+/**
+ * A plan without tunnels reserves its slab this long for the next tunnel, milliseconds, unless it is nearly used up.
+ */
 const idleMs = 5_000
 const nearlyUsedUp = 16 * 1024 * 1024
 
-/** A tunnel that may pass nothing waits this long for the books before it is told that they are away. */
+/** A tunnel without traffic waits this long for a lease, milliseconds, before it gets `databaseUnavailable`. */
 const maxWaitMs = 10_000
 
-/** Of a plan that is sold by time, a process counts as one that passes traffic for so long after its last byte, milliseconds. */
+/** Time-based plans: a process counts as active for this long after its last byte, milliseconds. */
 const activeMs = 2_000
 
-/** How often those who wait for their speed are looked at, milliseconds. */
+/** How often waiters for the speed are served, milliseconds. */
 const refillMs = 10
 
 /**
- * Up to this many bytes need not queue for the speed, one frame of Ethernet: datagrams and keystrokes do not stand behind
- * downloads.
+ * Up to this many bytes (one Ethernet frame) skip the queue for the speed, so that datagrams and keystrokes do not wait
+ * behind downloads.
  */
 const promptBytes = 1_500
 
@@ -109,11 +114,11 @@ type Waiter = {
 }
 
 /**
- * What this process may sell of one plan, for all its tunnels together. Taking is synchronous, since it happens for every
- * chunk; leases come in beside it.
+ * The bytes of one plan that this process may consume, for all of its tunnels. `take` is synchronous because it runs
+ * for every chunk. Leases are renewed separately.
  *
- * At any moment the lease on record covers what is left of the slab and what was sold and not reported. So whatever
- * happens to this process, no other sells a byte that it sold.
+ * The stored lease always covers the rest of the slab and the consumed bytes that are not reported. So no other process
+ * consumes the same bytes, even if this process crashes.
  */
 export class PlanBudget {
   readonly planId: PlanId
@@ -124,9 +129,9 @@ export class PlanBudget {
   readonly #bytesPerSecond: number | null
   readonly #ended = new AbortController()
   #slab = 0
-  /** Sold since the last renewal: the next slab is measured by it. */
+  /** Bytes consumed since the last renewal. The size of the next slab depends on it. */
   #recent = 0
-  /** When something last passed of a plan that is sold by time. */
+  /** The time of the last byte of a time-based plan. */
   #usedAtMs = Number.NEGATIVE_INFINITY
   #validUntilMs = Number.NEGATIVE_INFINITY
   #free = Number.POSITIVE_INFINITY
@@ -136,15 +141,15 @@ export class PlanBudget {
   #deniedAtMs = 0
   #tunnels = 0
   #idleSinceMs: number
-  /** In the order in which they came, and in which they are served. */
+  /** In order of arrival, which is the order of service. */
   #waiters: Waiter[] = []
-  /** Bytes that those may take who waited for the speed and were told that it is their turn. */
+  /** Bytes reserved for waiters of the speed that were resumed and have not taken them. */
   #turn = 0
-  /** Ends it. */
+  /** Stops the refill timer. */
   #refilling: (() => void) | null = null
   #closed = false
 
-  /** @param need called when a lease is due before the next round */
+  /** @param need requests a lease before the next regular round */
   constructor(terms: BudgetTerms, deps: { readonly monotonicMs: MonotonicClock; readonly need: () => void }) {
     this.planId = terms.planId
     this.#monotonicMs = deps.monotonicMs
@@ -154,17 +159,17 @@ export class PlanBudget {
     this.#idleSinceMs = deps.monotonicMs()
   }
 
-  /** Aborted with a `Denied` as its reason once nothing more may pass. */
+  /** Aborted with a `Denied` as its reason when no more traffic may pass. */
   get ended(): AbortSignal {
     return this.#ended.signal
   }
 
-  /** Why nothing more may pass, and for how long it has been so; null while something may. */
+  /** Why no more traffic may pass, and since how many milliseconds; null: traffic may pass. */
   denial(): { readonly denied: Denied; readonly forMs: number } | null {
     return this.#denied && { denied: this.#denied, forMs: this.#monotonicMs() - this.#deniedAtMs }
   }
 
-  /** Which lease it is: the next one after each that was lost. */
+  /** The number of the lease. It increases each time a lease is lost. */
   get lease(): number {
     return this.#lease
   }
@@ -173,7 +178,7 @@ export class PlanBudget {
     this.#tunnels += 1
   }
 
-  /** No tunnel is open on it. */
+  /** No tunnel is open on this budget. */
   unused(): boolean {
     return this.#tunnels === 0
   }
@@ -192,7 +197,7 @@ export class PlanBudget {
     return this.#bucket ? this.#bucket.available() : this.#slab
   }
 
-  /** Whoever comes while others wait for the speed waits behind them. */
+  /** Bytes available now. While others wait for the speed, larger amounts queue behind them. */
   #allowed(wanted: number): number {
     const available = this.#available()
     const queues = this.#bucket !== null && this.#waiters.length > 0 && wanted > promptBytes
@@ -216,7 +221,7 @@ export class PlanBudget {
     return bytes
   }
 
-  /** @param bytes of what was taken under this lease */
+  /** @param bytes of those taken under this lease */
   giveBack(bytes: number): void {
     if (this.#bucket) this.#bucket.giveBack(bytes)
     else this.#slab += bytes
@@ -225,10 +230,10 @@ export class PlanBudget {
   }
 
   /**
-   * Settles with null when something may pass again, else with why nothing will.
+   * Settles with null when traffic may pass again, else with the reason of the end.
    *
-   * Of a plan that is sold by time it waits until what is wanted is there, or what is worth a piece: a bucket has a few bytes
-   * whenever somebody asks, and who took those and asked again would keep the process busy with tiny writes.
+   * For a time-based plan it waits until `wanted` or a worthwhile part of it is available. A bucket always has a few
+   * bytes, and a caller that takes these and calls again would keep the process busy with tiny writes.
    */
   more(wanted = 1, least = 1): Promise<Denied | null> {
     if (this.#denied) return Promise.resolve(this.#denied)
@@ -247,7 +252,7 @@ export class PlanBudget {
 
   #refill(): void {
     this.#refilling ??= every(refillMs, () => {
-      // Who was told and did not take is gone.
+      // Bytes reserved in the last interval and not taken are free again.
       this.#turn = 0
       this.#wake()
       if (this.#waiters.length > 0) return
@@ -262,7 +267,7 @@ export class PlanBudget {
     else this.#settle(({ least }) => least <= this.#available(), null)
   }
 
-  /** Tells as many of those who wait for the speed as there is something for, the first ones first. */
+  /** Resumes waiters for the speed in order, as many as the available bytes suffice for. */
   #serve(bucket: Bucket): void {
     const left = this.#available()
     let served = 0
@@ -287,8 +292,8 @@ export class PlanBudget {
   }
 
   /**
-   * What is to be reported and asked for at this moment, in one step, so that both fit together. What is not wanted any
-   * more is given up here, before others may have it.
+   * The bytes to report and the lease to request, taken in one step so that they are consistent. Bytes that are no
+   * longer needed are removed from the slab here, before other processes may lease them.
    */
   snapshot(): { readonly sold: number; readonly request: LeaseRequest; readonly over: boolean } {
     const idle = this.#tunnels === 0
@@ -303,18 +308,18 @@ export class PlanBudget {
     return { sold, over, request: { planId: this.planId, held, wanted: over && held === 0 ? -1 : wanted } }
   }
 
-  /** 1 while this process passes traffic of a plan that is sold by time, or would; else 0. */
+  /** 1 while this process passes traffic of a time-based plan or has tunnels waiting for the speed; else 0. */
   #active(over: boolean): 0 | 1 {
     const passes = this.#waiters.length > 0 || this.#monotonicMs() - this.#usedAtMs < activeMs
     return passes && !over ? 1 : 0
   }
 
-  /** Takes a lease over. @param askedMs when it was asked for, by the monotonic clock */
+  /** Applies a lease. @param askedMs when it was requested, by the monotonic clock */
   renewed(answer: LeaseAnswer, askedMs: number): void {
     this.#validUntilMs = askedMs + leaseValidMs
     this.#paused = answer.paused
     if (this.#bucket && this.#bytesPerSecond !== null)
-      // The processes that pass traffic of the plan have the same share of its speed; those whose tunnels are idle leave theirs.
+      // The processes that pass traffic of the plan share its speed equally. Idle processes get no share.
       this.#bucket.setSpeed(this.#bytesPerSecond / (answer.elsewhere + 1))
     else {
       this.#slab += answer.granted
@@ -326,7 +331,7 @@ export class PlanBudget {
     this.#wake()
   }
 
-  /** Nothing more may pass; running tunnels are cut. */
+  /** Ends all traffic of the plan and cuts its open tunnels. */
   deny(denied: Denied): void {
     if (this.#denied) return
     this.#denied = denied
@@ -335,7 +340,7 @@ export class PlanBudget {
     this.#settle(() => true, denied)
   }
 
-  /** The lease may be another's by now, with whatever was sold of it and not reported. */
+  /** Drops a lost lease. Another process may have leased its bytes, including those consumed and not reported. */
   forget(): void {
     this.#lease += 1
     this.#slab = 0
@@ -343,14 +348,14 @@ export class PlanBudget {
     this.#unreported.forget()
   }
 
-  /** Tells those who waited too long for the books. */
+  /** Refuses tunnels that waited too long for a lease. */
   expireWaiters(): void {
     if (!this.starves()) return
     const nowMs = this.#monotonicMs()
     this.#settle(({ untilMs }) => untilMs <= nowMs, databaseUnavailable)
   }
 
-  /** No tunnel will come: the slab need not wait for one. */
+  /** No more tunnels will open, so the next round gives the slab back. */
   close(): void {
     this.#closed = true
   }

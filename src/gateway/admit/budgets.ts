@@ -8,35 +8,35 @@ import { countTraffic } from '../workers.ts'
 import { type BudgetTerms, PlanBudget } from './budget.ts'
 import type { Leases } from './leases.ts'
 
-/** What this gateway process sells of every plan that it serves. */
+/** The traffic of all plans that this gateway process serves. */
 export type Budgets = {
   /**
-   * Lets a tunnel sell traffic of a plan: resolves once there is some to sell, or with why there is none. `leave` must be
-   * called once when the tunnel ends.
+   * Opens a tunnel on a plan's budget. Resolves when traffic is available, or with the reason why none is. Call `leave`
+   * once when the tunnel ends.
    */
   enter(
     terms: BudgetTerms,
   ): Promise<{ readonly denied: false; readonly spending: Spending; leave(): void } | Denied>
-  /** Cuts the plan's tunnels and lets nothing more pass. A tunnel that comes later asks anew. */
+  /** Cuts the plan's tunnels and passes no more traffic. A later tunnel requests a new lease. */
   deny(planId: PlanId, denied: Denied): void
-  /** The plans that tunnels are open on. */
+  /** The plans with open tunnels. */
   open(): readonly PlanId[]
-  /** Reports what was sold and renews the leases now; resolves when that is done. */
+  /** Reports consumed bytes and renews the leases now. Resolves when both are done. */
   flush(): Promise<void>
-  /** Cuts nothing: ends every lease, and reports what was sold. Call it when no tunnel is left. */
+  /** Ends every lease and reports consumed bytes. Cuts no tunnel: call it when no tunnel is open. */
   stop(): Promise<void>
 }
 
-/** A round for everything that was sold; a tunnel that starves begins one at once. */
+/** Between regular rounds, milliseconds. A tunnel that needs a lease starts a round at once. */
 const roundMs = countTraffic.trigger.everyMs
-/** Between rounds that starving tunnels began, so that they share one. */
+/** Delay of a round that a tunnel started, milliseconds, so that several tunnels share it. */
 const batchWindowMs = 2
-/** How often a round is tried that the books did not take, and one that found the rest of a plan leased elsewhere. */
+/** Delay of the next round after one that failed, or that found the rest of a plan leased elsewhere, milliseconds. */
 const againMs = 100
-/** A tunnel may ask again for a plan that was used up: a top-up acts within this time. */
+/** A used-up plan is requested again after this time, milliseconds. So a top-up has effect within it. */
 const deniedForMs = 200
 
-/** After this long without a renewal every lease counts as lost, milliseconds: others may sell its bytes soon. */
+/** After this long without a renewal all leases count as lost, milliseconds: others may soon lease their bytes. */
 const lostMs = 50_000
 
 type Batch = {
@@ -46,7 +46,7 @@ type Batch = {
 }
 
 /**
- * @param deps `worker` names this process once and for all: no other ever has the name
+ * @param deps `worker` is a unique name of this process, which no other process ever uses
  */
 export const startBudgets = (deps: {
   readonly scheduler: Pick<Scheduler, 'record'>
@@ -59,7 +59,7 @@ export const startBudgets = (deps: {
   const { reports, leases, worker, monotonicMs, logger } = deps
   const runs = deps.scheduler.record(countTraffic)
   const budgets = new Map<PlanId, PlanBudget>()
-  /** Budgets that were replaced, whose last sales are not reported yet. */
+  /** Replaced budgets with consumed bytes that are not reported yet. */
   const replaced = new Set<PlanBudget>()
   const begun = new Set<PlanId>()
   let sequence = 0
@@ -67,7 +67,7 @@ export const startBudgets = (deps: {
   let timer: NodeJS.Timeout | undefined
   let dueAtMs = Number.POSITIVE_INFINITY
   let running: Promise<void> | null = null
-  /** A round was asked for while one was running that may not have seen why. */
+  /** A round was requested while another one was running, which may have started too early for it. */
   let again = false
   let failing = false
   let renewedMs = monotonicMs()
@@ -118,7 +118,7 @@ export const startBudgets = (deps: {
     for (const [planId, { request, over }] of asked) {
       const budget = budgets.get(planId)
       if (request.wanted < 0) {
-        // A tunnel may have come meanwhile: the next round leases for it again.
+        // A tunnel may have opened meanwhile. The next round then requests a lease again.
         if (over && budget?.unused()) budgets.delete(planId)
         continue
       }
@@ -127,7 +127,10 @@ export const startBudgets = (deps: {
     }
   }
 
-  /** What was sold under leases that may be another's by now is the customer's: it is not counted as well. */
+  /**
+   * Drops bytes consumed under leases that another process may have by now. They stay unbilled, to avoid a double
+   * charge.
+   */
   const forgetLost = (): void => {
     if (monotonicMs() - renewedMs < lostMs) return
     if (unanswered !== null || budgets.size > 0)
@@ -184,7 +187,7 @@ export const startBudgets = (deps: {
     const denial = before?.denial()
     if (before && !(denial && denial.forMs >= deniedForMs)) return before
     if (before) replaced.add(before)
-    // Nothing is on lease, so nothing can have been lost.
+    // There is no lease, so none can be lost.
     if (budgets.size === 0 && unanswered === null && replaced.size === 0) renewedMs = monotonicMs()
     const budget = new PlanBudget(terms, { monotonicMs, need })
     budgets.set(planId, budget)
@@ -210,7 +213,7 @@ export const startBudgets = (deps: {
         return denied
       }
       let lease = budget.lease
-      /** Under that lease, bytes. */
+      /** Bytes taken under `lease`. */
       let taken = 0
       const countLease = (): void => {
         if (lease === budget.lease) return
@@ -227,7 +230,7 @@ export const startBudgets = (deps: {
             taken += bytes
             return bytes
           },
-          // What was taken under a lease that was lost was not counted, and others may sell it.
+          // Bytes of a lost lease were not counted, and other processes may consume them.
           giveBack: (wanted) => {
             countLease()
             const bytes = Math.min(wanted, taken)

@@ -4,58 +4,58 @@ import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { PlanId } from '../../kernel/ids.ts'
 import type { KnownPlan, PlanDirectory } from '../authenticate/plan-directory.ts'
 
-/** What a process asks for of one plan; bytes. */
+/** The lease that a process requests for one plan; bytes. */
 export type LeaseRequest = {
   readonly planId: PlanId
   /**
-   * Leased before, and neither sold nor given back: the lease goes on over these. Of a plan that is sold by time 1 while
-   * this process passes traffic of it, else 0.
+   * Leased earlier, and neither consumed nor given back. The lease still covers these bytes. For a time-based plan: 1
+   * while this process passes its traffic, else 0.
    */
   readonly held: number
-  /** More; -1 ends the lease, with nothing held. */
+  /** Additional bytes; -1 ends the lease, with `held` 0. */
   readonly wanted: number
 }
 
 export type LeaseAnswer = {
-  /** At most what was wanted. */
+  /** At most `wanted`. */
   readonly granted: number
-  /** Left of the plan before this grant, for anybody; null for a plan that is sold by time. */
+  /** Bytes of the plan that no process had leased before this grant; null for a time-based plan. */
   readonly free: number | null
-  /** Leased to other processes and perhaps not sold yet. Of a plan that is sold by time: how many others pass traffic of it. */
+  /** Bytes leased to other processes. For a time-based plan: the number of other processes that pass its traffic. */
   readonly elsewhere: number
-  /** Leases are to be given back: a refund is about to be decided. */
+  /** Leases must be given back, because a refund is about to be decided. */
   readonly paused: boolean
 }
 
-/** A process stops selling what it leased this long before, milliseconds; it renews twice a second. */
+/** A process consumes a lease up to this long after it was requested, milliseconds. It renews twice a second. */
 export const leaseValidMs = 30_000
 
 /**
- * After this long others may sell what a process leased: it stopped selling at half of that, whatever its clock shows.
- * What it had sold and not reported is the customer's.
+ * After this long, seconds, other processes may lease the bytes of a process that does not renew. That process stopped
+ * at half of this time, by its monotonic clock. Bytes that it consumed and did not report are unbilled.
  */
 const expireSeconds = 60
 
-/** The smallest slab, unless less is left. */
+/** The smallest slab, unless less is left, bytes. */
 const smallestSlab = 64 * 1024
 
-/** At most this part of what is left goes to one process at once: slabs shrink as a plan runs low. */
+/** One process gets at most this fraction (1/8) of the remaining bytes at once, so slabs shrink as a plan runs low. */
 const share = 8
 
 const maxPlans = 50_000
 
 type LeaseRow = LeaseAnswer & {
   readonly plan_id: PlanId
-  /** Of the plan, and what was used of it, as the row and the counter say that the lease was taken out of. */
+  /** Total and used bytes of the plan, from the row and the counter that the lease was calculated with. */
   readonly total: number | null
   readonly used: number
 }
 
-/** Leases of this process. Whole numbers; one round trip and one commit for any number of plans. */
+/** Leases of this process, in whole bytes. Any number of plans needs one round trip and one commit. */
 export const createLeases = (deps: {
   readonly pool: pg.Pool
   readonly worker: string
-  /** As the log has it (plan-directory.ts). */
+  /** Reads the plan from the log (plan-directory.ts). */
   readonly findPlan: PlanDirectory['find']
   readonly monotonicMs: MonotonicClock
 }) => {
@@ -66,19 +66,19 @@ export const createLeases = (deps: {
   const planOf = async (planId: PlanId, total: number): Promise<KnownPlan | null> => {
     try {
       const known = await findPlan(planId)
-      // A top-up may have landed since it was read.
+      // A top-up may have been appended since the plan was read.
       const plan = (known?.totalBytes ?? 0) < total ? await findPlan(planId, monotonicMs()) : known
       if (plan) lastSeen.set(planId, plan)
       return plan
     } catch (error) {
-      // A log that is away for long changes nothing: tunnels that are open go on.
+      // While the log is unavailable, open tunnels continue with the plan as last read.
       const plan = lastSeen.get(planId)
       if (plan) return plan
       throw error
     }
   }
 
-  /** Of what was granted, what the log has of the plan: SQL can change a row and a counter. */
+  /** Limits a grant to the bytes that the plan has left by the log, because SQL can change a row and a counter. */
   const confirmed = async ({ plan_id, total, used, ...answer }: LeaseRow): Promise<LeaseAnswer> => {
     if (total === null || answer.free === null) return answer
     const plan = await planOf(plan_id, total)
@@ -88,7 +88,7 @@ export const createLeases = (deps: {
   }
 
   return {
-    /** Plans that no counter was begun for, or whose row is not read yet, are missing in the answer. */
+    /** The answer omits plans without a counter, and plans whose row is not read yet. */
     renew: async (requests: readonly LeaseRequest[]): Promise<ReadonlyMap<PlanId, LeaseAnswer>> => {
       const { rows } = await pool.query<LeaseRow>({
         name: 'gateway-lease',
@@ -117,7 +117,7 @@ export const createLeases = (deps: {
   }
 }
 
-/** Ends the leases of a process that is known to be gone. */
+/** Ends the leases of a process that has ended. */
 export const endLeasesOf = async (pool: pg.Pool, worker: string): Promise<void> => {
   await pool.query('delete from work.gateway_leases where worker = $1::text', [worker])
 }

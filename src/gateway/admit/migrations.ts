@@ -1,8 +1,8 @@
 import type { Migrations } from '../../platform/postgres/migrate.ts'
 
 /**
- * Which plan a username names. Usernames are derived from plans by a secret, one way, so they are looked up here. Whatever
- * is missing is made again from the plans: the table is an index, and no more.
+ * The plan of each username. Usernames are derived from plan ids with a secret one-way function, so they are looked up
+ * here. The table is only an index: missing rows are created again from the plans.
  */
 const loginTables: Migrations = {
   '1402_gateway_logins': `
@@ -22,7 +22,7 @@ const loginTables: Migrations = {
     );
     create index gateway_rental_logins_started on work.gateway_rental_logins (started_at);
   `,
-  // How often a mobile rental was turned to another exit by its link.
+  // How often the link of a mobile rental switched it to another exit.
   '1405_rental_turns': `
     create table work.rental_turns (
       proxy_id text primary key collate "C",
@@ -33,12 +33,13 @@ const loginTables: Migrations = {
 }
 
 /**
- * Traffic that gateway processes may still sell. A plan's bytes are its total, less what was counted, less what is
- * leased: a lease is taken out of them before its process sells the first byte of it, so no byte is sold twice.
+ * Traffic that gateway processes may still consume. The available bytes of a plan are its total, less the counted
+ * bytes, less the leased bytes. A lease is stored before its process consumes the first byte, so no byte is consumed
+ * twice.
  *
- * `work.lease_traffic` is one statement for the caller and several for Postgres: the sum of the leases is read after the
- * plan's counter is locked, so that of two processes the later one sees the lease of the earlier. In one statement both
- * would be read as of its start. Counters are locked in the order of their ids, so that processes never wait in a circle.
+ * `work.lease_traffic` is one statement for the caller and several for Postgres. The sum of the leases is read after
+ * the plan's counter is locked, so the later of two processes sees the lease of the earlier one. One statement would
+ * read both as of its start. Counters are locked in the order of their ids, which prevents deadlocks.
  */
 const leaseTables: Migrations = {
   '1401_gateway_leases': `
@@ -134,7 +135,7 @@ const leaseTables: Migrations = {
   `,
 }
 
-/** The gateway compares the total and what was used with the log before it sells what is granted. */
+/** Returns the total and the used bytes too. The gateway compares them with the log before it uses a grant. */
 const leaseTotals: Migrations = {
   '1870_leases_with_totals': `
     drop function work.lease_traffic(text, text[], bigint[], bigint[], bigint, int, int);

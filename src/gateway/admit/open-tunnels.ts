@@ -4,21 +4,24 @@ import { createAbortHandlers } from '../relay/cuts.ts'
 import type { Usage } from './record-usage.ts'
 import type { SessionCap } from './session-caps.ts'
 
-/** One tunnel that was let in. */
+/** An admitted tunnel. */
 export type Tunnel = {
-  /** The plan's spending; it ends when this tunnel is cut, and while it is open also when the plan's does. */
+  /**
+   * The plan's spending. It ends when this tunnel is cut, and while the tunnel is open, also when the plan's spending
+   * ends.
+   */
   readonly spending: Spending
-  /** The plan's own end. */
+  /** Aborted when the plan's spending ends. */
   readonly planEnded: AbortSignal
   /** Cuts this tunnel. */
   terminate(denied: Denied): void
-  /** What it passed since it was last asked. */
+  /** Bytes since the last call. */
   passed(): { readonly up: number; readonly down: number }
-  /** All that it passed. */
+  /** All bytes of this tunnel. */
   total(): number
 }
 
-/** Counts what one tunnel passes, and holds it to the cap of its session. */
+/** Counts the bytes of one tunnel and enforces the cap of its session. */
 export const createTunnel = (spending: Spending, cap: SessionCap | null): Tunnel => {
   const own = new AbortController()
   const fresh = { up: 0, down: 0 }
@@ -59,18 +62,19 @@ export const createTunnel = (spending: Spending, cap: SessionCap | null): Tunnel
   }
 }
 
-/** The tunnels of this process that are open, by their plan. */
+/** The open tunnels of this process, by plan. */
 export type OpenTunnels = {
   /**
-   * Holds a place for a tunnel that is about to open, so that many that come at once do not all find the last one free.
-   * @returns what gives it back, once the tunnel is added or does not come about; null: so many are open or about to
+   * Reserves a slot for a tunnel that is about to open, so that concurrent attempts do not all find the last slot free.
+   * @returns a function that releases the slot: call it when the tunnel is added or fails; null: `most` slots are in
+   * use
    */
   claim(planId: string, most: number): (() => void) | null
   add(planId: string, generation: number, tunnel: Tunnel): void
   remove(planId: string, tunnel: Tunnel): void
-  /** Cuts those of a plan whose credential's generation the test accepts. */
+  /** Cuts the tunnels of a plan whose credential generation passes the test. */
   terminate(planId: string, which: (generation: number) => boolean, denied: Denied): void
-  /** Tells the statistics what passed since the last time. */
+  /** Adds the bytes since the last report to the statistics. */
   report(usage: Pick<Usage, 'traffic'>): void
 }
 
@@ -79,7 +83,7 @@ export const createOpenTunnels = (): OpenTunnels => {
   const claims = new Map<string, number>()
   const claimed = (planId: string): number => claims.get(planId) ?? 0
   const abortHandlers = createAbortHandlers()
-  // `AbortSignal.any` would leave a kilobyte of each tunnel with the signal of its plan for good.
+  // `AbortSignal.any` would leak a kilobyte per tunnel into the signal of its plan.
   const uncuts = new WeakMap<Tunnel, () => void>()
   return {
     claim: (planId, most) => {

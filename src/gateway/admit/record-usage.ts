@@ -6,20 +6,20 @@ import { isDatabaseOutage } from '../../platform/postgres/errors.ts'
 /** How one connection ended, for the statistics of its plan. */
 export type ConnectionOutcome = {
   readonly planId: string
-  /** The word of what went wrong; null: nothing did. */
+  /** The error code; null: no error. */
   readonly error: Failure | null
-  /** Null: the plan's owner does not want hosts to be counted, or none was reached. */
+  /** Null: no host was reached, or the plan's owner disabled host statistics. */
   readonly host: string | null
-  /** All that it passed, in both directions. */
+  /** Bytes in both directions. */
   readonly bytes: number
 }
 
-/** Counts what each plan did by the hour, and its hosts by the day. Statistics only: nobody is charged by them. */
+/** Hourly statistics of each plan, and daily ones of its hosts. They are not used for billing. */
 export type Usage = {
-  /** A connection passed this much since it was last noted. */
+  /** Adds bytes that a connection passed since the last call. */
   traffic(planId: string, up: number, down: number): void
   ended(outcome: ConnectionOutcome): void
-  /** Writes what was noted; each batch is counted once, however often it must be sent. */
+  /** Writes the collected statistics. Each batch is counted once, even if it is sent several times. */
   flush(): Promise<void>
 }
 
@@ -32,7 +32,7 @@ type Batch = {
   readonly hosts: ReadonlyMap<string, Host>
 }
 
-/** Of one process between two flushes; beyond that, a host counts among the others of its plan. */
+/** Hosts per process between two flushes. Further hosts are counted under `otherHosts` of their plan. */
 const maxHosts = 20_000
 export const otherHosts = '*'
 const maxHostLength = 253
@@ -43,7 +43,7 @@ const keyOf = (...parts: readonly string[]): string => parts.join('\n')
 export const createUsage = (deps: {
   readonly pool: pg.Pool
   readonly clock: Clock
-  /** Names this process once and for all. */
+  /** A unique name of this process. */
   readonly worker: string
 }): Usage => {
   const { pool, clock, worker } = deps
@@ -148,7 +148,7 @@ export const createUsage = (deps: {
       try {
         await write(unanswered)
       } catch (error) {
-        // What Postgres does not take would be refused again: these statistics are lost, and later ones are counted.
+      // Postgres would reject this batch again, so it is dropped. Later statistics are counted.
         if (!isDatabaseOutage(error)) unanswered = null
         throw error
       }

@@ -1,57 +1,57 @@
 import type pg from 'pg'
 import type { Clock } from '../../kernel/clock.ts'
 
-/** A session's own cap, from the `-limit-` token of its username: bytes of both directions. */
+/** The traffic cap of a session, from the `-limit-` token of its username. It counts bytes of both directions. */
 export type SessionCap = {
-  /** At most `wanted`, of what this process has on lease; 0 once nothing is left of it. */
+  /** Takes at most `wanted` bytes of the lease of this process; 0 when nothing is left of it. */
   take(wanted: number): number
   giveBack(bytes: number): void
-  /** What `take` can give at once. */
+  /** The bytes that `take` can return at once. */
   left(): number
   /**
-   * Leases more, unless `take` can give `least` bytes already. @returns false: the cap does not leave so many. Rejects when
-   * Postgres does not answer.
+   * Leases more bytes unless `take` can already return `least`. @returns false: the cap leaves fewer than `least`.
+   * Rejects when Postgres does not answer.
    */
   lease(least: number): Promise<boolean>
-  /** No tunnel uses it any more. */
+  /** The tunnel ended. */
   close(): void
 }
 
 export type SessionCaps = {
-  /** Counting goes on where this or another process was. */
+  /** Continues the count of this and other processes. */
   open(session: {
     readonly planId: string
     readonly sessionId: string
     readonly limitBytes: number
     readonly lifetimeMs: number
   }): SessionCap
-  /** Gives back what was leased and not used since the last time, so that other processes may pass it. */
+  /** Gives back leased bytes that were not used since the last flush, so that other processes can use them. */
   flush(): Promise<void>
 }
 
 /**
- * Of one session in this process. Postgres counts a lease as used from its begin, so all processes together pass no more than
- * the cap; a process that is killed loses the session what it had on lease.
+ * The count of one session in this process. Postgres counts a lease as used from its start, so all processes together
+ * never exceed the cap. If a process is killed, the session loses the bytes that the process had leased.
  */
 type Counter = {
   readonly planId: string
   readonly sessionId: string
   readonly lifetimeMs: number
-  /** Of all processes, with their leases, as of the last lease. */
+  /** Used and leased bytes of all processes, as of the last lease. */
   used: number
-  /** Leased and not passed yet. */
+  /** Leased bytes that are not used. */
   free: number
-  /** Of the session's life that the lease is from; null before the first one. */
+  /** The end of the session lifetime in which the lease was taken; null before the first lease. */
   endsAt: string | null
-  /** The last lease that was asked for: one at a time. */
+  /** The last requested lease. Requests run one at a time. */
   leasing: Promise<void>
-  /** Whether anything passed since the last flush. */
+  /** Whether bytes were used since the last flush. */
   busy: boolean
-  /** Tunnels. */
+  /** Open tunnels. */
   users: number
 }
 
-/** A lease is a part of what is left, so that little is with processes that do not pass it; bytes. */
+/** A lease is this fraction (1/8) of the rest, so that processes without traffic reserve little; sizes are bytes. */
 const share = 8
 const largestLease = 4_000_000
 const smallestLease = 16_384
@@ -66,7 +66,7 @@ export const createSessionCaps = ({
   const counters = new Map<string, Counter>()
   const now = (): string => new Date(clock()).toISOString()
 
-  /** The session's end is fixed by its first use; after it, its bytes count from 0 again. */
+  /** The first use of a session sets its end. After the end its bytes count from 0 again. */
   const lease = async (counter: Counter, limitBytes: number, least: number): Promise<void> => {
     const { planId, sessionId, lifetimeMs } = counter
     const ask = () =>
@@ -100,14 +100,14 @@ export const createSessionCaps = ({
       rows = (await ask()).rows
     }
     const [{ granted, used_bytes: used, ends_at: endsAt }] = rows as [(typeof rows)[0]]
-    // What was left of a lease of the session's former life went with it.
+    // Leased bytes of an earlier lifetime of the session are void.
     if (counter.endsAt !== endsAt) counter.free = 0
     counter.endsAt = endsAt
     counter.used = used
     counter.free += granted
   }
 
-  /** What is given back was leased in the life that the session still has. */
+  /** Gives back only bytes that were leased in the current lifetime of the session. */
   const giveBack = async (idle: readonly (readonly [Counter, number])[]): Promise<void> => {
     await pool.query({
       name: 'gateway-session-give-back',
@@ -133,7 +133,7 @@ export const createSessionCaps = ({
       const counter: Counter = counters.get(key) ?? { ...fresh, leasing: Promise.resolve() }
       counters.set(key, counter)
       counter.users += 1
-      // Tunnels of one session may have caps that differ.
+      // Tunnels of one session may have different caps.
       const left = (): number =>
         Math.max(0, Math.min(counter.free, limitBytes - (counter.used - counter.free)))
       return {

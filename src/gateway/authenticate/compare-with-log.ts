@@ -4,13 +4,13 @@ import type { Logger } from 'pino'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import { growingCacheOptions } from '../../kernel/formats.ts'
 
-/** What the read tables hold of the log: all events up to this position. For a query that reads rows to compare. */
+/** The position up to which the read tables include the log. For queries that read rows to compare with the log. */
 export const foldedThrough = `(select position from engine.checkpoints where name = 'hot') as folded_through`
 
-/** A row of a read table, as a query with `foldedThrough` reads it. */
+/** A row of a read table, from a query with `foldedThrough`. */
 export type ComparedRow = { readonly folded_through: number | null }
 
-/** What the log says, null: there is nothing any more; and the position of the last event that says so. */
+/** The facts of the log (null: the object no longer exists), and the position of the last event that they depend on. */
 export type LoggedFacts<Facts> = { readonly facts: Facts | null; readonly position: number }
 
 type Known<Said, Facts> = {
@@ -20,7 +20,7 @@ type Known<Said, Facts> = {
   readonly reported: boolean
 }
 
-/** What of a row the log does not confirm. */
+/** The fields of a row that differ from the log. */
 const differences = <Said extends object>(said: Said | null, facts: Said | null): readonly string[] => {
   if (said === null) return facts === null ? [] : ['the row says that it is over']
   if (facts === null) return ['the log has none']
@@ -29,25 +29,29 @@ const differences = <Said extends object>(said: Said | null, facts: Said | null)
   )
 }
 
-/** A row that does not change is compared again after this time: somebody may keep it as it is while the log goes on. */
+/**
+ * An unchanged row is compared again after this time, milliseconds: SQL may have prevented its update while the log
+ * grew.
+ */
 const compareEveryMs = 10_000
-/** As for what was read from Postgres: leases last as long. */
+/** The same as for data from Postgres, and as long as leases last. */
 const staleMs = 30_000
 
 /**
- * Takes facts from the log, and from rows of a read table only that the log is to be read: SQL can change a row. The log
- * is read when something is first asked for, when its row changes, and after `compareEveryMs` beside the answer. A row that
- * says otherwise than the log, although it was written after the log's last event, is reported once.
+ * Takes facts from the log, because SQL can change a row of a read table. A row only triggers a read of the log: on
+ * first use, when the row changes, and in the background after `compareEveryMs`. A row that differs from the log
+ * although it was written after the log's last event is reported once.
  *
- * While the log does not answer, facts that were read before are used for `staleMs`; then it throws what the log throws.
+ * While the log does not answer, facts are used up to `staleMs` after they were read. Then the error of the log is
+ * thrown.
  */
 export const createComparison = <Row extends ComparedRow, Said extends object, Facts extends Said>(deps: {
-  /** What a row describes, for the log line, e.g. `plan`. */
+  /** The object that a row describes, for the log line, such as `plan`. */
   readonly what: string
   readonly idOf: (row: Row) => string
-  /** Null: there is nothing any more. */
+  /** Null: by the row the object no longer exists. */
   readonly saidBy: (row: Row) => Said | null
-  /** May hold more than the row says. */
+  /** May return more fields than the row has. */
   readonly logged: (row: Row) => Promise<LoggedFacts<Facts>>
   readonly monotonicMs: MonotonicClock
   readonly logger: Pick<Logger, 'error'>
@@ -75,7 +79,7 @@ export const createComparison = <Row extends ComparedRow, Said extends object, F
     if (rereading.has(id)) return
     rereading.add(id)
     read(row, said)
-      // The log does not answer: the next use asks again, and waits for it once the facts are old.
+      // The log does not answer. The next use reads again, and waits for the answer once the facts are stale.
       .catch(() => undefined)
       .finally(() => rereading.delete(id))
   }

@@ -3,20 +3,21 @@ import { LRUCache } from 'lru-cache'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import { createRateLimiter } from '../../platform/http/rate-limit.ts'
 
-/** What Postgres says of something, held for a moment, and for longer while it does not answer. */
+/** Caches rows of Postgres for a second, and longer while Postgres does not answer. */
 export type CachedLookup<Key extends string, Value> = {
   /**
-   * As of at most a second ago, or of half a minute while Postgres does not answer; null: there is none. Rejects when it
-   * does not answer and nothing is held. Look-ups of one key that come at once share a query.
-   * @param sinceMs by the monotonic clock: what was read before is read again; left out: anything that is held will do
+   * The value as of at most a second ago, or of half a minute while Postgres does not answer; null: there is none.
+   * Rejects when Postgres does not answer and nothing is cached. Concurrent calls for one key share a query.
+   * @param sinceMs by the monotonic clock: values read before are read again. Default: any fresh cached value is
+   * returned
    */
   find(key: Key, sinceMs?: number): Promise<Value | null>
-  /** Holds what was read; `askedMs` is when, by the monotonic clock. */
+  /** Caches a value; `askedMs` is the start of its query, by the monotonic clock. */
   store(key: Key, value: Value | null, askedMs: number): void
 }
 
 const freshMs = 1_000
-/** The leases of a gateway without Postgres last as long. */
+/** As long as leases last while Postgres does not answer. */
 const staleMs = 30_000
 
 export const createCachedLookup = <Key extends string, Value extends object>(deps: {
@@ -39,7 +40,7 @@ export const createCachedLookup = <Key extends string, Value extends object>(dep
     store(key, value, askedMs)
     return value
   }
-  /** The query that runs, where it began late enough, or a new one. */
+  /** The running query if it began at `sinceMs` or later, else a new one. */
   const shared = (key: Key, sinceMs: number): Promise<Value | null> => {
     const before = reading.get(key)
     if (before && before.askedMs >= sinceMs) return before.value
@@ -69,19 +70,19 @@ export const createCachedLookup = <Key extends string, Value extends object>(dep
   }
 }
 
-/** Slows down whoever tries credentials, by the address that they come from; right ones are never slowed down. */
+/** Delays wrong credentials by their source address. Correct credentials are never delayed. */
 export type Throttle = {
   /**
    * Counts a wrong attempt and resolves when it may be answered.
-   * @param signal ends the wait, when the gateway stops
+   * @param signal ends the wait when the gateway stops
    */
   wrong(source: string, signal: AbortSignal): Promise<void>
 }
 
-/** So many wrong attempts of one address are answered at once, then one a second. */
+/** The first 20 wrong attempts of an address are answered at once, then one per second. */
 const rate = { burst: 20, perSecond: 1 }
 const longestWaitMs = 10_000
-/** Answers that wait, in all: beyond that the answer comes at once, since memory is bounded. */
+/** Delayed answers in total. Further ones are not delayed, to bound the memory. */
 const maxWaiting = 2_000
 
 export const createThrottle = (monotonicMs: MonotonicClock): Throttle => {
@@ -92,7 +93,7 @@ export const createThrottle = (monotonicMs: MonotonicClock): Throttle => {
       const waitMs = Math.min(longestWaitMs, limiter.take(source) * 1_000)
       if (waitMs === 0 || waiting >= maxWaiting) return
       waiting += 1
-      await sleep(waitMs, undefined, { signal }).catch(() => undefined) // the gateway stops: the answer goes out now
+      await sleep(waitMs, undefined, { signal }).catch(() => undefined) // the gateway stops: the answer is sent now
       waiting -= 1
     },
   }

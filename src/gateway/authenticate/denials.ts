@@ -1,7 +1,7 @@
 import type { Denied } from '../gateway-ports.ts'
 import { refuse } from '../refusals.ts'
 
-/** One answer for every wrong credential: it tells nothing of which plans there are. */
+/** The same answer for all wrong credentials, so that it does not reveal which plans exist. */
 export const wrongCredentials = refuse(
   407,
   'wrong_credentials',

@@ -7,31 +7,31 @@ import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { PlanId, ProxyId } from '../../kernel/ids.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 
-/** Whose a username is: a plan's, or that of a rental which is reached by its username. */
+/** The owner of a username: a plan, or a rental that is reached by its username. */
 export type Owner =
   | { readonly kind: 'plan'; readonly planId: PlanId }
   | { readonly kind: 'rental'; readonly proxyId: ProxyId }
 
-/** Finds whose a username is. Rejects when Postgres does not answer. */
+/** Finds the owners of usernames. Rejects when Postgres does not answer. */
 export type Logins = {
-  /** Null: nobody's, as far as is known. */
+  /** Null: no known owner. */
   of(username: string): Promise<Owner | null>
   /**
-   * Waits for a look at the read models that began `lagMs` after the question: whatever was sold or changed before it can
-   * then be read. Earlier when the username was nobody's and is somebody's now.
-   * @param askedMs when the question came, by the monotonic clock
-   * @returns since when what is read holds it
+   * Waits for a lookup in the read models that begins `lagMs` or more after the attempt. It finds everything that was
+   * sold or changed before the attempt. Returns earlier if the username had no owner and now has one.
+   * @param askedMs the time of the attempt, by the monotonic clock
+   * @returns the start of that lookup: data read after this time is fresh enough
    */
   caughtUp(username: string, askedMs: number): Promise<number>
 }
 
-/** Whose usernames a table of logins finds, and where it learns of new ones. */
+/** A table of logins, and the read table that new logins come from. */
 type Source = {
   readonly name: 'plan' | 'rental'
-  /** The table: `username`, the id, and since when it is a login. */
+  /** The table with `username`, the id, and `started_at`. */
   readonly table: `work.${string}`
   readonly id: string
-  /** The read table with the same id, and its column that says since when. */
+  /** The read table with the same id, and its column with the start time. */
   readonly read: `read.${string}`
   readonly since: string
 }
@@ -44,7 +44,7 @@ const plans: Source = {
   since: 'started_at',
 }
 
-/** Only those whose addresses are endpoints of suppliers: all others are found by the address that was dialled. */
+/** Only rentals whose addresses are endpoints of suppliers. All others are found by the dialled address. */
 const rentals: Source = {
   name: 'rental',
   table: 'work.gateway_rental_logins',
@@ -53,12 +53,12 @@ const rentals: Source = {
   since: 'endpoint_since',
 }
 
-/** What began this long before the last one that is known is looked for again: clocks of several processes differ. */
+/** New logins are searched this long before the newest known one, because the clocks of processes differ. */
 const overlap = '10 minutes'
 const pageSize = 5_000
-/** Looking for new ones costs queries: a look begins at most this often, whatever is tried. */
+/** Lookups of new logins start at most this often, milliseconds, because each costs queries. */
 const lookMs = 100
-/** What was sold this long ago stands in the read models, unless they are behind. */
+/** The read models include sales after this time, milliseconds, unless they lag. */
 const lagMs = 150
 
 const maxKnown = 200_000
@@ -69,14 +69,14 @@ type Parts = {
   readonly monotonicMs: MonotonicClock
 }
 
-/** What a look found, and when it began by the monotonic clock. */
+/** The result of a lookup, and its start by the monotonic clock. */
 type Look = { readonly begunMs: number; readonly owners: ReadonlyMap<string, Owner> }
 
-/** Finds the plans and rentals that usernames name. */
+/** Creates the lookup of the plans and rentals that usernames belong to. */
 export const createLogins = ({ pool, credentials, monotonicMs }: Parts): Logins => {
   const known = new LRUCache<string, Owner>({ max: maxKnown })
 
-  /** Adds the usernames of those that began since the last one in the table; the first time, of all. */
+  /** Adds the usernames that began after the newest one in the table; on the first call, all. */
   const addNew = async ({ name, table, id, read, since }: Source): Promise<void> => {
     for (;;) {
       const { rows } = await pool.query<{ id: PlanId | ProxyId; since: string }>({
@@ -128,7 +128,10 @@ export const createLogins = ({ pool, credentials, monotonicMs }: Parts): Logins 
   let last: Promise<unknown> = Promise.resolve()
   let next: { readonly usernames: Set<string>; readonly look: Promise<Look> } | null = null
 
-  /** Looks for all who joined until it begins: after the last look has ended, and not sooner than `lookMs` after its begin. */
+  /**
+   * One lookup for all usernames that join before it begins. It begins after the previous lookup has ended, and at
+   * least `lookMs` after that one began.
+   */
   const look = async (after: Promise<unknown>, usernames: ReadonlySet<string>): Promise<Look> => {
     await after
     const restMs = begunMs + lookMs - monotonicMs()
@@ -144,10 +147,10 @@ export const createLogins = ({ pool, credentials, monotonicMs }: Parts): Logins 
     if (next === null) {
       const usernames = new Set<string>()
       next = { usernames, look: look(last, usernames) }
-      // Whoever joined it is told of its failure.
+      // Callers that joined the lookup receive its failure.
       last = next.look.catch(() => undefined)
     }
-    // Others are nobody's; Postgres would refuse some, such as one with a zero byte.
+    // No other name can have an owner. Postgres would reject some, such as one with a zero byte.
     if (basePattern.test(username)) next.usernames.add(username)
     return next.look
   }
@@ -174,7 +177,7 @@ export const createLogins = ({ pool, credentials, monotonicMs }: Parts): Logins 
 export const rotationGraceMs = 120_000
 
 export type Passwords = {
-  /** Which generation this is the password of; null: of none that works. Every comparison takes the same time. */
+  /** The generation of a valid password; null: the password is not valid. Every comparison takes the same time. */
   generationOf(
     holder: {
       readonly id: PlanId | ProxyId
@@ -184,7 +187,7 @@ export type Passwords = {
     password: string,
     nowMs: number,
   ): number | null
-  /** Takes as long as a comparison and finds nothing, for a username that nobody has. */
+  /** For a username without an owner: takes as long as a comparison. */
   nobody(password: string): void
 }
 
@@ -192,7 +195,7 @@ const digestOf = (text: string): Buffer => createHash('sha256').update(text).dig
 const nobodys = digestOf('')
 const maxDigests = 100_000
 
-/** Compares digests, so that neither the length nor a common beginning can be told from the time. */
+/** Compares digests, so that the time reveals neither the length nor a common prefix. */
 export const createPasswords = (credentials: Credentials): Passwords => {
   const digests = new LRUCache<string, Buffer>({ max: maxDigests })
   const expected = (id: PlanId | ProxyId, generation: number): Buffer => {

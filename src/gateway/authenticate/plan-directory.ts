@@ -11,7 +11,7 @@ import type { StreamStates } from '../../platform/commands/log-states.ts'
 import { type ComparedRow, createComparison, foldedThrough, type LoggedFacts } from './compare-with-log.ts'
 import { createCachedLookup } from './credential-cache.ts'
 
-/** What a gateway needs to know of a plan, as the log has it. */
+/** The state of a plan that a gateway needs, from the log. */
 export type KnownPlan = {
   readonly planId: PlanId
   readonly accountId: AccountId
@@ -19,29 +19,29 @@ export type KnownPlan = {
   /** Milliseconds; null: traffic does not expire. */
   readonly expiresAtMs: number | null
   readonly generation: number
-  /** When that generation began; null for the first. */
+  /** When that generation began, milliseconds; null for the first one. */
   readonly rotatedAtMs: number | null
-  /** Null: sold by time. */
+  /** Null: a time-based plan. */
   readonly totalBytes: number | null
-  /** By the log, which is some minutes behind the counter. */
+  /** From the log, which lags some minutes behind the counter. */
   readonly usedBytes: number
-  /** What lines of the product may target, as its `generate.targeting` says. */
+  /** The targeting that lines of the product may use, from `generate.targeting`. */
   readonly targeting: ReadonlySet<string>
-  /** Of its product; null: any exit serves it. */
+  /** The family of its product; null: any exit serves the plan. */
   readonly family: Family | null
-  /** The speed of a plan that is sold by time; null: sold by traffic. */
+  /** The speed of a time-based plan; null: the plan is sold by traffic. */
   readonly bytesPerSecond: number | null
-  /** Whether the hosts that its lines reach are counted by the day. */
+  /** Whether the hosts that its lines reach are counted per day. */
   readonly countsHosts: boolean
 }
 
 export type PlanDirectory = {
   /**
    * The plan as of at most a second ago, or of half a minute while Postgres or the log does not answer; null: no such plan.
-   * @param sinceMs as of `CachedLookup`
+   * @param sinceMs see `CachedLookup`
    */
   find(planId: PlanId, sinceMs?: number): Promise<KnownPlan | null>
-  /** Reads these again, with one query. */
+  /** Reads these plans again, with one query. */
   refresh(planIds: readonly PlanId[]): Promise<void>
 }
 
@@ -50,8 +50,7 @@ const maxPlans = 50_000
 const bitsPerMegabit = 1_000_000
 
 /**
- * The speed that one unit of a product stands for, in bytes a second: `100 Mbps` or `1 Gbps`. 100 Mbps for a unit that
- * says none.
+ * The speed of one unit of a product, bytes per second, from a unit such as `100 Mbps` or `1 Gbps`. Default: 100 Mbps.
  */
 export const unitSpeed = (unit: string): number => {
   const found = /^(\d{1,6}) ?(Mbps|Gbps)$/i.exec(unit)
@@ -69,12 +68,12 @@ type Row = ComparedRow & {
   readonly expires_at: string | null
   readonly generation: number
   readonly rotated_at: string | null
-  /** Null: the row names no account. */
+  /** Null: the account of the row does not exist. */
   readonly blocked: boolean | null
   readonly counts_hosts: boolean
 }
 
-/** What a row says that the log says as well. */
+/** The fields of a row that the log has too. */
 type SaidOfPlan = Pick<
   KnownPlan,
   'accountId' | 'expiresAtMs' | 'generation' | 'rotatedAtMs' | 'totalBytes'
@@ -119,7 +118,7 @@ export const createPlanDirectory = (deps: {
   readonly stateOf: StreamStates
   readonly monotonicMs: MonotonicClock
   readonly logger: Pick<Logger, 'error'>
-  /** Told of each plan that was read again. */
+  /** Called for each plan that was read again. */
   readonly onRead?: (plan: KnownPlan) => void
 }): PlanDirectory => {
   const { pool, stateOf, monotonicMs, logger, onRead } = deps

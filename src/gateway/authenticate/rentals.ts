@@ -12,47 +12,47 @@ import type { Login } from '../../platform/vault/logins.ts'
 import { type ComparedRow, createComparison, foldedThrough, type LoggedFacts } from './compare-with-log.ts'
 import { createCachedLookup } from './credential-cache.ts'
 
-/** How a mobile rental goes from one exit of its carrier to the next. */
+/** How a mobile rental switches between the exits of its carrier. */
 export type Rotation = {
   readonly carrierId: string
-  /** Null: by its link. */
+  /** Null: only by its link. */
   readonly everyMs: number | null
   readonly sinceMs: number
-  /** How often its link was used. */
+  /** How often the link was used. */
   readonly turns: number
 }
 
-/** A supplier's proxy that a rental goes out through. */
+/** The supplier's proxy that carries the traffic of a rental. */
 export type RentalEndpoint = {
   readonly protocol: EndpointProtocol
   readonly host: string
   readonly port: number
   readonly udp: boolean
-  /** Null: it takes none. */
+  /** Null: no login. */
   readonly login: Login | null
 }
 
-/** A dedicated address that is rented, as the log has it. */
+/** A rented dedicated address, from the log. */
 export type Rental = {
   readonly proxyId: ProxyId
   readonly accountId: AccountId
   readonly ip: string
   readonly blocked: boolean
   readonly expiresAtMs: number
-  /** Null: the address is one of a machine of ours, and goes out from there. */
+  /** Null: the address belongs to one of our machines, which connects to the target itself. */
   readonly endpoint: RentalEndpoint | null
-  /** Of a mobile line; else null. */
+  /** Null: not a mobile rental. */
   readonly rotation: Rotation | null
 }
 
 /**
- * Finds rentals, as of at most a second ago, and not from before `sinceMs` (as of `CachedLookup`). Rejects when Postgres or
- * the log does not answer.
+ * Finds rentals, as of at most a second ago, and not from before `sinceMs` (see `CachedLookup`). Rejects when Postgres
+ * or the log does not answer.
  */
 export type Rentals = {
-  /** That of the address of ours that a client dialled; null: nobody rents it. */
+  /** The rental of our address that a client dialled; null: the address is not rented. */
   at(address: string, sinceMs?: number): Promise<Rental | null>
-  /** Also one that was given back: its end is then in the past. Null: there is none. */
+  /** Also returns a rental that was given back, with an end in the past; null: there is none. */
   find(proxyId: ProxyId, sinceMs?: number): Promise<Rental | null>
 }
 
@@ -65,7 +65,7 @@ type Row = ComparedRow & {
   readonly expires_at: string
   readonly released_at: string | null
   readonly created_at: string
-  /** Null: the row names no account. */
+  /** Null: the account of the row does not exist. */
   readonly blocked: boolean | null
   readonly carrier_id: string | null
   readonly rotation_minutes: number | null
@@ -74,7 +74,7 @@ type Row = ComparedRow & {
   readonly sealed: Buffer | null
 }
 
-/** What a row says that the log says as well. */
+/** The fields of a row that the log has too. */
 type SaidOfRental = {
   readonly accountId: AccountId
   readonly blocked: boolean | null
@@ -119,7 +119,7 @@ export const createRentals = (deps: {
 }): Rentals => {
   const { pool, accountOf, stockOf, logins, monotonicMs, logger } = deps
 
-  /** Rentals that are over are in no stock. */
+  /** A rental that ended is in no stock stream, so its facts are null. */
   const logged = async (row: Row): Promise<LoggedFacts<RentalFacts>> => {
     const [{ state, position }, accountOfRow] = await Promise.all([
       stockOf(stockRef(row.product_id, row.country)),
@@ -171,7 +171,7 @@ export const createRentals = (deps: {
       accountId: row.account_id,
       blocked: row.blocked ?? true,
       ip: row.ip,
-      // It is over.
+      // The rental ended.
       expiresAtMs: 0,
       carrierId: carrier_id,
       endpoint: null,

@@ -7,31 +7,31 @@ import { type EntryRow, entryColumns, type IsAllowed, minPrefixLength } from '..
 import { type Clock, hasElapsed, isoTime } from '../../kernel/clock.ts'
 import type { PlanId } from '../../kernel/ids.ts'
 
-/** How long an address may still connect that was taken off, and how soon one may that was put on. */
+/** Changes of a whitelist have effect within this time, milliseconds. */
 const heldMs = 1_000
-/** What is known of an address while Postgres does not answer: as long as leases last. */
+/** Cached answers are used this long while Postgres does not answer, milliseconds. Leases last as long. */
 const staleMs = 30_000
 const maxAddresses = 50_000
 const noteEveryMs = 60_000
 
-/** What an address gets without credentials. */
+/** The access of an address without credentials. */
 export type Whitelisted = {
   readonly planId: PlanId
-  /** Where its connections go out; null: anywhere. */
+  /** The targeting of its connections; null: none. */
   readonly targeting: Targeting | null
 }
 
 export type WhitelistLookup = {
   /**
-   * What an address gets, by the narrowest network; null: nothing. As of at most a second ago, or of half a minute while
-   * Postgres does not answer.
+   * The access of an address, from the entry with the narrowest network; null: none. As of at most a second ago, or of
+   * half a minute while Postgres does not answer.
    */
   find(source: string): Promise<Whitelisted | null>
 }
 
 /**
- * For gateways: what was looked up is held for a second, and a use is noted once a minute. An entry that the log does not allow
- * as it stands lets nobody in, and is logged.
+ * Look-ups for gateways. Answers are cached for a second, and the use of an entry is recorded once a minute. An entry
+ * that differs from the log gives no access and is logged.
  */
 export const createWhitelistLookup = (deps: {
   readonly pool: pg.Pool
@@ -57,11 +57,11 @@ export const createWhitelistLookup = (deps: {
       .catch(onError)
   }
 
-  /** The entries of the networks that an address is in, the narrowest first. */
+  /** The entries of the networks that contain an address, the narrowest first. */
   const rowsOf = async (source: string): Promise<readonly EntryRow[]> => {
     const { rows } = await pool.query<EntryRow>({
       name: 'whitelisted',
-      // Networks are at most so wide: each is looked up by the unique index.
+      // Network sizes are limited, so each candidate network is looked up by the unique index.
       text: `select ${entryColumns} from vault.whitelist
               where network = any (array(
                 select network(set_masklen($1::inet, bits))
@@ -73,7 +73,7 @@ export const createWhitelistLookup = (deps: {
     return rows
   }
 
-  /** The first entry that the log allows, and those before it, which it does not. */
+  /** The first entry that the log allows, and the entries before it, which the log does not allow. */
   const compared = async (source: string) => {
     const refused: EntryRow[] = []
     for (const row of await rowsOf(source)) {
@@ -85,7 +85,7 @@ export const createWhitelistLookup = (deps: {
 
   const read = async (source: string): Promise<Whitelisted | null> => {
     const first = await compared(source)
-    // A row that was changed or removed after it was read is not in the log any more: the second look does not find it so.
+    // A row may have been changed or removed after it was read. The second read detects this.
     const { row, refused } = first.refused.length === 0 ? first : await compared(source)
     for (const { entry_id: entryId, account_id: accountId } of refused)
       logger.error({ entryId, accountId }, 'the log does not allow an entry of a whitelist')

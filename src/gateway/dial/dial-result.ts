@@ -5,7 +5,7 @@ import { refuse } from '../refusals.ts'
 /** A connection to the target through an exit. */
 export type Connected = { readonly denied: false; readonly wire: BufferedSocket }
 
-/** No connection; `fault` says whose fault it is: only the exit's own counts against the exit. */
+/** No connection. `fault` is its cause; only `exit` counts against the exit. */
 export type NotConnected = { readonly denied: true; readonly fault: 'exit' | 'target'; readonly why: Denied }
 
 export type Dialled = Connected | NotConnected
@@ -29,7 +29,7 @@ export const targetTimeout = (): Denied => refuse(504, 'target_timeout', 'The ta
 export const dnsTimeout = (): Denied =>
   refuse(504, 'dns_timeout', "The target's name server did not answer in time.")
 
-/** What a fault of a socket to the target means. */
+/** The refusal for an error of a socket to the target. */
 export const targetFault = (error: NodeJS.ErrnoException): Denied => {
   switch (error.code) {
     case 'ECONNREFUSED':
@@ -42,7 +42,7 @@ export const targetFault = (error: NodeJS.ErrnoException): Denied => {
   }
 }
 
-/** Faults of our own end: the address of the exit is not one of this machine, or it has no ports left. */
+/** Errors of this machine: it lacks the address of the exit, or it has no free ports. */
 export const isLocalFault = ({ code }: NodeJS.ErrnoException): boolean =>
   code === 'EADDRNOTAVAIL' ||
   code === 'EADDRINUSE' ||

@@ -20,7 +20,7 @@ export type DialParts = {
 export type DialRequest = {
   readonly exit: Exit
   readonly target: Target
-  /** What keeps its address of a prefix; null: another one each time. */
+  /** The session name that fixes the address within a prefix; null: a random address each time. */
   readonly session: string | null
   readonly timeoutMs: number
   readonly signal: AbortSignal
@@ -28,7 +28,7 @@ export type DialRequest = {
 
 export type Dial = (request: DialRequest) => Promise<Dialled>
 
-/** How long an exit may take to accept a connection to itself. */
+/** The time limit of a connection to an exit, milliseconds. */
 const endpointMs = 5_000
 
 const throughEndpoint = async (
@@ -50,7 +50,7 @@ const throughEndpoint = async (
       const tunnel = endpoint.kind === 'socks5' ? tunnelBySocks : tunnelByHttp
       return await tunnel(wire, endpoint, target, limits)
     } catch (error) {
-      // The exit took the connection and then waits for the target: it is the target that is slow.
+      // The exit accepted the connection and waits for the target. So the target is slow.
       if (error instanceof RaceTimeout) return targetFailure(targetTimeout())
       return exitFailure('The exit broke the connection off.')
     }

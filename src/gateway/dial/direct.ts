@@ -23,7 +23,7 @@ export type DirectRequest = {
   readonly target: Target
   readonly localAddress: string | null
   readonly loopback: boolean
-  /** As of an exit. */
+  /** See `Exit`. */
   readonly places?: Exit['places']
   readonly timeoutMs: number
   readonly signal: AbortSignal
@@ -34,7 +34,7 @@ const dnsFault = (error: unknown): Denied => {
   return code === 'ETIMEOUT' || code === 'ECANCELLED' || code === 'ESERVFAIL' ? dnsTimeout() : hostNotFound()
 }
 
-/** The addresses of a target that may be dialled, or why none may. One that may not refuses the whole name. */
+/** The addresses of a target, or the reason for a refusal. One forbidden address refuses the whole name. */
 export const targetAddresses = async (
   { resolve, rules }: DirectParts,
   { target, localAddress, loopback }: Pick<DirectRequest, 'target' | 'localAddress' | 'loopback'>,
@@ -59,7 +59,7 @@ export const targetAddresses = async (
   return reachable.length === 0 ? targetUnreachable() : reachable
 }
 
-/** From this machine, checked on the address that is dialled. */
+/** Connects from this machine. The checked addresses are exactly those that are dialled. */
 export const dialDirect = async (
   parts: DirectParts & { readonly onFault: OnFault },
   request: DirectRequest,

@@ -8,19 +8,19 @@ import type { OnFault } from '../refusals.ts'
 import type { Resolve } from '../targets/resolve.ts'
 import { raceToSocket } from './race.ts'
 
-/** An exit that is somebody's proxy. */
+/** An exit that is an external proxy. */
 export type Endpoint = Extract<Exit['via'], { kind: 'http' | 'https' | 'socks5' }>
 
 export type EndpointParts = {
   readonly resolve: Resolve
-  /** Authorities (PEM) that are trusted for `https` exits beside the system's. */
+  /** Certificate authorities (PEM) for `https` exits; null: those of the system. */
   readonly ca: string | null
   readonly onFault: OnFault
 }
 
 type Limits = { readonly timeoutMs: number; readonly signal: AbortSignal }
 
-/** The certificate is checked for the name of the exit, whichever of its addresses answers. */
+/** Connects over TLS. The certificate is checked for the exit's name, whichever of its addresses answers. */
 const overTls = (
   { host, port }: Endpoint,
   addresses: readonly string[],
@@ -48,7 +48,7 @@ const overTls = (
       ),
   })
 
-/** Connects to the exit itself. @throws what the socket, DNS or the time limit says */
+/** Connects to the exit itself. @throws errors of the socket and of DNS, and RaceTimeout */
 export const openEndpoint = async (
   parts: EndpointParts,
   endpoint: Endpoint,

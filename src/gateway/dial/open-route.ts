@@ -6,7 +6,7 @@ import { gatewayUnavailable, sessionFailed } from '../refusals.ts'
 import type { Target } from '../targets/targets.ts'
 import type { Dialled } from './dial-result.ts'
 
-/** A connection to the target, and what the client is told of the way. */
+/** A connection to the target, and the route facts for the client. */
 export type OpenedRoute = {
   readonly denied: false
   readonly wire: BufferedSocket
@@ -23,7 +23,7 @@ const dedicatedRoute = (exit: Exit): Route => ({
   close: () => undefined,
 })
 
-/** The exit of an admission: its own address, or one of the pool. */
+/** The exit of an admission: the dedicated one, or one of the pool. */
 export const routeOf = async (
   { exits, logger }: Pick<GatewayContext, 'exits' | 'logger'>,
   { dedicated, holder, line, family }: Admission,
@@ -38,7 +38,7 @@ export const routeOf = async (
   }
 }
 
-/** What keeps its address of a prefix where the route names nothing; null: another one each time. */
+/** The default session name that fixes the address within a prefix; null: a random address each time. */
 export const sessionOf = ({ holder, line }: Admission): string | null =>
   line.session === null ? null : `${holder} ${line.session.id}`
 
@@ -48,9 +48,9 @@ const outcomeOf = (dialled: Dialled): 'connected' | 'exit_failed' | 'target_fail
 }
 
 /**
- * Connects to a target through an exit of the admission. Where an exit itself fails, the next one is tried; a session has only
- * one, which is tried again. Never rejects.
- * @returns 464, 465, 502, 503, 504 or 568 when it does not come about
+ * Connects to a target through an exit of the admission. If an exit fails, the next one is tried. A session has one
+ * exit, which is tried again. Never rejects.
+ * @returns 464, 465, 502, 503, 504 or 568 if there is no connection
  */
 export const openRoute = async (
   context: GatewayContext,
@@ -84,9 +84,9 @@ export const openRoute = async (
     })
     const ms = clock() - startedMs
     const isExits = dialled.denied && dialled.fault === 'exit' && !client.disconnected.aborted
-    // A target that may not be dialled says nothing about the exit.
+    // A forbidden target is no measure of the exit.
     const unused = dialled.denied && dialled.why.status === 464
-    // Its place is given back first, whatever throws afterwards.
+    // The route is closed first, because the next calls may throw.
     if (dialled.denied || dialled.wire.socket.closed) route.close()
     else dialled.wire.socket.once('close', route.close)
     try {
@@ -106,7 +106,7 @@ export const openRoute = async (
   return session === null || dedicated !== null ? why : sessionFailed()
 }
 
-/** Header lines about the way that was taken, each with its line end. */
+/** Response header lines about the route, each with its line end. */
 export const formatRouteHeaders = ({ fallback, stickyMinutesLeft }: OpenedRoute): string =>
   (fallback ? 'X-Proxy-Fallback: country\r\n' : '') +
   (stickyMinutesLeft === null ? '' : `X-Proxy-Session-Minutes: ${stickyMinutesLeft}\r\n`)

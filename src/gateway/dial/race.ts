@@ -4,7 +4,7 @@ import { type BufferedSocket, dialBufferedSocket } from '../accept/buffered-sock
 import type { OnFault } from '../refusals.ts'
 
 /**
- * A socket to the first address that answers; null as local address lets the system choose.
+ * Opens a socket to the first address that answers. With `localAddress` null the system chooses the local address.
  * @throws as `raceTo`
  */
 export const raceToSocket = ({

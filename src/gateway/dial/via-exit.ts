@@ -17,20 +17,20 @@ import {
 } from './dial-result.ts'
 import type { Endpoint } from './exit-connection.ts'
 
-/** The other side ended before it had answered. */
+/** The other side closed the connection before its answer was complete. */
 export class HandshakeEnded extends Error {
   override readonly name = 'HandshakeEnded'
 }
 
-/** The answers of an exit while a connection through it is made. */
+/** Reads the answers of an exit during a handshake. */
 export type HandshakeReader = {
-  /** The next bytes, so many of them. */
+  /** The next `bytes` bytes. */
   exactly(bytes: number): Promise<Buffer>
-  /** Up to and with the next empty line. */
+  /** The bytes up to and including the next empty line. */
   head(maxBytes: number): Promise<Buffer>
-  /** What came after the answers waits for the next hand. */
+  /** Ends the handshake. Bytes after the answers are buffered for the next handler. */
   done(): void
-  /** Gives up: closes the connection. */
+  /** Closes the connection. */
   fail(): void
 }
 
@@ -40,7 +40,7 @@ type Waiting = {
   readonly reject: (error: Error) => void
 }
 
-/** @throws from its questions RaceTimeout, RaceCanceled, HandshakeEnded, and what the socket says */
+/** @throws RaceTimeout, RaceCanceled, HandshakeEnded and socket errors, from its methods */
 export const createHandshakeReader = (
   wire: BufferedSocket,
   timeoutMs: number,
@@ -126,7 +126,7 @@ const credentials = ({ username, password }: Endpoint): string =>
     ? ''
     : `Proxy-Authorization: Basic ${Buffer.from(`${username}:${password ?? ''}`).toString('base64')}\r\n`
 
-/** What another proxy's answer to CONNECT means. */
+/** Maps the status of an exit's answer to CONNECT. */
 const refusal = (status: number): Dialled => {
   if (status === 407 || status === 401) return exitFailure('The exit did not accept its own credentials.')
   if (status === 403 || status === 464)
@@ -151,7 +151,7 @@ export const tunnelByHttp = async (
       return Number(/^HTTP\/1\.\d[ \t]+(\d{3})/i.exec(head)?.[1] ?? Number.NaN)
     }
     let status = await readStatus()
-    // Interim answers may come before the final one (RFC 9110 section 15.2).
+    // Interim responses may precede the final one (RFC 9110 section 15.2).
     while (status >= 100 && status < 200) status = await readStatus()
     if (status >= 200 && status < 300) {
       handshake.done()
@@ -168,7 +168,7 @@ export const tunnelByHttp = async (
 const noAuthentication = 0
 const byPassword = 2
 
-/** What another proxy's reply means. General failure is what many answer for a target that does not. */
+/** Maps the reply of a SOCKS5 exit. Many send "general failure" for a target that does not answer. */
 const socksRefusal = (reply: number): NotConnected => {
   switch (reply) {
     case socksReplies.notAllowed:
@@ -182,7 +182,7 @@ const socksRefusal = (reply: number): NotConnected => {
   }
 }
 
-/** Greeting and RFC 1929. @returns null when the exit lets us in */
+/** Greeting and RFC 1929 authentication. @returns null when the exit accepts the login */
 const logIn = async (
   wire: BufferedSocket,
   handshake: HandshakeReader,
@@ -206,7 +206,7 @@ const logIn = async (
 
 export type SocksCommand = 'connect' | 'associate'
 
-/** What the exit was asked for, and the address that it answered with: that of its UDP relay. */
+/** The result of a command. `bound` is the address in the answer, which is that of the UDP relay for `associate`. */
 export type SocksAnswer = NotConnected | { readonly denied: false; readonly bound: Buffer }
 
 /** Logs in to a SOCKS5 proxy and sends it one command. @throws what `createHandshakeReader` throws */
@@ -254,9 +254,9 @@ export const tunnelBySocks = async (
 }
 
 /**
- * An address of an IPv6 prefix. The same name always gives the same one; null: one by chance.
+ * An address of an IPv6 prefix. The same name always gives the same address; null gives a random one.
  * @param prefix such as `2001:db8:1::/64`
- * @throws Error when the prefix is none
+ * @throws Error when the prefix is invalid
  */
 export const addressOfPrefix = (prefix: string, name: string | null): string => {
   const [network, bits] = ipaddr.IPv6.parseCIDR(prefix)

@@ -23,13 +23,13 @@ import type { Denied, Exit, Exits, Route } from '../gateway-ports.ts'
 import { refuse } from '../refusals.ts'
 
 export type ExitPool = Exits & {
-  /** An exit by its id, for an address that has one of its own; null when there is none that takes connections. */
+  /** The exit with this id, for an address with its own exit; null: it takes no connections. */
   find(exitId: string): Exit | null
-  /** The live exits of a carrier's line, for mobile rentals that rotate. */
+  /** The live exits of a carrier, for mobile rentals that rotate. */
   ofCarrier(carrierId: string): readonly Exit[]
 }
 
-/** Candidates that fit and live, with the running sum of their weights. */
+/** The live candidates that match, with the running sum of their weights. */
 type Choice = {
   readonly candidates: readonly Candidate[]
   readonly sums: readonly number[]
@@ -64,16 +64,19 @@ const sessionOver = (why: string): Denied =>
 
 const full = refuse(503, 'exits_full', 'every exit that matches is at its capacity: try again', 1)
 
-/** The id that a supplier sees of a session: none of ours, and another one each time that the session moves. */
+/**
+ * The session id that a supplier receives. It differs from ours, and changes each time the session moves to another
+ * exit.
+ */
 const supplierSession = (key: string, round: number): string =>
   createHash('sha256').update(`${key} ${round}`).digest('hex').slice(0, 16)
 
-/** Chooses exits for connections, by what this process has in memory. */
+/** Chooses exits for connections from the state in the memory of this process. */
 export const createExitPool = (deps: {
   readonly live: Pick<LiveExits, 'index' | 'version'>
   readonly health: ExitHealth
   readonly sticky: StickySessions
-  /** Targets on this machine are legal through the sandbox's exits (FAREBOX_GATEWAY_ALLOW_LOOPBACK). */
+  /** Targets on this machine are allowed through the sandbox's exits (FAREBOX_GATEWAY_ALLOW_LOOPBACK). */
   readonly allowLoopback: boolean
   /** Processes that share the exits' capacities. */
   readonly workers: number
@@ -81,7 +84,7 @@ export const createExitPool = (deps: {
   readonly clock: Clock
   /** From 0 up to, but not including, 1. */
   readonly random: () => number
-  /** Told how long an exit took to be dialled. */
+  /** Receives the duration of each dial, milliseconds. */
   readonly onDialled?: (exitId: string, outcome: 'connected' | 'failed', latencyMs: number) => void
 }): ExitPool => {
   const { live, health, sticky, allowLoopback, workers, clock, random, onDialled } = deps
@@ -89,7 +92,7 @@ export const createExitPool = (deps: {
   let choicesOf = ''
   const inUse = new Map<string, number>()
   const last = new LRUCache<string, string>({ max: maxLast })
-  /** Dials of a session that failed in a row. */
+  /** Consecutive failed dials of a session. */
   const failures = new LRUCache<string, number>({ max: maxLast })
 
   const aliveOf = (targeting: Targeting, need: ConnectionNeeds): readonly Candidate[] =>
@@ -122,7 +125,7 @@ export const createExitPool = (deps: {
   const isFree = ({ exitId, terms: { capacity } }: Candidate): boolean =>
     capacity === null || (inUse.get(exitId) ?? 0) < Math.max(1, Math.floor(capacity / workers))
 
-  /** By weight among the free; not the one before where there is another. */
+  /** A random free candidate, by weight. Differs from `before` if there is another one. */
   const drawn = ({ candidates, sums, placeOf }: Choice, before: string | undefined): Candidate | null => {
     const skipped = candidates.length > 1 && before !== undefined ? placeOf.get(before) : undefined
     const gapEnd = skipped === undefined ? 0 : (sums[skipped] ?? 0)
@@ -145,7 +148,10 @@ export const createExitPool = (deps: {
     return free.find(({ key }) => key !== before) ?? free[0] ?? null
   }
 
-  /** Weighted rendezvous: the same for the same candidates in every process, and most stay where they are when some go. */
+  /**
+   * Weighted rendezvous hashing: all processes choose the same candidate, and most choices stay when candidates
+   * disappear.
+   */
   const rendezvous = (choice: Choice, session: SessionRef, round: number, before: string | null) => {
     const seed = hash32(session.key, mix32(round + 1))
     const others = choice.candidates.filter(({ key }) => key !== before)

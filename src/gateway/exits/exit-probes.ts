@@ -17,17 +17,17 @@ import type { RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
 import { exitProbes, machineExitProbes } from '../workers.ts'
 
 const atOnce = 128
-/** How often a process that does not look asks whether it may. */
+/** How often a standby process tries to become the leader, milliseconds. */
 const standbyMs = 10_000
 const cleanupIntervalMs = 60 * 60_000
 
-/** Looks at an exit, and once more at once before it counts as dead. */
+/** Probes an exit. A failed probe is repeated at once before the exit counts as dead. */
 const lookAt = async (look: ProbeExit, { terms: { via }, login }: Candidate) => {
   const first = await look({ via, login })
   return first.ok ? first : look({ via, login })
 }
 
-/** How an exit is looked at. */
+/** Probes one exit. */
 export type ProbeExit = typeof probe
 
 const inParallel = async <Item>(
@@ -42,10 +42,10 @@ const inParallel = async <Item>(
 }
 
 /**
- * Looks at every endpoint of the exits every two seconds and tells all processes what changed. One process at a time does
- * it; when it ends, another one goes on. What lies on a machine each process looks at by itself, for another machine's
- * answer says nothing of its own. A dead exit is found within 7 seconds: 2 to the next look, 2.5 for each of two
- * attempts that nobody answers.
+ * Probes every endpoint of the exits every two seconds and reports changes to all processes. One leader does this; when
+ * it ends, another process takes over. Each machine probes its local exits itself, because the result of another
+ * machine does not apply to them. A dead exit is found within 7 seconds: 2 until the next probe, and 2.5 for each of
+ * two attempts without an answer.
  */
 export const startProbes = (deps: {
   readonly scheduler: Scheduler
@@ -76,7 +76,7 @@ export const startProbes = (deps: {
     [...live.index().byExit.values()].flatMap(([candidate]) =>
       candidate && isLocal(candidate.terms.via) === local ? [candidate] : [],
     )
-  /** What this machine has; told only where there is any. */
+  /** Probes the exits of this machine. Reports only if there are any. */
   const roundHere = async (): Promise<void> => {
     const exits = exitsOf(true)
     if (exits.length === 0) return

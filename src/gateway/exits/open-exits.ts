@@ -23,9 +23,9 @@ export type ExitParts = {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly vault: Vault
-  /** Whether the sandbox's exits serve while there are no others. */
+  /** Whether the sandbox's exits are used while there are no others. */
   readonly sandbox: boolean
-  /** Targets on this machine are legal through the sandbox's exits. */
+  /** Targets on this machine are allowed through the sandbox's exits. */
   readonly allowLoopback: boolean
   /** Processes that share the exits' capacities. */
   readonly workers: number
@@ -33,9 +33,9 @@ export type ExitParts = {
   /** From 0 up to, but not including, 1. */
   readonly random: () => number
   readonly logger: Logger
-  /** Names the machine that this process runs on; left out: its host name. */
+  /** The name of this machine; default: its host name. */
   readonly machine?: string
-  /** How exits are looked at; left out: by their endpoint, or by the address of this machine. */
+  /** The probe of an exit; default: connects to its endpoint, or checks the address of this machine. */
   readonly look?: ProbeExit
   readonly onDialled?: (exitId: string, outcome: 'connected' | 'failed', latencyMs: number) => void
 }
@@ -44,17 +44,17 @@ export type ExitParts = {
 export type OpenedExits = {
   readonly exits: ExitPool
   readonly live: LiveExits
-  /** Whether targets on this machine are legal: as `allowLoopback` says, while no exits but the sandbox's are there. */
+  /** Whether targets on this machine are allowed: `allowLoopback`, while the only exits are the sandbox's. */
   allowsLoopback(): boolean
-  /** For the measurements: exits that take connections, and those of them that are dead. */
+  /** For metrics: exits that take connections, and the dead ones among them. */
   counts(): { readonly serving: number; readonly dead: number }
   stop(): Promise<void>
 }
 
 /**
- * Takes the exits into memory, follows them, and takes its turn at probing them. The read tables must be made.
+ * Loads the exits into memory, follows their changes, and takes part in probing them. The read tables must exist.
  * Rejects when Postgres does not answer.
- * @throws StartRefused for `allowLoopback` beside exits that are not the sandbox's
+ * @throws StartRefused for `allowLoopback` with exits other than the sandbox's
  */
 export const openExits = async (parts: ExitParts): Promise<OpenedExits> => {
   const { scheduler, pool, vault, sandbox, clock, logger } = parts

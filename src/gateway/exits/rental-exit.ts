@@ -4,7 +4,7 @@ import type { SandboxExits } from '../../features/exits/index.ts'
 import type { Rental } from '../authenticate/rentals.ts'
 import type { Exit } from '../gateway-ports.ts'
 
-/** A place in the exits to begin at, so that the rentals of a carrier spread over them. */
+/** A hash that selects the first exit, so that the rentals of a carrier are spread over its exits. */
 const placeOf = (text: string): number => {
   let hash = 0
   for (const letter of text) hash = (hash * 31 + letter.charCodeAt(0)) >>> 0
@@ -18,9 +18,10 @@ const isLoopback = (host: string): boolean =>
   isIP(host) !== 0 && loopback.check(host, isIP(host) === 6 ? 'ipv6' : 'ipv4')
 
 /**
- * The way out of a rented address: through its supplier's proxy, or from the address itself, which is this machine's.
- * @param sandbox null: there is none
- * @param allowLoopback targets on this machine are legal, by the sandbox and by proxies on this machine that stand for a supplier
+ * The exit of a rented address: its supplier's proxy, or the address itself on this machine.
+ * @param sandbox null: there is no sandbox
+ * @param allowLoopback allows targets on this machine through the sandbox, and through local proxies that simulate a
+ * supplier
  */
 export const addressExit = (
   { ip, endpoint }: Pick<Rental, 'ip' | 'endpoint'>,
@@ -52,9 +53,9 @@ export const addressExit = (
 }
 
 /**
- * Where a rental goes out: from its own address, or, of a mobile line, through the live exits of its carrier, one after
- * the other: by its interval, or each time that its link is used. A carrier without live exits leaves the address itself.
- * @param own the address itself
+ * The exit of a rental: its own address, or for a mobile rental the next live exit of its carrier. It switches by the
+ * interval, or each time the link is used. If the carrier has no live exit, the rental uses its own address.
+ * @param own the exit of its own address
  */
 export const rentalExit = (
   { proxyId, rotation }: Pick<Rental, 'proxyId' | 'rotation'>,

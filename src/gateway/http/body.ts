@@ -5,15 +5,15 @@ export type Framing =
   | { readonly kind: 'none' }
   | { readonly kind: 'length'; readonly length: number }
   | { readonly kind: 'chunked' }
-  /** Up to the end of the connection: of responses alone. */
+  /** The body ends with the connection. Responses only. */
   | { readonly kind: 'close' }
 
 const none: Framing = { kind: 'none' }
 const wholeNumber = /^\d{1,15}$/
 
 /**
- * What the fields of a request say; two answers are none. @returns null when they say nothing
- * @throws BadMessage for everything that two readers may understand differently
+ * The framing of a request body. @returns null: the fields define no body
+ * @throws BadMessage for ambiguous framing, which two parsers may read differently
  */
 export const requestFraming = (fields: readonly Field[], version: 0 | 1): Framing | null => {
   const length = singleHeader(fields, 'content-length')
@@ -33,7 +33,7 @@ export const requestFraming = (fields: readonly Field[], version: 0 | 1): Framin
 
 const lengthNumber = /^0*\d{1,15}$/
 
-/** The length that all members of all Content-Length fields agree on. @throws BadMessage when they do not */
+/** The length that all members of all Content-Length fields have in common. @throws BadMessage if there is none */
 const agreedLength = (members: readonly string[]): number => {
   const [length, ...others] = members.map((member) => (lengthNumber.test(member) ? Number(member) : null))
   if (length === undefined || length === null || others.some((other) => other !== length))
@@ -41,7 +41,7 @@ const agreedLength = (members: readonly string[]): number => {
   return length
 }
 
-/** The fields with one line in place of all of that name. */
+/** Replaces all fields of this name with one line. */
 const withOnly = (fields: readonly Field[], name: string, value: string): readonly Field[] => {
   const only = { name: name.toLowerCase(), value, line: `${name}: ${value}` }
   const [first, second] = fields.filter((field) => field.name === only.name)
@@ -52,30 +52,30 @@ const withOnly = (fields: readonly Field[], name: string, value: string): readon
 const without = (fields: readonly Field[], name: string): readonly Field[] =>
   fields.filter((field) => field.name !== name)
 
-/** How the end of a response's body is found, and its fields as they go on: they say the same thing once. */
+/** The framing of a response body, and the forwarded fields, which state that framing once. */
 export type ResponseFraming = {
   readonly framing: Framing
   readonly fields: readonly Field[]
-  /** Nothing may follow on the target's connection: its framing is doubtful (RFC 9112 section 6.1). */
+  /** The target's connection must not be reused, because its framing is unreliable (RFC 9112 section 6.1). */
   readonly faulty: boolean
 }
 
 /**
- * As RFC 9112 section 6.3 says it of responses.
+ * The framing of a response body, by RFC 9112 section 6.3.
  * @param bodyless whether the status or the request's method rules a body out
- * @throws BadMessage where nobody can tell the length
+ * @throws BadMessage when the length cannot be determined
  */
 export const responseFraming = (
   fields: readonly Field[],
   version: 0 | 1,
   bodyless: boolean,
 ): ResponseFraming => {
-  // `identity` of RFC 2616 says nothing.
+  // `identity` (RFC 2616) has no effect.
   const codings = listOf(fields, 'transfer-encoding').filter((coding) => coding !== 'identity')
   const lengths = listOf(fields, 'content-length')
   const hasLength = fields.some(({ name }) => name === 'content-length')
   if (codings.length > 0) {
-    // Transfer-Encoding overrides Content-Length, which is removed before the message goes on (item 3).
+    // Transfer-Encoding overrides Content-Length, which is removed before the message is forwarded (item 3).
     const rest = without(fields, 'content-length')
     const faulty = hasLength || version === 0
     if (bodyless) return { framing: none, fields: rest, faulty }
@@ -94,7 +94,7 @@ export const responseFraming = (
 
 export type BodyReader = {
   /**
-   * Reads what belongs to the body, and passes on what the next side gets of it.
+   * Consumes the bytes of the body and passes on their forwarded form.
    * @returns how many of the bytes belong to the body. @throws BadMessage
    */
   take(chunk: Buffer, pass: (piece: Buffer) => void): number
@@ -126,17 +126,17 @@ const untilClose: BodyReader = {
 
 const cr = 0x0d
 const lf = 0x0a
-/** Of a line with a chunk's size and its extensions. */
+/** The longest line with a chunk size and its extensions, bytes. */
 const maxSizeLine = 256
 const maxTrailers = 8_192
 const sizeLine = /^([0-9A-Fa-f]{1,12})[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/
 const trailerLine = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[\t\x20-\x7e\x80-\xff]*$/
-/** What frames or routes a message may not be said after it (RFC 9110 section 6.5.1). */
+/** Fields that frame or route a message are not allowed as trailers (RFC 9110 section 6.5.1). */
 const noTrailer =
   /^(?:content-length|transfer-encoding|host|trailer|connection|te|upgrade|proxy-.*|authorization)$/i
 
 /**
- * Walks through the chunks of a request (RFC 9112 section 7.1) without copying them: what it lets through has one meaning.
+ * Checks the chunks of a request (RFC 9112 section 7.1) without copying them. Accepted input has exactly one meaning.
  * @throws BadMessage from `take`
  */
 const strictChunks = (): BodyReader => {
@@ -145,7 +145,7 @@ const strictChunks = (): BodyReader => {
   let line = ''
   let trailers = 0
 
-  /** The line that ends in this chunk, or null with what there is of it kept. */
+  /** The line that ends in this chunk. Null: the line is incomplete, and its first part is stored in `line`. */
   const lineFrom = (chunk: Buffer, at: number, max: number): { text: string; next: number } | null => {
     const end = chunk.indexOf(lf, at)
     const stop = end === -1 ? chunk.length : end
@@ -211,14 +211,14 @@ const strictChunks = (): BodyReader => {
   }
 }
 
-/** Of a line of a response's chunks, and of all its trailers. */
+/** The longest line of a chunked response, and the longest sum of its trailers, bytes. */
 const maxLenientLine = 16_384
 const maxLenientTrailers = 65_536
 const lenientSize = /^[ \t]*([0-9A-Fa-f]+)[ \t]*(?:;.*)?$/
 const cleanSizeLine = /^[0-9A-Fa-f]{1,12}(?:;[\t\x20-\x7e\x80-\xff]*)?\r\n$/
 const trailerName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 
-/** What a trailer line of a response is for the next side; empty: it gets none. */
+/** The forwarded form of a response's trailer line; empty: the line is dropped. */
 const lenientTrailer = (text: string): string => {
   const colon = text.indexOf(':')
   const name = trimBlanks(text.slice(0, Math.max(colon, 0)))
@@ -227,9 +227,9 @@ const lenientTrailer = (text: string): string => {
 }
 
 /**
- * Walks through the chunks of a response. Lines may end in LF alone, and sizes may have blanks around them; what goes on is
- * right in both. Nothing that is right already is copied.
- * @param decode the next side gets the data alone, as a client of HTTP/1.0 needs it (RFC 9112 section 7.1.3)
+ * Reads the chunks of a response. Accepts lines that end in LF only, and sizes with blanks around them. The forwarded
+ * form is always correct. Correct input is not copied.
+ * @param decode forwards the data without chunks, as a client of HTTP/1.0 needs it (RFC 9112 section 7.1.3)
  */
 const lenientChunks = (decode: boolean): BodyReader => {
   let state: 'size' | 'data' | 'data_end' | 'trailers' | 'done' = 'size'
@@ -242,14 +242,14 @@ const lenientChunks = (decode: boolean): BodyReader => {
     take: (chunk, pass) => {
       let at = 0
       let from = 0
-      /** What was read up to now goes on as it is; the bytes up to `to` do not, but `instead`. */
+      /** Passes on the bytes read so far, and `instead` in place of the bytes up to `to`. */
       const replace = (to: number, instead: string): void => {
         if (at > from) pass(chunk.subarray(from, at))
         if (instead !== '' && !decode) pass(Buffer.from(instead, 'latin1'))
         at = to
         from = to
       }
-      /** The next line with its end; null: it has not come, and what there is of it is kept. */
+      /** The next line with its end. Null: the line is incomplete, and its first part is stored in `line`. */
       const nextLine = (): { readonly raw: string; readonly to: number; readonly here: boolean } | null => {
         const end = chunk.indexOf(lf, at)
         const to = end === -1 ? chunk.length : end + 1
@@ -320,7 +320,7 @@ const lenientChunks = (decode: boolean): BodyReader => {
 
 const noBody: BodyReader = { take: () => 0, done: true }
 
-/** @param of a request, or a response whose chunks are decoded or go on as chunks */
+/** @param of a request, a response with forwarded chunks, or a response with decoded chunks */
 export const readerOf = (framing: Framing, of: 'request' | 'response' | 'decoded'): BodyReader => {
   switch (framing.kind) {
     case 'none':

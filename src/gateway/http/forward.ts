@@ -14,9 +14,9 @@ import { createUpstreamSession, type UpstreamConnection, type UpstreamSession } 
 export type Forwarding = {
   /** @param next is called when the next request may be read */
   forward(request: ForwardRequest, next: () => void): void
-  /** The client is gone. */
+  /** The client disconnected. */
   close(): void
-  /** No further request is taken. */
+  /** The current request is the last one of the connection. */
   drain(): void
 }
 
@@ -37,7 +37,7 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
     if (wire.socket.destroyed) return
     answerAndEnd(client, answer, limits.lingerMs, method !== 'HEAD')
   }
-  /** What goes to the client still does; then the connection ends, and what the client still sends is not for anybody. */
+  /** Sends the rest of the answer, then ends the connection. Drops further bytes of the client. */
   const endAfter = ({ down }: UpstreamConnection, error: Failure | null): void => {
     const { socket } = wire
     watch.within(limits.idleMs, () => socket.destroy())
@@ -51,7 +51,7 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
     })
     down.end()
   }
-  /** A part of the answer has gone out. */
+  /** Fails after a part of the answer was sent. */
   const breakOff = (
     upstreamConnection: UpstreamConnection,
     { status, error }: OwnAnswer,
@@ -67,7 +67,7 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
     closeLane(error)
     const { socket } = wire
     watch.within(limits.lingerMs, client.reset)
-    // Its callback comes when all that was written before is out.
+    // The callback runs when all earlier bytes are sent.
     socket.write('', client.reset)
   }
   const upgrade = (upstreamConnection: UpstreamConnection): void => {
@@ -78,7 +78,7 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
       former.close(error),
     )
   }
-  /** A client that sends requests and does not read the answers is not read from either. */
+  /** Pauses reading from a client that sends requests without reading the answers. */
   const whenRead = ({ down }: UpstreamConnection, next: () => void): void => {
     if (!wire.socket.writableNeedDrain || wire.socket.writableLength === 0) {
       next()
@@ -144,7 +144,7 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
         return
       case 'unanswered':
         upstreamSession?.dropRoad()
-        // The target closed the idle connection just when the request came.
+        // The target closed the idle connection while the request was sent.
         if (again && ending.unheard && ending.answer.error === 'target_closed')
           containBuild(request, next, true)
         else refuse(ending.answer, request)
@@ -186,7 +186,7 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
     if (!paid) metrics.countBytes('up', request.length)
     send(request, upstreamConnection, next)
   }
-  /** A fault leaves no connection to the target behind. */
+  /** Runs `build`. A fault closes the connection to the target. */
   const containBuild = (request: ForwardRequest, next: () => void, paid: boolean): void =>
     client.contain(
       build(request, next, paid).catch((error) => {

@@ -21,11 +21,11 @@ export type Response = {
   readonly reason: string
   readonly connection: Connection
   readonly framing: Framing
-  /** Whether the target's connection can be used again once the body is over. */
+  /** Whether the target's connection can be reused after the body. */
   readonly persistent: boolean
 }
 
-/** Any three digits (RFC 9110 section 15), and any minor version, read as the highest one that is known (section 2.5). */
+/** Any three digits (RFC 9110 section 15). Unknown minor versions are read as the highest known one (section 2.5). */
 const statusLine = /^HTTP\/1\.(\d)[ \t]+(\d{3})(?:[ \t](.*))?$/i
 
 const isInterim = (status: number): boolean => status >= 100 && status < 200
@@ -52,9 +52,9 @@ export const parseResponse = (head: Head, method: string): Response => {
 }
 
 /**
- * The head as the client gets it.
- * @param said what the connection to the client is told: `close`, `keep-alive`, or nothing
- * @param told lines of the gateway, each with its line end
+ * The head of the answer to the client.
+ * @param said the `Connection` field: `close`, `keep-alive`, or null for none
+ * @param routeHeaders lines of the gateway, each with its line end
  */
 export const responseHead = (
   { code, reason, connection }: Response,
@@ -68,15 +68,15 @@ export const responseHead = (
   return `${head}${routeHeaders}\r\n`
 }
 
-/** How a request and its answer ended. */
+/** The result of a request and its answer. */
 export type ExchangeEnd =
-  /** Both are over. */
+  /** Both are complete. */
   | { readonly kind: 'done'; readonly upstreamReusable: boolean; readonly clientPersists: boolean }
-  /** The connection speaks something else now; the target's 101 waits on its wire. */
+  /** The protocol changed. The target's 101 is in the read buffer of its socket. */
   | { readonly kind: 'upgraded' }
-  /** The client has got nothing. `heard`: nor has the target said anything. */
+  /** The client received nothing. `unheard`: the target sent nothing either. */
   | { readonly kind: 'unanswered'; readonly answer: OwnAnswer; readonly unheard: boolean }
-  /** The client has got a part of the answer; `unclear`: it could take it for the whole. */
+  /** The client received a part of the answer. `unclear`: it could mistake the part for the whole. */
   | { readonly kind: 'broken'; readonly why: OwnAnswer; readonly unclear: boolean }
 
 export type ExchangeParts = {
@@ -88,7 +88,7 @@ export type ExchangeParts = {
   readonly responseHeadBytes: number
   /** Header lines of the gateway for the answer. */
   readonly routeHeaders: string
-  /** Whether the client's connection may go on after this. */
+  /** Whether the client's connection may be reused. */
   persists(): boolean
   touch(): void
   ended(ending: ExchangeEnd): void
@@ -108,17 +108,17 @@ const badBody = (why: string): OwnAnswer => ({
 })
 const clientGone: OwnAnswer = { status: 400, error: 'client_reset', detail: 'The request was broken off.' }
 
-/** A body's part up to this goes out with its head in one write. */
+/** A body part up to this size is sent in one write with the head, bytes. */
 const joinedBytes = 16_384
 
-/** One request, whose head has gone out, and its answer. */
+/** Handles one request, whose head is already sent, and its answer. */
 export const runExchange = (parts: ExchangeParts): Exchange => {
   const { request, client, upstream, up, down, responseHeadBytes, routeHeaders, persists, touch, ended } =
     parts
   const body = readerOf(request.framing, 'request')
   const heads = createHeadCollector(responseHeadBytes, lenientHeads)
   let answer: { readonly response: Response; readonly reader: BodyReader } | null = null
-  /** Only the end of the client's connection tells it where the answer ends. */
+  /** The answer ends with the client's connection, so the client cannot detect a missing part. */
   let endsByClose = false
   let clientPersists = false
   let extra = false
@@ -136,7 +136,7 @@ export const runExchange = (parts: ExchangeParts): Exchange => {
         ? { kind: 'unanswered', answer: why, unheard }
         : { kind: 'broken', why, unclear: endsByClose },
     )
-  /** Runs what reads a message; a bad one ends the exchange. */
+  /** Runs a parser. A BadMessage ends the exchange. */
   const reading = (read: () => boolean, bad: (why: string) => OwnAnswer): boolean => {
     try {
       return read()
@@ -157,7 +157,7 @@ export const runExchange = (parts: ExchangeParts): Exchange => {
     const taken = reader.take(chunk, (piece) => {
       goOn = down.write(piece) && goOn
     })
-    // Whatever a target says behind its answer, nobody asked for it.
+    // Bytes after the answer belong to no request.
     if (taken < chunk.length) extra = true
     settle()
     return goOn
@@ -172,7 +172,7 @@ export const runExchange = (parts: ExchangeParts): Exchange => {
     settle()
     return goOn
   }
-  /** A client of HTTP/1.0 reads no chunks. @throws BadMessage */
+  /** The head for a client of HTTP/1.0, which cannot read chunks. @throws BadMessage */
   const decodedHead = (response: Response): Response => {
     const { connection } = response
     const passed = connection.passed.filter(({ name }) => name !== 'transfer-encoding' && name !== 'trailer')
@@ -192,7 +192,7 @@ export const runExchange = (parts: ExchangeParts): Exchange => {
     answer = { response, reader }
     return passHead(responseHead(response, said, routeHeaders), rest, reader)
   }
-  /** A client of HTTP/1.0 gets none (RFC 9110 section 15.2). */
+  /** Not sent to a client of HTTP/1.0 (RFC 9110 section 15.2). */
   const passInterim = (response: Response): boolean =>
     request.version === 0 || down.write(Buffer.from(responseHead(response, null, ''), 'latin1'))
   const changeProtocol = (response: Response, rest: Buffer): boolean => {
@@ -224,7 +224,7 @@ export const runExchange = (parts: ExchangeParts): Exchange => {
       reading(() => {
         touch()
         if (body.done) {
-          // The next request; it is read when this one is over.
+          // The next request. It is read after this exchange.
           client.unshift(chunk)
           return false
         }

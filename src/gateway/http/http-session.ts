@@ -8,7 +8,7 @@ import { BadMessage, createHeadCollector, type Head } from './message-head.ts'
 import { answerAndEnd, type OwnAnswer } from './own-answer.ts'
 import { type ConnectRequest, credentialsOf, parseRequest, SchemeRefused } from './parse-request.ts'
 
-/** CONNECT: admits, connects, answers, and passes on bytes. */
+/** Serves CONNECT: admits the client, connects to the target, answers, and relays bytes. */
 export const serveConnect = async (
   context: GatewayContext,
   client: Client,
@@ -45,11 +45,11 @@ const headTimeout = (ms: number): OwnAnswer => ({
 
 const cr = 0x0d
 const lf = 0x0a
-/** Some clients send an empty line behind a body (RFC 9112 section 2.2). */
+/** Some clients send an empty line after a body (RFC 9112 section 2.2). */
 const withoutEmptyLine = (chunk: Buffer): Buffer =>
   chunk[0] === cr && chunk[1] === lf ? chunk.subarray(2) : chunk
 
-/** Speaks HTTP/1 with one client: CONNECT, or requests in absolute form one after another. */
+/** Serves HTTP/1 to one client: CONNECT, or consecutive requests in absolute form. */
 export const serveHttp = (context: GatewayContext, client: Client): void => {
   const { limits } = context
   const { wire, watch } = client
@@ -58,7 +58,7 @@ export const serveHttp = (context: GatewayContext, client: Client): void => {
   let draining = false
   let between = false
 
-  /** Made with the first plain request: a client that wants a tunnel needs none. */
+  /** Created with the first plain request, because a tunnel needs none. */
   const forwarder = (): Forwarding => {
     if (forwarding === null) {
       forwarding = createForwarding(context, client)
@@ -71,7 +71,7 @@ export const serveHttp = (context: GatewayContext, client: Client): void => {
     forwarding?.close()
     answerAndEnd(client, answer, limits.lingerMs)
   }
-  /** A scheme that is not forwarded is told only to those who may ask. */
+  /** Refuses a scheme that is not forwarded. Only admitted clients receive this reason. */
   const refuseScheme = async ({ authorization }: SchemeRefused): Promise<void> => {
     client.detach()
     forwarding?.close()

@@ -1,4 +1,4 @@
-/** A message that is not HTTP/1 as RFC 9112 has it. */
+/** A message that violates HTTP/1 (RFC 9112). */
 export class BadMessage extends Error {
   override readonly name = 'BadMessage'
   readonly status: 400 | 431 | 505
@@ -12,14 +12,14 @@ export type Field = {
   /** In lower case. */
   readonly name: string
   readonly value: string
-  /** As it goes on, without its line end. */
+  /** The forwarded line, without its line end. */
   readonly line: string
 }
 
 export type Head = {
   readonly startLine: string
   readonly fields: readonly Field[]
-  /** Bytes, with the empty line. */
+  /** Bytes, including the empty line. */
   readonly length: number
 }
 
@@ -31,18 +31,18 @@ const maxFields = 200
 
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 
-/** What waits for the rest of a head. */
+/** Collects the chunks of a head. */
 export type HeadCollector = {
-  /** @returns null: more is needed. `rest` is what came behind the head. @throws BadMessage */
+  /** @returns null: the head is incomplete. `rest` is the part after the head. @throws BadMessage */
   add(chunk: Buffer): { readonly head: Head; readonly rest: Buffer } | null
-  /** Whether a part of a head has come. */
+  /** Whether a part of a head was received. */
   readonly begun: boolean
 }
 
-/** Optional whitespace of RFC 9110 section 5.6.3 is a blank or a tab and nothing else: 0xA0 belongs to the value. */
+/** Optional whitespace (RFC 9110 section 5.6.3) is only a blank or a tab. 0xA0 belongs to the value. */
 const isBlank = (code: number): boolean => code === blank || code === tab
 
-/** Without the blanks and tabs at both ends. A loop, since a regular expression takes quadratic time for many blanks. */
+/** Removes blanks and tabs at both ends. A loop, because a regular expression needs quadratic time for many blanks. */
 export const trimBlanks = (text: string): string => {
   let from = 0
   let to = text.length
@@ -54,7 +54,7 @@ export const trimBlanks = (text: string): string => {
 const parseField = (line: string): Field => {
   const colon = line.indexOf(':')
   const name = line.slice(0, colon === -1 ? 0 : colon)
-  // Also refuses a folded line, and a blank before the colon (RFC 9112 section 5.1).
+  // Also refuses folded lines, and a blank before the colon (RFC 9112 section 5.1).
   if (!token.test(name)) throw new BadMessage('a header line has no name')
   return { name: name.toLowerCase(), value: trimBlanks(line.slice(colon + 1)), line }
 }
@@ -64,9 +64,9 @@ const blank = 0x20
 const deleteCharacter = 0x7f
 
 /**
- * Line ends are CR LF: whoever takes a bare one for a line end reads another message.
- * @param from what comes before it was checked
- * @param whole whether the bytes end with a line; else a last CR may still get its LF
+ * Line ends must be CR LF. A parser that accepts a bare CR or LF as a line end reads a different message.
+ * @param from earlier bytes are already checked
+ * @param whole whether the bytes end with a line; otherwise the LF of a last CR may be in the next chunk
  * @throws BadMessage
  */
 const checkCharacters = (bytes: Buffer, from: number, whole: boolean): void => {
@@ -82,29 +82,29 @@ const checkCharacters = (bytes: Buffer, from: number, whole: boolean): void => {
   }
 }
 
-/** How a head is read. */
+/** The parsing rules of a head. */
 export type HeadGrammar = {
-  /** What may come before the first line is left out. */
+  /** Removes the bytes that may precede the first line. */
   withoutPrefix(bytes: Buffer): Buffer
-  /** Where the first head ends; -1: its end has not come. @param from the length of what was there the last time */
+  /** The end of the first head; -1: the head is incomplete. @param from the number of bytes at the last call */
   endOf(bytes: Buffer, from: number): number
-  /** @throws BadMessage when what came can never become a head */
+  /** @throws BadMessage when the bytes can never become a head */
   checkPart(bytes: Buffer, from: number): void
-  /** @param bytes of a head with its empty line. @throws BadMessage */
+  /** @param bytes a head with its empty line. @throws BadMessage */
   parse(bytes: Buffer): Head
 }
 
-/** The target may hold bytes that URLs do not, UTF-8 among them: curl and the URL parser of browsers leave them as they are. */
+/** The target may contain bytes that are illegal in URLs, such as UTF-8: curl and browsers send them unchanged. */
 const requestLine = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}) ([\x21-\x7e\x80-\xff]+) HTTP\/(\d)\.(\d)$/
 
-/** Method, target, and major and minor version of a request line. @throws BadMessage when it is none */
+/** Method, target, major and minor version of a request line. @throws BadMessage for any other line */
 export const splitRequestLine = (line: string): readonly string[] => {
   const found = requestLine.exec(line)
   if (found === null) throw new BadMessage('the first line is no request line')
   return found.slice(1)
 }
 
-/** Requests: what two readers may understand differently is refused. */
+/** The rules for requests. They refuse input that two parsers may read differently. */
 export const strictHeads: HeadGrammar = {
   withoutPrefix: (bytes) => bytes,
   endOf: (bytes, from) => {
@@ -114,7 +114,7 @@ export const strictHeads: HeadGrammar = {
   checkPart: (bytes, from) => {
     checkCharacters(bytes, from, false)
     const end = bytes.indexOf(endOfLine)
-    // An SSH client sends one line and waits for an answer.
+    // Fails early: an SSH client sends one line and waits for an answer.
     if (end > 0 && end + endOfLine.length > from) splitRequestLine(bytes.toString('latin1', 0, end))
   },
   parse: (bytes) => {
@@ -126,12 +126,12 @@ export const strictHeads: HeadGrammar = {
   },
 }
 
-/** A recipient replaces CR and NUL within a value with a blank (RFC 9110 section 5.5). */
+/** Replaces CR and NUL in a value with a blank (RFC 9110 section 5.5). */
 const printable = (line: string): string => line.replace(/[\0\r]/g, ' ')
 
 /**
- * The fields of a response. What other clients ignore or repair is ignored or repaired here too, and what goes on is right
- * HTTP, so that the client's reader finds nothing to disagree about.
+ * The fields of a response. Ignores or repairs the same mistakes as other clients. The forwarded fields are correct
+ * HTTP, so the client's parser cannot read them differently.
  */
 const lenientFields = (lines: readonly string[]): readonly Field[] => {
   const fields: Field[] = []
@@ -139,7 +139,8 @@ const lenientFields = (lines: readonly string[]): readonly Field[] => {
   for (const sent of lines) {
     const line = printable(sent)
     if (isBlank(line.charCodeAt(0))) {
-      // A folded line belongs to the field before it (RFC 9112 section 5.2); behind the status line it is consumed (section 2.2).
+      // A folded line continues the previous field (RFC 9112 section 5.2). After the status line it is dropped (section
+      // 2.2).
       if (folding === null) continue
       const { name, value, line: before }: Field = folding
       const more = trimBlanks(line)
@@ -165,7 +166,10 @@ const lenientFields = (lines: readonly string[]): readonly Field[] => {
   return fields
 }
 
-/** Responses: a line may end in LF alone (RFC 9112 section 2.2), and only the length of the head is limited. */
+/**
+ * The rules for responses. A line may end in LF only (RFC 9112 section 2.2), and only the length of the head is
+ * limited.
+ */
 export const lenientHeads: HeadGrammar = {
   withoutPrefix: (bytes) => {
     let at = 0
@@ -208,7 +212,7 @@ export const createHeadCollector = (maxBytes: number, grammar: HeadGrammar = str
     add: (sent) => {
       const chunk = length === 0 ? grammar.withoutPrefix(sent) : sent
       if (length === 0) {
-        // Nearly every head comes in one piece.
+        // Nearly every head arrives in one chunk.
         const end = grammar.endOf(chunk, 0)
         if (end !== -1) return cut(chunk, end)
       }
@@ -239,7 +243,7 @@ export const listOf = (fields: readonly Field[], name: string): readonly string[
     .map((member) => trimBlanks(member).toLowerCase())
     .filter((member) => member !== '')
 
-/** The one value of a field, null where it is absent. @throws BadMessage when it is there twice */
+/** The value of a field; null if it is absent. @throws BadMessage when it occurs twice */
 export const singleHeader = (fields: readonly Field[], name: string): string | null => {
   let found: string | null = null
   for (const field of fields) {
@@ -250,10 +254,12 @@ export const singleHeader = (fields: readonly Field[], name: string): string | n
   return found
 }
 
-/** About this connection alone (RFC 9110 section 7.6.1); `Transfer-Encoding` stays, since chunks go through as they are. */
+/**
+ * Hop-by-hop fields (RFC 9110 section 7.6.1). `Transfer-Encoding` is forwarded, because chunks are forwarded unchanged.
+ */
 const always: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'te', 'upgrade'])
 
-/** Without these a message means something else: nobody may have them taken out. */
+/** Fields that define the meaning of a message. `Connection` must not remove them. */
 const never: ReadonlySet<string> = new Set([
   'host',
   'content-length',
@@ -264,13 +270,13 @@ const never: ReadonlySet<string> = new Set([
 export type Connection = {
   readonly close: boolean
   readonly keepAlive: boolean
-  /** What `Upgrade` asks for or agrees to; null where `Connection` does not name it. */
+  /** The protocols of `Upgrade`; null if `Connection` does not name it. */
   readonly upgrade: string | null
-  /** The fields that go on to the next side. */
+  /** The forwarded fields. */
   readonly passed: readonly Field[]
 }
 
-/** What only the gateway itself says: a target that says it too would speak in its name. */
+/** Fields that only the gateway sets. They are removed from responses, so that a target cannot forge them. */
 export const ownHeaders: ReadonlySet<string> = new Set([
   'x-proxy-error',
   'x-proxy-detail',
@@ -279,9 +285,9 @@ export const ownHeaders: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Reads what is about the connection and takes it out, with all of `Proxy-*`; of a response also `ownHeaders`. A response whose
- * `Connection` names a field such as Transfer-Encoding, as some servers do, keeps that field.
- * @throws BadMessage for such a request
+ * Reads the connection fields and removes them together with `Proxy-*`, and for a response also `ownHeaders`. If the
+ * `Connection` of a response names a field such as Transfer-Encoding, as some servers do, that field is forwarded.
+ * @throws BadMessage for a request that does this
  */
 export const connectionOf = (fields: readonly Field[], of: 'request' | 'response'): Connection => {
   const named = listOf(fields, 'connection')

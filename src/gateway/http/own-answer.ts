@@ -4,7 +4,7 @@ import type { Client } from '../accept/client-connection.ts'
 import type { Denied } from '../gateway-ports.ts'
 import { reasonOf } from '../refusals.ts'
 
-/** What the gateway answers itself; the connection ends with it. */
+/** An answer of the gateway itself. The connection ends after it. */
 export type OwnAnswer = {
   readonly status: number
   readonly error: Failure
@@ -12,7 +12,7 @@ export type OwnAnswer = {
   readonly retryAfterSeconds?: number
 }
 
-/** What may stand in a header line. */
+/** Replaces characters that are illegal in a header line. */
 const headerText = (text: string): string => text.replace(/\P{ASCII}|\p{Cc}/gu, '?')
 
 const answerBytes = (
@@ -38,12 +38,12 @@ const answerBytes = (
   ].join('\r\n')
 }
 
-/** More than this of what a refused client still sends is not read: it gets a reset. */
+/** A refused client that sends more than this gets a reset, bytes. */
 const lingerBytes = 262_144
 
 /**
- * Answers and ends the connection. What the client is still sending is read for a while and thrown away: closing at once
- * would reset the connection, and the client would never see the answer.
+ * Answers and ends the connection. Reads and drops further bytes of the client for `lingerMs` milliseconds. Closing at
+ * once would reset the connection, and the client would never receive the answer.
  */
 export const answerAndEnd = (
   client: Client,

@@ -4,7 +4,7 @@ import { BadMessage, connectionOf, type Head, singleHeader, splitRequestLine } f
 
 type Common = {
   readonly target: Target
-  /** `Proxy-Authorization`, as it was sent. */
+  /** `Proxy-Authorization`, as received. */
   readonly authorization: string | null
 }
 
@@ -15,19 +15,19 @@ export type ForwardRequest = Common & {
   readonly kind: 'forward'
   readonly method: string
   readonly version: 0 | 1
-  /** As it goes to the target. */
+  /** The head that the target receives. */
   readonly head: string
-  /** Bytes of the head as the client sent it. */
+  /** Size of the received head, bytes. */
   readonly length: number
   readonly framing: Framing
-  /** Whether the client goes on with this connection. */
+  /** Whether the client may send more requests on this connection. */
   readonly persistent: boolean
   readonly upgrade: string | null
-  /** Sending it twice does no more than sending it once, and it has no body: it may go to a second connection. */
+  /** The request is idempotent and has no body, so it can be sent again on a second connection. */
   readonly repeatable: boolean
 }
 
-/** It is right HTTP, and asks for a scheme that is not forwarded. */
+/** Valid HTTP with a scheme that is not forwarded. */
 export class SchemeRefused extends Error {
   override readonly name = 'SchemeRefused'
   readonly authorization: string | null
@@ -55,7 +55,7 @@ const parseConnect = (authority: string, fields: Head['fields'], version: 0 | 1)
   return { kind: 'connect', target, authorization: singleHeader(fields, 'proxy-authorization') }
 }
 
-/** Where the path begins: at the first `/` or `?` after the authority. */
+/** Splits a URL at the first `/` or `?` after the authority. */
 const splitUrl = (rest: string): { readonly authority: string; readonly path: string } => {
   const at = rest.search(/[/?]/)
   if (at === -1) return { authority: rest, path: '' }
@@ -81,14 +81,13 @@ const parseForward = (
   if (target === null) throw badTarget()
   singleHeader(fields, 'host')
   const { close, keepAlive, upgrade: asks, passed } = connectionOf(fields, 'request')
-  // RFC 9110 sections 7.8 and 10.1.1: in a request of HTTP/1.0 neither an upgrade nor an expectation counts.
+  // HTTP/1.0 requests have neither upgrades nor expectations (RFC 9110 sections 7.8 and 10.1.1).
   const upgrade = version === 0 ? null : asks
   const isLeftOut = (name: string): boolean => name === 'host' || (version === 0 && name === 'expect')
   const framing = requestFraming(fields, version) ?? { kind: 'none' }
   const asked = path === '' ? (method === 'OPTIONS' ? '*' : '/') : path
   const host = target.port === httpPort ? hostText(target) : `${hostText(target)}:${target.port}`
-  // The URL's host is what counts (RFC 9112 section 3.2.2); what the client wrote is kept where both are the same.
-  // An intermediary sends its own version (RFC 9112 section 2.3).
+  // `Host` is the host of the URL (RFC 9112 section 3.2.2). The version is the gateway's own (RFC 9112 section 2.3).
   let head = `${method} ${asked} HTTP/1.1\r\nHost: ${host}\r\n`
   for (const { name, line } of passed) if (!isLeftOut(name)) head += `${line}\r\n`
   if (upgrade !== null) head += `Connection: Upgrade\r\nUpgrade: ${upgrade}\r\n`
@@ -121,7 +120,7 @@ export const parseRequest = (head: Head): ConnectRequest | ForwardRequest => {
 
 const basic = /^basic +([A-Za-z0-9+/=_-]{1,1024})$/i
 
-/** Of a `Proxy-Authorization: Basic …`; null where there is none that can be read. */
+/** Decodes `Proxy-Authorization: Basic …`; null if there is none or it is invalid. */
 export const credentialsOf = (
   authorization: string | null,
 ): { readonly username: string; readonly password: string } | null => {

@@ -8,35 +8,35 @@ import type { Admission, Denied } from '../gateway-ports.ts'
 import { Pump } from '../relay/pump.ts'
 import type { Target } from '../targets/targets.ts'
 
-/** A connection to the target with its two directions. */
+/** A connection to the target, with its two pumps. */
 export type UpstreamConnection = {
   readonly wire: BufferedSocket
   readonly up: Pump
   readonly down: Pump
-  /** Header lines of the gateway. */
+  /** Header lines of the gateway for each answer. */
   readonly routeHeaders: string
-  /** Whether a request has gone over it before. */
+  /** Whether it served a request before. */
   used: boolean
 }
 
 /**
- * What one client connection has for requests with the same credentials to the same target: one admission, and one connection
- * to the target that is used again.
+ * The state of one client connection for requests with the same credentials to the same target: one admission, and one
+ * reused connection to the target.
  */
 export type UpstreamSession = {
   readonly admission: Admission
   readonly target: Target
-  /** Whether a request of these may go over it. */
+  /** Whether the session can serve a request with these credentials to this target. */
   serves(authorization: string | null, target: Target): boolean
-  /** The connection that is there, if it is. */
+  /** The open connection; null: there is none. */
   connection(): UpstreamConnection | null
-  /** A new one. */
+  /** Opens a new connection. */
   connect(): Promise<UpstreamConnection | Denied>
-  /** The connection waits for the next request. */
+  /** Makes the connection idle until the next request. */
   leaveRoad(): void
   /** Closes the connection. */
   dropRoad(): void
-  /** The connection belongs to somebody else from now on. */
+  /** Passes the ownership of the connection to the caller. */
   handOverRoad(): void
   close(error: Failure | null): void
 }
@@ -71,7 +71,7 @@ export const createUpstreamSession = (
       },
       denied: onDenied,
     })
-  /** Between two requests a target has nothing to say: what it says then would be taken for the next answer. */
+  /** Closes an idle connection when the target sends bytes, which would be mistaken for the next answer. */
   const idle = (built: UpstreamConnection): void =>
     built.wire.use({
       bytes: () => {

@@ -4,7 +4,10 @@ import type { OnFault } from '../refusals.ts'
 type Cut = (why: Denied) => void
 
 export type AbortHandlers = {
-  /** Calls `cut` when the signal is aborted, at once if it is already. @returns what takes it off again */
+  /**
+   * Calls `cut` when the signal is aborted, or at once if it already is.
+   * @returns a function that removes the handler
+   */
   on(signal: AbortSignal, cut: Cut): () => void
 }
 
@@ -13,9 +16,9 @@ const thrown: OnFault = (error) => {
 }
 
 /**
- * Thousands of tunnels of a plan share one signal. Adding and removing a listener walks the list of all of them, so each
- * signal has one listener and a set.
- * @param onFault told of a cut that throws: the others go on
+ * Thousands of tunnels of a plan share one signal. Adding or removing a listener takes time linear in their number. So
+ * each signal has one listener and a set of handlers.
+ * @param onFault receives the exception of a handler; the other handlers still run
  */
 export const createAbortHandlers = (onFault: OnFault = thrown): AbortHandlers => {
   const known = new WeakMap<AbortSignal, Set<Cut>>()

@@ -2,7 +2,7 @@ import type { BufferedSocket } from '../accept/buffered-socket.ts'
 import type { Denied, Spending } from '../gateway-ports.ts'
 import { gatewayUnavailable } from '../refusals.ts'
 
-/** Takes all of so many bytes or none. @returns whether they were taken */
+/** Takes all of the bytes or none. @returns whether they were taken */
 export const reserveBytes = (spending: Spending, bytes: number, direction: 'up' | 'down'): boolean => {
   const granted = spending.take(bytes, direction)
   if (granted === bytes) return true
@@ -10,10 +10,10 @@ export const reserveBytes = (spending: Spending, bytes: number, direction: 'up' 
   return false
 }
 
-/** So often what `more` promised may have been taken by others. */
+/** Limit of retries when other tunnels take the bytes that `more` announced. */
 const maxTries = 100
 
-/** @returns null when all of the bytes were taken, or why none were */
+/** Waits until all of the bytes are taken. @returns null when they are, or why none were */
 export const chargeBytes = async (
   spending: Spending,
   bytes: number,
@@ -32,19 +32,19 @@ export type PumpParts = {
   readonly to: BufferedSocket
   readonly spending: Spending
   readonly direction: 'up' | 'down'
-  /** Bytes are on their way to the sink. */
+  /** Bytes were written to the sink. */
   onForwarded(bytes: number): void
-  /** Nothing more may be passed on. */
+  /** No more bytes may pass. */
   denied(why: Denied): void
 }
 
-/** Between two askings when what `more` promised was taken by somebody else. */
+/** Delay before the next attempt when other tunnels took the bytes that `more` announced, milliseconds. */
 const retryMs = 10
 
-/** One direction of a connection: what it passes on is taken from the spending first, to the byte. */
+/** One direction of a connection. Every byte is taken from the spending before it is passed on. */
 export class Pump {
   readonly #parts: PumpParts
-  /** Read, but not taken yet. */
+  /** Bytes that were read and are not taken from the spending. */
   #held: Buffer[] | null = null
   #stalled = false
   #ending = false
@@ -54,7 +54,7 @@ export class Pump {
     this.#parts = parts
   }
 
-  /** Passes on what may be passed. @returns whether the source may go on reading */
+  /** Passes on the bytes that the spending allows. @returns whether the source may continue reading */
   write(chunk: Buffer): boolean {
     if (this.#stopped) return false
     if (this.#held !== null) {
@@ -69,13 +69,13 @@ export class Pump {
     return false
   }
 
-  /** Ends the sink after all that was written. */
+  /** Ends the sink after all written bytes. */
   end(): void {
     this.#ending = true
     if (this.#held === null) this.#parts.to.socket.end()
   }
 
-  /** The sink's queue is empty again. */
+  /** The write queue of the sink is empty. */
   drained(): void {
     if (!this.#stalled) return
     this.#stalled = false
@@ -87,12 +87,12 @@ export class Pump {
     return this.#held !== null || this.#parts.to.socket.writableLength > 0
   }
 
-  /** Whether something that was written has not been taken yet. */
+  /** Whether written bytes still wait for the spending. */
   pending(): boolean {
     return this.#held !== null
   }
 
-  /** Nothing more goes through. */
+  /** Drops all bytes from now on. */
   stop(): void {
     this.#stopped = true
     this.#held = null
@@ -107,7 +107,7 @@ export class Pump {
     }
     onForwarded(chunk.length)
     socket.write(chunk)
-    // What the kernel took at once is gone, however much it was.
+    // If the kernel accepted all bytes at once, nothing is queued, and no drain event is needed.
     if (socket.writableLength === 0 || !socket.writableNeedDrain) return true
     this.#stalled = true
     return false
@@ -124,7 +124,7 @@ export class Pump {
     })
   }
 
-  /** Asks for more until all that is held has gone out. */
+  /** Requests more from the spending until all waiting bytes are passed on. */
   async #ask(): Promise<void> {
     for (let held = this.#held; held !== null && !this.#stopped; held = this.#held) {
       const why = await this.#parts.spending.more(held[0]?.length)
@@ -135,7 +135,7 @@ export class Pump {
     if (!this.#stopped) this.#settle()
   }
 
-  /** @returns whether anything could be taken */
+  /** @returns whether any bytes were taken */
   #takeHeld(): boolean {
     const { spending, direction } = this.#parts
     const held = this.#held ?? []

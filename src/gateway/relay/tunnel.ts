@@ -14,11 +14,11 @@ export type TunnelParts = {
   readonly watch: ConnectionDeadline
   readonly abortHandlers: AbortHandlers
   readonly idleMs: number
-  /** As `idleMs`, once one side has ended. */
+  /** Idle timeout after one side has ended, milliseconds. */
   readonly halfOpenMs: number
   readonly lingerMs: number
   onForwarded(direction: 'up' | 'down', bytes: number): void
-  /** Both connections are over; null: as they should be. */
+  /** Both connections are closed; null: without an error. */
   done(error: Failure | null): void
 }
 
@@ -29,7 +29,7 @@ class Tunnel {
   readonly up: Pump
   readonly down: Pump
   error: Failure | null = null
-  /** Both sides get what was sold to them, and then their ends. */
+  /** Both sides receive the bytes already taken from the spending, then the end. */
   cutting = false
   #over = false
   #uncut: () => void = () => undefined
@@ -79,7 +79,7 @@ class Tunnel {
     if (this.cutting) return
     this.cutting = true
     this.#stopPumps()
-    // What was sold still goes out, to a side that does not read it no longer than this: it is told that some is missing.
+    // Taken bytes are still sent, for at most `lingerMs`. A side that does not read them in time gets a reset.
     this.#afterLinger(() => {
       for (const { socket } of [client, upstream])
         if (socket.writableLength > 0) reset(socket)
@@ -89,7 +89,9 @@ class Tunnel {
     upstream.socket.destroySoon()
   }
 
-  /** By a timer of its own: the watch of the client ends with the client, and the target may be the one that does not read. */
+  /**
+   * Uses its own timer: the client's deadline ends with the client, but the target may be the side that does not read.
+   */
   #afterLinger(step: () => void): void {
     clearTimeout(this.#lingering)
     this.#lingering = setTimeout(step, this.parts.lingerMs)
@@ -100,7 +102,7 @@ class Tunnel {
     this.down.stop()
   }
 
-  /** Over as soon as nothing can pass any more; the sockets may still have to be told. */
+  /** Ends the tunnel when both sockets are destroyed. Their close events may come later. */
   leave(): void {
     const { client, upstream, watch, done } = this.parts
     if (this.#over || !client.socket.destroyed || !upstream.socket.destroyed) return
@@ -112,7 +114,9 @@ class Tunnel {
     done(this.error)
   }
 
-  /** One side failed: the other gets what it was sent, and then a reset, so that it does not take the part for the whole. */
+  /**
+   * One side failed. The other side receives the bytes sent to it, then a reset, so that it detects the missing part.
+   */
   breakOff({ socket }: BufferedSocket): void {
     if (socket.destroyed) return
     if (socket.writableLength === 0) {
@@ -120,12 +124,12 @@ class Tunnel {
       return
     }
     this.#afterLinger(() => reset(socket))
-    // Its callback comes when all that was written before is out.
+    // The callback runs when all earlier bytes are sent.
     socket.write(nothing, () => reset(socket))
   }
 }
 
-/** What handles the bytes of one of the two connections. */
+/** Handles the bytes of one of the two connections. */
 class Side implements ConnectionHandler {
   readonly #tunnel: Tunnel
   readonly #own: BufferedSocket
@@ -170,7 +174,7 @@ class Side implements ConnectionHandler {
       this.#out.stop()
       tunnel.breakOff(this.#other)
     } else if (!tunnel.cutting && (!this.#ended || !this.#own.socket.writableFinished))
-      this.#other.socket.destroy() // we closed it ourselves
+      this.#other.socket.destroy() // the gateway closed this side
     tunnel.leave()
   }
 
@@ -179,10 +183,10 @@ class Side implements ConnectionHandler {
   }
 }
 
-/** Passes bytes both ways until both sides have ended, one of them fails, or it is cut. */
+/** Relays bytes both ways until both sides end, one of them fails, or the tunnel is cut. */
 export const runTunnel = (parts: TunnelParts): void => new Tunnel(parts).run()
 
-/** Runs a tunnel for a client to its end. @param done is told the error word, null: none */
+/** Runs a tunnel for a client. @param done receives the error code at the end; null: no error */
 export const tunnelOf = (
   { limits, metrics, abortHandlers }: GatewayContext,
   client: Client,

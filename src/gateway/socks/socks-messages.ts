@@ -15,7 +15,7 @@ const portBytes = (port: number): Buffer => {
   return bytes
 }
 
-/** ATYP, address and port of RFC 1928. A name has at most 255 bytes. */
+/** Encodes ATYP, address and port (RFC 1928). A name has at most 255 bytes. */
 export const encodeTarget = ({ host, family, port }: Pick<Target, 'host' | 'family' | 'port'>): Buffer => {
   if (family !== 0)
     return Buffer.concat([
@@ -27,14 +27,14 @@ export const encodeTarget = ({ host, family, port }: Pick<Target, 'host' | 'fami
   return Buffer.concat([Buffer.of(types.name, name.length), name, portBytes(port)])
 }
 
-/** ATYP, address and port, told apart by how it went. */
+/** The result of decoding ATYP, address and port. */
 export type DecodedTarget =
   | { readonly kind: 'more' }
   | { readonly kind: 'unknown_type' }
-  /** `target` is null where the text is neither a name nor an address, or the port is 0. */
+  /** `target` is null if the text is neither a name nor an address, or if the port is 0. */
   | { readonly kind: 'read'; readonly target: Target | null; readonly length: number }
 
-/** Reads ATYP, address and port from the bytes at `at`. */
+/** Decodes ATYP, address and port from the bytes at `at`. */
 export const decodeTarget = (bytes: Buffer, at: number): DecodedTarget => {
   const type = bytes[at]
   if (type === undefined) return { kind: 'more' }
@@ -52,13 +52,13 @@ export const decodeTarget = (bytes: Buffer, at: number): DecodedTarget => {
   }
 }
 
-/** How long ATYP, address and port are, once their first two bytes are there; null: an unknown type. */
+/** The length of ATYP, address and port, from their first two bytes; null: an unknown type. */
 export const targetLength = (type: number, second: number): number | null => {
   if (type === types.ipv4) return 7
   if (type === types.ipv6) return 19
   return type === types.name ? 4 + second : null
 }
 
-/** A reply with an address; of a tunnel it is not said which (RFC 1928 section 6 leaves it to the server). */
+/** A reply. For a tunnel the bound address is left out, which RFC 1928 section 6 allows. */
 export const socksReply = (reply: number, bound: Buffer = Buffer.of(1, 0, 0, 0, 0, 0, 0)): Buffer =>
   Buffer.concat([Buffer.of(version, reply, 0), bound])

@@ -13,7 +13,7 @@ const methods = { none: 0, password: 2, notAcceptable: 0xff } as const
 const passwordVersion = 1
 const commands = { connect: 1, bind: 2, associate: 3 } as const
 
-/** What was read of a message: its value and its length; null: more is needed. */
+/** A parsed message and its length; null: the message is incomplete. */
 type Read<Value> = { readonly value: Value; readonly length: number } | null
 
 const readGreeting = (bytes: Buffer): Read<readonly number[]> => {
@@ -51,20 +51,20 @@ const readRequest = (bytes: Buffer): Read<SocksRequest | 'bad'> => {
   return { value: { command: bytes[1]!, destination }, length }
 }
 
-/** Speaks SOCKS5 (RFC 1928) with user name and password (RFC 1929), or without from an address that is known. */
+/** Serves SOCKS5 (RFC 1928), with user name and password (RFC 1929), or without them from a whitelisted address. */
 export const serveSocks = (context: GatewayContext, client: Client): void => {
   const { limits, clock } = context
   const { wire, watch } = client
   const { socket } = wire
   let admission: Admission | null = null
-  /** Up to the log-in; the request after it has as long again. */
+  /** The deadline of the log-in. The request after it gets the same time again. */
   let untilMs = clock() + limits.headMs
 
   const close = (error: Failure | null): void => {
     admission?.close({ error, host: null })
     admission = null
   }
-  /** Reads one message; what comes behind it waits. */
+  /** Reads one message. Later bytes are buffered. */
   const read = <Value>(parse: (bytes: Buffer) => Read<Value>, then: (value: Value) => void): void => {
     let bytes: Buffer = Buffer.alloc(0)
     watch.within(Math.max(untilMs - clock(), 0), () => socket.destroy())
@@ -144,7 +144,7 @@ export const serveSocks = (context: GatewayContext, client: Client): void => {
         endWith(socksReplies.commandNotSupported, 'bad_request')
     }
   }
-  /** After the log-in; a refusal other than of who it is waits for the request, whose reply can say more. */
+  /** Reads the request. A refusal other than 407 is sent after the request, whose reply has more codes. */
   const awaitRequest = (known: Admission | Denied): void => {
     if (!known.denied) admission = known
     untilMs = clock() + limits.headMs
@@ -175,7 +175,7 @@ export const serveSocks = (context: GatewayContext, client: Client): void => {
     awaitRequest(known)
   }
   read(readGreeting, (offered) => {
-    // Credentials win where both are offered: they name the line.
+    // The password method is preferred, because its username defines the line.
     if (offered.includes(methods.password)) return withPassword()
     if (offered.includes(methods.none)) return client.contain(withoutPassword())
     client.refused(407, 'no_common_method')

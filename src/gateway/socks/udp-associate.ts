@@ -21,7 +21,7 @@ import {
   type UdpUpstreamRequest,
 } from './udp-upstreams.ts'
 
-/** @throws when the exit does not relay UDP */
+/** @throws Error when the exit does not relay UDP */
 export const openUdpUpstream = async (
   context: GatewayContext,
   request: UdpUpstreamRequest,
@@ -47,14 +47,15 @@ export const openUdpUpstream = async (
   }
 }
 
-/** How long an exit may take to say where its relay is. */
+/** Time limit of an exit's answer with the address of its relay, milliseconds. */
 const exitMs = 5_000
 
 const noRelay = (): Denied => refuse(502, 'exit_failed', 'The exit does not relay UDP.')
 
 /**
- * A way for datagrams through an exit of the admission. Where an exit itself fails, the next one is tried; a session has only one, which is
- * tried again. Never rejects. @returns the route too, to be closed with the way
+ * Opens a UDP upstream through an exit of the admission. If an exit fails, the next one is tried. A session has one
+ * exit, which is tried again. Never rejects.
+ * @returns the upstream and its route; close both together
  */
 export const openUdpRoute = async (
   context: GatewayContext,
@@ -99,7 +100,9 @@ const headerStart = Buffer.of(0, 0, 0)
 const noUdp = (): Denied =>
   refuse(403, 'udp_not_allowed', 'This line has no UDP: generate it with udp on, for a plan that has it.')
 
-/** A datagram of a client: destination and payload; null for what RFC 1928 section 7 lets us drop, fragments too. */
+/**
+ * Destination and payload of a client's datagram; null for datagrams to drop (RFC 1928 section 7), fragments included.
+ */
 const readDatagram = (bytes: Buffer) => {
   if (bytes.length < 4 || bytes[0] !== 0 || bytes[1] !== 0 || bytes[2] !== 0) return null
   const found = decodeTarget(bytes, 3)
@@ -108,8 +111,8 @@ const readDatagram = (bytes: Buffer) => {
 }
 
 /**
- * UDP ASSOCIATE: a relay on the address that the client dialled, open as long as the connection that asked for it. It takes
- * datagrams from that client alone; a datagram that the budget does not cover whole is dropped.
+ * UDP ASSOCIATE: a relay on the address that the client dialled. It ends with the connection of the request. It accepts
+ * datagrams from that client only. A datagram that the budget does not cover completely is dropped.
  */
 export const associate = async (
   context: GatewayContext,
@@ -127,7 +130,7 @@ export const associate = async (
   if (!(dedicated === null ? line.targeting.udp : dedicated.udp)) return fail(noUdp())
   const control = wire.socket
   const source = unmapped(control.remoteAddress ?? '')
-  // An exit may send before the client has: nobody is there yet then.
+  // Null until the client sends its first datagram. Datagrams of the exit are dropped until then.
   let peer: RemoteInfo | null = null
   let error: Failure | null = null
   let over = false
@@ -178,7 +181,7 @@ export const associate = async (
   relay.on(
     'message',
     client.guard((bytes: Buffer, from: RemoteInfo) => {
-      // The first port that the client's address sends from is the client's.
+      // The first source port of the client's address is the client's port.
       if (unmapped(from.address) !== source || (peer !== null && peer.port !== from.port)) return
       const read = readDatagram(bytes)
       if (read === null) return

@@ -11,21 +11,21 @@ import type { Exit } from '../gateway-ports.ts'
 import type { Target, TargetRules } from '../targets/targets.ts'
 import { decodeTarget, encodeTarget } from './socks-messages.ts'
 
-/** What one datagram costs. */
+/** The charge of one datagram. */
 export type DatagramCharge = {
-  /** Takes all of it, just before the datagram goes. @returns whether it may go */
+  /** Takes all of its bytes, just before it is sent. @returns whether it may be sent */
   reserve(): boolean
   sent(): void
-  /** It did not go after all: what was taken is given back. */
+  /** The datagram was not sent: gives the bytes back. */
   refund(): void
 }
 
-/** What fits into a datagram over IPv4; more is not tried over IPv6 either. */
+/** The largest datagram over IPv4, bytes. The same limit applies to IPv6. */
 const maxBytes = 65_507
-/** More than this waits for the kernel in no socket: datagrams are lost before. */
+/** A socket with more queued bytes drops datagrams. */
 const maxQueuedBytes = 1_048_576
 
-/** A socket on a port of its own. A target that cannot be reached is no fault of it: its datagrams are lost. */
+/** Opens a socket on a free port. Later errors, such as an unreachable target, are ignored: the datagrams are lost. */
 export const bindUdp = async (family: 4 | 6, address: string | null): Promise<UdpSocket> => {
   const socket = createSocket(family === 6 ? 'udp6' : 'udp4')
   try {
@@ -39,7 +39,7 @@ export const bindUdp = async (family: 4 | 6, address: string | null): Promise<Ud
   return socket
 }
 
-/** Sends a datagram that is paid for, or loses it. @param to left out: to where the socket is connected */
+/** Charges and sends a datagram, or drops it. @param to default: the address that the socket is connected to */
 export const sendDatagram = (
   socket: UdpSocket,
   parts: readonly Buffer[],
@@ -53,7 +53,7 @@ export const sendDatagram = (
   else socket.send(parts, to.port, to.address, done)
 }
 
-/** From this machine: a target may answer only after it was sent something. */
+/** A UDP upstream from this machine. It accepts datagrams only from targets that it sent to. */
 export const directUdpUpstream = (
   context: GatewayContext,
   localAddress: string | null,
@@ -81,7 +81,7 @@ export const directUdpUpstream = (
   const send = async (target: Target, payload: Buffer, charge: DatagramCharge): Promise<void> => {
     const found = await targetAddresses(context, { target, localAddress, loopback })
     if ('denied' in found) return
-    // Nothing tells that datagrams do not get there: IPv4 goes nearly everywhere.
+    // Prefers IPv4, which works nearly everywhere: UDP does not report lost datagrams.
     const address = found.find((each) => isIPv4(each)) ?? found[0]
     if (address === undefined) return
     const peer = `${unmapped(address)} ${target.port}`
@@ -115,10 +115,10 @@ const anyAddress = { host: '0.0.0.0', family: 4, port: 0 } as const
 const header = Buffer.of(0, 0, 0)
 
 /**
- * Where the relay of an exit is. An exit behind an address translation names an inner address, one that listens everywhere
- * names none, and a hostile one would name a machine of ours: all of these are meant at the address where the exit was
- * reached.
- * @throws when the answer names no relay
+ * The address of an exit's relay. An exit behind NAT answers with a private address, an exit that listens on all
+ * interfaces answers with none, and a hostile exit could answer with one of our machines. In all of these cases the
+ * address of the exit itself is used.
+ * @throws Error when the answer contains no address
  */
 const relayOf = (
   bound: Buffer,
@@ -163,7 +163,7 @@ const relayThrough = async (
     control.socket.destroy()
     resolve()
   }
-  // An association lives as long as the connection that it was asked for on.
+  // An association ends with its control connection.
   control.use({ ...discardHandler, end: close, closed: close })
   const isRefused = (target: Target): boolean =>
     rules.refused(target) !== null ||
@@ -179,7 +179,7 @@ const relayThrough = async (
   }
 }
 
-/** Through a SOCKS5 exit that relays UDP itself; names are resolved there. @throws when it does not */
+/** A UDP upstream through a SOCKS5 exit, which resolves names. @throws Error when the exit does not relay UDP */
 export const socksUdpUpstream = async (
   context: GatewayContext,
   endpoint: Endpoint,
@@ -200,21 +200,21 @@ export const socksUdpUpstream = async (
   }
 }
 
-/** How datagrams get to targets and back. */
+/** Sends datagrams to targets and receives their answers. */
 export type UdpUpstream = {
-  /** A datagram that cannot go is lost, as datagrams may be, and costs nothing then. */
+  /** A datagram that cannot be sent is dropped, without a charge. */
   send(target: Target, payload: Buffer, charge: DatagramCharge): void
   close(): void
-  /** Settles when the exit relays no more. */
+  /** Settles when the exit stops relaying. */
   readonly closed: Promise<void>
 }
 
-/** A datagram came back. */
+/** Receives a datagram from a target. */
 export type OnDatagram = (from: { readonly address: string; readonly port: number }, payload: Buffer) => void
 
 export type UdpUpstreamRequest = {
   readonly exit: Exit
-  /** What keeps its address of a prefix; null: another one each time. */
+  /** The session name that fixes the address within a prefix; null: a random address each time. */
   readonly session: string | null
   readonly timeoutMs: number
   readonly signal: AbortSignal

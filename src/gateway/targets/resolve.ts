@@ -3,8 +3,8 @@ import { LRUCache } from 'lru-cache'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 
 /**
- * The addresses of a name, both families. Rejects with an error whose `code` says whether the name does not exist
- * (`ENOTFOUND`, `ENODATA`) or nobody answered in time.
+ * The addresses of a name, both families. Rejects with an error whose `code` is `ENOTFOUND` or `ENODATA` if the name
+ * does not exist; other codes mean that there was no answer in time.
  */
 export type Resolve = (name: string) => Promise<readonly string[]>
 
@@ -14,14 +14,16 @@ export type Lookup = (name: string) => Promise<Found>
 const maxNames = 10_000
 const minMs = 5_000
 const maxMs = 300_000
-/** A name that does not exist is asked for again only after this. */
+/** An absent name is looked up again after this time, milliseconds. */
 const absentMs = 5_000
 const timeoutMs = 2_000
 const tries = 2
 
 const localhost: Found = { addresses: ['127.0.0.1', '::1'], ttlSeconds: maxMs / 1_000 }
 
-/** Asks DNS itself: `getaddrinfo` would hold one of four threads of the process for as long as a name server likes. */
+/**
+ * Queries DNS directly. `getaddrinfo` would block one of the four threads of the process until the name server answers.
+ */
 export const askDns = (): Lookup => {
   const resolver = new Resolver({ timeout: timeoutMs, tries })
   return async (name) => {
@@ -45,8 +47,8 @@ const isAbsent = (error: unknown): boolean => {
 }
 
 /**
- * Remembers what names resolve to, for their time to live within 5 seconds and 5 minutes, and for 5 seconds that a name does
- * not exist. At most 10,000 names; one that is being asked for is asked once.
+ * Caches addresses for their TTL, but at least 5 seconds and at most 5 minutes; absent names for 5 seconds. It caches
+ * at most 10,000 names. Concurrent look-ups of a name share one query.
  */
 export const cachedResolve = (lookup: Lookup, clock: MonotonicClock): Resolve => {
   type Entry = { readonly answer: Promise<readonly string[]>; untilMs: number }
@@ -64,7 +66,7 @@ export const cachedResolve = (lookup: Lookup, clock: MonotonicClock): Resolve =>
       ({ ttlSeconds }) => until(Math.min(Math.max(ttlSeconds * 1_000, minMs), maxMs)),
       (error) => until(isAbsent(error) ? absentMs : 0),
     )
-    entry.answer.catch(() => undefined) // whoever asked is told
+    entry.answer.catch(() => undefined) // the caller handles the rejection
     entries.set(name, entry)
     return entry
   }

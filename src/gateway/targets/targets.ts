@@ -6,7 +6,7 @@ import { isAllowedAddress } from '../../platform/outgoing/target.ts'
 import type { Denied } from '../gateway-ports.ts'
 import { targetBlocked } from '../refusals.ts'
 
-/** Where a client wants to go. */
+/** The destination of a connection. */
 export type Target = {
   /** A name in lower case without the last dot, or an address without brackets. */
   readonly host: string
@@ -17,19 +17,22 @@ export type Target = {
 
 const maxNameLength = 253
 const name = /^[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/
-/** `127.1`, `0x7f000001` and `2130706433` are addresses to whoever resolves them with the C library, and names to nobody. */
+/** The C library resolves `127.1`, `0x7f000001` and `2130706433` as addresses. They are never valid names. */
 const endsInNumber = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/
 
-/** A name in UTF-8, one character a byte, as DNS has it: curl without IDN support sends such names. */
+/** The ASCII form of a UTF-8 name, given as one character per byte: curl without IDN support sends such names. */
 const inAscii = (text: string): string =>
   /[\x80-\xff]/.test(text) ? domainToASCII(Buffer.from(text, 'latin1').toString('utf8')) : text
 
-/** @param given a name or an address, IPv6 without brackets, one character a byte. @returns null when it is neither */
+/**
+ * @param given a name or an address; IPv6 without brackets; one character per byte.
+ * @returns null when it is neither
+ */
 export const targetOf = (given: string, port: number): Target | null => {
   if (!(port >= 1 && port <= 65_535)) return null
   const text = inAscii(given)
   const family = isIP(text)
-  // A zone is about an interface of ours.
+  // A zone id names an interface of this machine.
   if (family !== 0) return text.includes('%') ? null : { host: text, family: family as 4 | 6, port }
   const host = (text.endsWith('.') ? text.slice(0, -1) : text).toLowerCase()
   if (host.length > maxNameLength || !name.test(host) || endsInNumber.test(host)) return null
@@ -38,7 +41,7 @@ export const targetOf = (given: string, port: number): Target | null => {
 
 const digits = /^\d{1,5}$/
 
-/** Of `host:port` or `[address]:port`; the port may be left out where there is a usual one. */
+/** Parses `host:port` or `[address]:port`. The port is optional if `usualPort` is set. */
 export const parseAuthority = (text: string, usualPort: number | null): Target | null => {
   const bracketed = text.startsWith('[')
   const end = bracketed ? text.indexOf(']') : text.indexOf(':')
@@ -46,23 +49,25 @@ export const parseAuthority = (text: string, usualPort: number | null): Target |
   const host = bracketed ? text.slice(1, end) : end === -1 ? text : text.slice(0, end)
   const rest = bracketed ? text.slice(end + 1) : end === -1 ? '' : text.slice(end)
   if (bracketed !== (isIP(host) === 6)) return null
-  // The port of a URL may be empty (RFC 3986 section 3.2.3); that of CONNECT may not (RFC 9110 section 9.3.6).
+  // The port in a URL may be empty (RFC 3986 section 3.2.3), the port of CONNECT may not (RFC 9110 section 9.3.6).
   if (rest === '' || rest === ':') return usualPort === null ? null : targetOf(host, usualPort)
   if (!rest.startsWith(':') || !digits.test(rest.slice(1))) return null
   return targetOf(host, Number(rest.slice(1)))
 }
 
-/** As it stands in a request line or a `Host` field. */
+/** The host as written in a request line or a `Host` field. */
 export const hostText = ({ host, family }: Target): string => (family === 6 ? `[${host}]` : host)
 
-/** Which targets nobody may reach through this gateway, whatever its address. */
+/** Targets that are blocked for all clients, independent of their resolved addresses. */
 export type TargetPolicy = {
   readonly blockedPorts: ReadonlySet<number>
-  /** Names, with all names below them, in lower case; and addresses. */
+  /** Names with all their subdomains, in lower case; and addresses. */
   readonly blockedHosts: ReadonlySet<string>
 }
 
-/** Mail that others would get as ours, and what Windows shares: the reasons why networks lose their addresses. */
+/**
+ * Mail, because recipients would attribute it to us, and Windows shares. Networks lose their addresses for these.
+ */
 const usualPorts = [25, 135, 137, 138, 139, 445, 465, 587, 2525] as const
 
 export const defaultTargetPolicy: TargetPolicy = {
@@ -78,8 +83,9 @@ const file = z.strictObject({
 })
 
 /**
- * The policy that a file holds, e.g. `{"blockedPorts": [25], "blockedHosts": ["example.com"]}`. What is left out is as usual.
- * @throws Error that says what is wrong where
+ * The policy of a file, such as `{"blockedPorts": [25], "blockedHosts": ["example.com"]}`. Missing keys have their
+ * defaults.
+ * @throws Error with each mistake and its path
  */
 export const parseTargetPolicy = (text: string): TargetPolicy => {
   let value: unknown
@@ -103,7 +109,7 @@ export const parseTargetPolicy = (text: string): TargetPolicy => {
   }
 }
 
-/** A name is blocked by itself and by every name that it stands below. */
+/** Whether the name or one of its parent domains is blocked. */
 export const isBlockedHost = (host: string, { blockedHosts }: TargetPolicy): boolean => {
   if (blockedHosts.size === 0) return false
   for (let rest = host; ; ) {
@@ -115,22 +121,22 @@ export const isBlockedHost = (host: string, { blockedHosts }: TargetPolicy): boo
 }
 
 export type TargetRules = {
-  /** What the request's text alone rules out, before an exit is chosen. */
+  /** Checks the request's host and port, before an exit is chosen. */
   refused(target: Target): Denied | null
   /**
-   * Whether an address may be dialled: asked for literal addresses, and for what a name resolved to just before it is
-   * dialled. A name that the exit itself resolves is never an address here: where it leads is the exit's affair.
-   * @param loopback whether this machine's own loopback is a legal target of the exit
+   * Checks an address: a literal one, or one that a name resolved to just before it is dialled. Names that the exit
+   * resolves itself are not checked here. The exit is responsible for them.
+   * @param loopback whether the exit may connect to this machine's loopback
    */
   refusedAddress(address: string, port: number, loopback: boolean): Denied | null
-  /** Whether a name can only mean the machine that resolves it. */
+  /** Refuses names such as `localhost`, which always mean the machine that resolves them. */
   refusedName(host: string, loopback: boolean): Denied | null
 }
 
 export type OwnAddresses = {
   /** Addresses of this machine. */
   has(address: string): boolean
-  /** Ports that the gateway itself listens on. */
+  /** Ports of the gateway itself. */
   readonly ports: ReadonlySet<number>
 }
 
@@ -138,7 +144,7 @@ const localName = /(?:^|\.)localhost$/
 const plain = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '').toLowerCase()
 const isLoopback = (address: string): boolean => /^127\.|^::1$/.test(plain(address))
 
-/** Reads the machine's addresses anew at most this often. */
+/** The machine's addresses are read again at most this often, milliseconds. */
 const interfacesMs = 30_000
 
 export const ownAddresses = (clock: () => number, ports: ReadonlySet<number>): OwnAddresses => {

@@ -1,6 +1,6 @@
 import { base, colours } from '../ui/bare-page.ts'
 
-/** The page's script: search, the theme, copying, the server's own address in the samples. It asks nothing of any server. */
+/** The page's script: search, the theme, copying, the server's own address in the samples. It sends no request. */
 export const script = `
 const all = (selector, root = document) => [...root.querySelectorAll(selector)]
 for (const span of all('.origin')) if (location.origin.startsWith('http')) span.textContent = location.origin

@@ -28,7 +28,7 @@ ${markdown(post.description)}
 </article>`
 }
 
-/** The events that are sent to receivers; nothing where none is. */
+/** The events that receivers get; nothing if there are none. */
 export const webhooksView = (document: OpenApiDocument, follow: Follow): Html => {
   const webhooks = Object.entries((document.webhooks ?? {}) as Readonly<Record<string, Item>>)
   if (webhooks.length === 0) return nothing
@@ -103,9 +103,7 @@ ${document.webhooks === undefined ? null : html`<h2><a href="#events">Events</a>
 </nav>`
 }
 
-/**
- * The documentation as one page that loads nothing: it works without a network.
- */
+/** The documentation as one page that loads nothing and works without a network. */
 export const docsPage = (
   document: OpenApiDocument,
   guides: Parameters<typeof startView>[0] = { callers: [], operators: [] },

@@ -5,7 +5,7 @@ import { type Page, pageOf, pageRoute } from '../ui/bare-page.ts'
 import { escapeHtml, type Html, html } from '../ui/html.ts'
 import { style } from './docs-assets.ts'
 
-/** Where a link to another page of `docs/` leads, by its name without `.md`; null: it is not served. */
+/** The path of another page of `docs/`, by its name without `.md`; null: the service does not serve it. */
 export type GuideLink = (name: string) => string | null
 
 const linked = (text: string, target: string, linkOf: GuideLink): string => {
@@ -16,7 +16,9 @@ const linked = (text: string, target: string, linkOf: GuideLink): string => {
   return path === null ? text : `<a href="${path}${anchor}">${text}</a>`
 }
 
-/** `code`, **bold** and links in one line. What stands in code is left as it is: it is taken out, and put back last. */
+/**
+ * Renders `code`, **bold** and links in one line. Code is taken out first and put back last, so that it is not changed.
+ */
 const inline = (text: string, linkOf: GuideLink): string => {
   const codes: string[] = []
   const plain = text
@@ -30,7 +32,7 @@ const inline = (text: string, linkOf: GuideLink): string => {
     .replace(/\0(\d+)\0/g, (_whole, at: string) => `<code>${escapeHtml(codes[Number(at)] ?? '')}</code>`)
 }
 
-/** As GitHub names the anchors of headings. */
+/** The anchor of a heading, as GitHub names it. */
 const slug = (text: string): string =>
   text
     .toLowerCase()
@@ -56,7 +58,7 @@ const tableView = (lines: readonly string[], linkOf: GuideLink): string => {
 
 const item = /^(?:- |\d+\. )/
 
-/** Items begin at the margin; what follows them belongs to them. */
+/** An item starts at the margin. The lines after it belong to it. */
 const listView = (lines: readonly string[], linkOf: GuideLink): string => {
   const items: string[] = []
   for (const line of lines)
@@ -68,7 +70,7 @@ const listView = (lines: readonly string[], linkOf: GuideLink): string => {
 
 const pre = (text: string): string => `<pre><code>${escapeHtml(text)}</code></pre>`
 
-/** The lines from `from` on for as long as they fit. */
+/** The lines from `from` on, up to the first that does not fit. */
 const run = (lines: readonly string[], from: number, fits: (line: string) => boolean): readonly string[] => {
   const end = lines.findIndex((line, at) => at >= from && !fits(line))
   return lines.slice(from, end === -1 ? undefined : end)
@@ -114,7 +116,7 @@ const blockAt = (lines: readonly string[], at: number, linkOf: GuideLink): Block
   return { view: `<p>${inline([first, ...more].join(' '), linkOf)}</p>`, lines: 1 + more.length }
 }
 
-/** A page of `docs/`: headings, paragraphs, lists, tables and code, as those pages use them. */
+/** Renders a page of `docs/`: headings, paragraphs, lists, tables and code, as those pages use them. */
 export const guideView = (text: string, linkOf: GuideLink): Html => {
   const lines = text.split('\n')
   let view = ''
@@ -130,12 +132,12 @@ export const guideView = (text: string, linkOf: GuideLink): Html => {
   return { html: view }
 }
 
-/** A page of `docs/` that the service serves beside the reference. */
+/** A page of `docs/` that the service serves in addition to the reference. */
 export type Guide = { readonly name: string; readonly title: string; readonly text: string }
 
 const folder = join(import.meta.dirname, '../../../docs')
 
-/** In the order in which they are listed: for whoever calls the API, then for whoever runs the service. */
+/** In the order of the lists: for callers of the API, then for operators of the service. */
 export const guideNames = {
   callers: ['scrapers', 'webhooks', 'subscriptions', 'resellers', 'free-tools'],
   operators: ['operations', 'catalog', 'exports', 'periods', 'seals'],
@@ -148,7 +150,7 @@ const guideOf = (name: string): readonly Guide[] => {
   return [{ name, title: /^# (.*)$/m.exec(text)?.[1] ?? name, text }]
 }
 
-/** The guides that this installation has: an image may leave `docs/` out. */
+/** The guides of this installation. An image may leave `docs/` out. */
 export const readGuides = (): Readonly<Record<keyof typeof guideNames, readonly Guide[]>> => ({
   callers: guideNames.callers.flatMap(guideOf),
   operators: guideNames.operators.flatMap(guideOf),
@@ -168,7 +170,7 @@ const guidePage = (guide: Guide, served: ReadonlySet<string>): Page =>
 export const guideList = (guides: readonly Guide[]): Html =>
   html`<ul>${guides.map(({ name, title }) => html`<li><a href="${guidePath(name)}">${title}</a></li>`)}</ul>`
 
-/** `GET /docs/guides/{name}`: a page each, the same for all, that runs and loads nothing. */
+/** `GET /docs/guides/{name}`: one page per guide, the same for every client, without scripts and without requests. */
 export const guideRoutes = (guides: readonly Guide[]): readonly Route[] => {
   const served = new Set(guides.map(({ name }) => name))
   return guides.map((guide) =>

@@ -4,14 +4,14 @@ import type { Route } from '../http/route.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
-/** The named schemas of a document, gathered while its operations are written. */
+/** The named schemas of a document, collected while its operations are written. */
 export type Components = {
-  /** The schema as it stands in an operation: one with an id, or with a name that is given, is a reference. */
+  /** The schema for an operation: a schema with an id, or with a given name, becomes a reference. */
   add(schema: z.ZodType, io: 'input' | 'output', name?: string): Json
-  /** Keeps a JSON Schema under a name; gives the reference to it. */
+  /** Stores a JSON Schema under a name. Returns the reference to it. */
   define(name: string, schema: Json): Json
   readonly schemas: Readonly<Record<string, Json>>
-  /** A response that many operations share, under its name; gives the reference to it. */
+  /** Stores a response that many operations share, under its name. Returns the reference to it. */
   share(name: string, response: Json): Json
   readonly responses: Readonly<Record<string, Json>>
 }
@@ -35,19 +35,19 @@ const reference = (node: Record<string, unknown>, names: ReadonlyMap<string, str
   return { ...node, $ref: `#/components/schemas/${names.get(name) ?? name}` }
 }
 
-/** Answers may grow fields, so clients must not be told to refuse them; tests are told, so that none slips in. */
+/** Later versions may add fields to answers, so clients must not refuse unknown ones. Tests refuse them. */
 const open = (node: Record<string, unknown>): Json => {
   const { additionalProperties, ...rest } = node
   return additionalProperties === false ? rest : node
 }
 
-/** zod leaves the id of a named schema in it; a property that is named `id` is a schema, not a text. */
+/** zod leaves the id of a named schema in the schema. A property with the name `id` is a schema and not a text. */
 const withoutId = (node: Json): Json => {
   const { id, ...rest } = node
   return typeof id === 'string' ? rest : node
 }
 
-/** `type: [X, "null"]`, which is the one form of a nullable value here; of a named schema it stays a choice. */
+/** `type: [X, "null"]`, the one form of a nullable value in this document. For a named schema it remains a choice. */
 const nullable = (node: Json): Json => {
   const { anyOf, ...rest } = node
   if (!Array.isArray(anyOf) || anyOf.length !== 2 || anyOf[1]?.type !== 'null') return node
@@ -62,7 +62,7 @@ const nullable = (node: Json): Json => {
   }
 }
 
-/** A field of a request that may be left out may be null as well (src/platform/http/request-shape.ts). */
+/** An optional field of a request may also be null (src/platform/http/request-shape.ts). */
 const takingNull = (node: Json): Json => {
   const { properties, required } = node
   if (node.type !== 'object' || !isObject(properties)) return node
@@ -81,7 +81,7 @@ const typeOfValue = (value: unknown): string => {
   return Number.isInteger(value) ? 'integer' : typeof value
 }
 
-/** An enumeration or a constant says its type, a list what it holds. */
+/** Adds the type to an enumeration or a constant, and the items to a list. */
 const typed = (node: Json): Json => {
   const values = Array.isArray(node.enum) ? node.enum : 'const' in node ? [node.const] : []
   const types = [...new Set(values.map(typeOfValue))]
@@ -93,12 +93,12 @@ const typed = (node: Json): Json => {
   }
 }
 
-/** @param closedAnswers keeps `additionalProperties: false` in answers: for tests */
+/** @param closedAnswers answers have `additionalProperties: false`, for tests */
 export const createComponents = (closedAnswers: boolean): Components => {
   const schemas: Record<string, Json> = {}
   const responses: Record<string, Json> = {}
 
-  /** The same id may read differently as sent and as answered; the former is then named apart. */
+  /** The request schema and the answer schema of one id may differ. The second one then gets a name of its own. */
   const keep = (id: string, schema: Json, io: 'input' | 'output'): string => {
     const name = [id, `${id}${io === 'input' ? 'Input' : 'Answer'}`].find(
       (candidate) =>
@@ -139,7 +139,7 @@ export const createComponents = (closedAnswers: boolean): Components => {
 
 type ParameterJson = Readonly<Record<string, unknown>>
 
-/** A field as a parameter: its schema, its description and its example. */
+/** The fields of a schema as parameters, with their descriptions and examples. */
 const parametersOf = (
   schema: z.ZodObject | undefined,
   place: 'path' | 'query',
@@ -212,7 +212,7 @@ export const operationParameters = (route: Route): readonly ParameterJson[] => [
   ...sharedParametersOf(route),
 ]
 
-/** Only the shared parameters that some route takes: an unused component is a lint warning. */
+/** Only the shared parameters that a route uses: an unused component is a lint warning. */
 export const usedParameters = (routes: readonly Route[]): Readonly<Record<string, ParameterJson>> => {
   const used = new Set(routes.flatMap(sharedParametersOf).map(({ $ref }) => String($ref).split('/').at(-1)))
   return Object.fromEntries(Object.entries(sharedParameters).filter(([name]) => used.has(name)))

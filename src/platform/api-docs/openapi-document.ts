@@ -26,7 +26,7 @@ export const description = `Farebox sells proxies from a prepaid wallet.
 - **Paths** have no slash at their end: with one they are redirected (\`308\`) to the path without it.
 - **Request ids**: send your own in \`X-Request-Id\` (letters, digits, \`._:-\`, at most 128) or get one; every answer carries it.`
 
-/** A word on each group of operations. */
+/** A description of each group of operations. */
 export const tagDescriptions: Readonly<Record<string, string>> = {
   Account: 'Who a key belongs to, its wallet and what moved in it.',
   Catalog: 'Products, their prices and what can be ordered now.',
@@ -55,11 +55,11 @@ export type OpenApiDocument = {
 }
 
 export type DocumentOptions = {
-  /** Also the hidden routes, and answers closed against undeclared fields: for tests. */
+  /** Adds the hidden routes, and closes answers against undeclared fields: for tests. */
   readonly forTests?: boolean
-  /** What is sent to receivers. */
+  /** The events for receivers. */
   readonly webhooks?: readonly WebhookDeclaration[]
-  /** Where clients reach the service; left out: where the document is. */
+  /** The address of the service for clients. Left out: the address of the document. */
   readonly serverUrl?: string
 }
 
@@ -188,14 +188,14 @@ function* pathsOf(
   return paths
 }
 
-/** The known groups in the order in which a reader needs them, then the others. */
+/** The known groups in a useful order for readers, then the others. */
 const tagsOf = (routes: readonly Route[]): readonly Json[] => {
   const used = new Set(routes.map(({ tag }) => tag as string))
   const names = [...Object.keys(tagDescriptions).filter((name) => used.has(name)), ...used]
   return [...new Set(names)].map((name) => ({ name, description: tagDescriptions[name] ?? name }))
 }
 
-/** Pauses after each operation: all of them take a tenth of a second of the main thread. */
+/** Yields after each operation: all of them together take a tenth of a second of the main thread. */
 function* documentSteps(
   all: readonly Route[],
   options: DocumentOptions,
@@ -237,7 +237,7 @@ function* documentSteps(
   }
 }
 
-/** The interface description (OpenAPI 3.1.0, version 1.0.0), made from the route declarations alone. */
+/** The interface description (OpenAPI 3.1.0, version 1.0.0), generated from the route declarations alone. */
 export const openApiDocument = (routes: readonly Route[], options: DocumentOptions = {}): OpenApiDocument => {
   const steps = documentSteps(routes, options)
   for (;;) {
@@ -246,7 +246,10 @@ export const openApiDocument = (routes: readonly Route[], options: DocumentOptio
   }
 }
 
-/** The same, made between requests: none of them waits for more than one operation. */
+/**
+ * As `openApiDocument`, but other requests run between the operations: none of them waits longer than one operation
+ * takes.
+ */
 export const buildOpenApiDocumentInSteps = async (
   routes: readonly Route[],
   options: DocumentOptions = {},

@@ -35,13 +35,13 @@ const headerCodes = (route: Route): readonly ErrorCode[] => [
   ...(route.requestIdIsKey ? (['bad_input'] as const) : []),
 ]
 
-/** Whether a value of the query may be bad that has no code of its own. */
+/** Whether the query has a value without an error code of its own. */
 const hasUncodedQuery = ({ query, codes }: Route): boolean =>
   Object.keys(query?.shape ?? {}).some((name) => typeof codes?.query?.[name] !== 'string')
 
 /**
- * Every operation with a key reads `X-Farebox-Position`, and every query value may be bad: all of them can answer 400
- * (docs/http-api.md, "Requests").
+ * Every operation with a key reads `X-Farebox-Position`, and every query value may be invalid. Both cases are answered
+ * 400 (docs/http-api.md, "Requests").
  */
 const parameterCodes = (route: Route): readonly ErrorCode[] => [
   ...(hasUncodedQuery(route) || route.access !== 'public' ? (['invalid_parameter'] as const) : []),
@@ -49,12 +49,15 @@ const parameterCodes = (route: Route): readonly ErrorCode[] => [
   ...(route.params === undefined ? [] : (['not_found'] as const)),
 ]
 
-/** Codes that the framework gives by itself on this operation, whatever its handler does. */
+/** The codes of the framework for this operation, independent of its handler. */
 const frameworkCodes = (route: Route): readonly ErrorCode[] => [
   ...new Set([...accessCodes(route), ...bodyCodes(route), ...headerCodes(route), ...parameterCodes(route)]),
 ]
 
-/** Every code that the operation can answer with: the framework's and the handler's. `internal_error` is a bug and no contract. */
+/**
+ * All codes that the operation can answer with, of the framework and of the handler. `internal_error` is a bug and not
+ * declared.
+ */
 export const declaredCodes = (route: Route): readonly ErrorCode[] => [
   ...new Set([
     ...frameworkCodes(route),
@@ -66,10 +69,10 @@ type Json = Readonly<Record<string, unknown>>
 
 const exampleRequestId = 'req_0190d0a2c1d27f0e8f6e5c4b3a291807'
 
-/** `createOrder` begins the names `CreateOrder`. */
+/** `createOrder` becomes `CreateOrder`. */
 export const capitalized = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1)
 
-/** `price_changed` begins the name `PriceChangedError`. */
+/** `price_changed` becomes `PriceChanged`. */
 export const pascal = (code: string): string =>
   code.replace(/(?:^|_)([a-z])/g, (_match, letter: string) => letter.toUpperCase())
 
@@ -80,7 +83,7 @@ const fields = {
   requestId: { type: 'string', description: 'The same as the header X-Request-Id.' },
 } as const
 
-/** The reference to the schema of a code's body: `price_changed` is `PriceChangedError`. */
+/** Defines the schema of a code's body and returns the reference: `price_changed` is `PriceChangedError`. */
 const oneError = (code: ErrorCode, components: Components): Json => {
   const { extra, help } = errorEntry(code)
   const { properties = {}, required = [] } = extra === undefined ? {} : components.add(extra, 'output')
@@ -92,7 +95,7 @@ const oneError = (code: ErrorCode, components: Components): Json => {
   })
 }
 
-/** What one status can say: the schema of its code, or one named choice between those of its codes. */
+/** The schema of a status: that of its only code, or a named choice between those of its codes. */
 const schemaOf = (codes: readonly ErrorCode[], name: string, components: Components): Json => {
   const variants = codes.map((code) => oneError(code, components))
   const [only] = variants
@@ -101,7 +104,7 @@ const schemaOf = (codes: readonly ErrorCode[], name: string, components: Compone
   return components.define(name, { oneOf: variants, discriminator: { propertyName: 'code', mapping } })
 }
 
-/** The first sentence of the help text, as a message would put it. */
+/** The first sentence of the help text, in the form of a message. */
 const defaultMessage = (code: ErrorCode): string => {
   const first = errorEntry(code).help.split(/\. |\.$|; /, 1)[0] ?? ''
   return first.charAt(0).toLowerCase() + first.slice(1)
@@ -146,7 +149,7 @@ const responseOf = (
   },
 })
 
-/** Answers that read the same on every operation, written once: `components.responses`. */
+/** Answers that are the same for every operation, written once: `components.responses`. */
 const shared: readonly ErrorCode[] = [
   'unauthorized',
   'payload_too_large',

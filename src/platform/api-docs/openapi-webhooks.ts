@@ -3,11 +3,11 @@ import type { Components } from './openapi-components.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
-/** An event that the service sends to receivers: what the document says of it under `webhooks`. */
+/** An event that the service sends to receivers, for the part `webhooks` of the document. */
 export type WebhookDeclaration = {
   /** E.g. `order.fulfilled`. */
   readonly name: string
-  /** Stable for ever: client libraries are named after it. */
+  /** Must not change: client libraries are named after it. */
   readonly operationId: string
   readonly summary: string
   readonly description: string
@@ -34,7 +34,7 @@ const operationOf = (webhook: WebhookDeclaration, components: Components): Json 
     required: true,
     content: {
       'application/json': {
-        // An answer of ours by nature: receivers must bear fields that come later.
+        // Described as an answer, because receivers must accept fields that are added later.
         schema: components.add(webhook.body, 'output'),
         example: webhook.example,
       },
@@ -46,7 +46,7 @@ const operationOf = (webhook: WebhookDeclaration, components: Components): Json 
   },
 })
 
-/** The part `webhooks` of the document; nothing where nothing is sent. */
+/** The part `webhooks` of the document; empty if the service sends no events. */
 export const webhooksPart = (webhooks: readonly WebhookDeclaration[], components: Components): Json =>
   webhooks.length === 0
     ? {}

@@ -8,10 +8,10 @@ import { fieldsView, jsonView, markdown, typeView } from './schema-view.ts'
 export const sample = (command: Html): Html =>
   html`<div class="sample"><button type="button" class="copy">Copy</button><pre><code>${command}</code></pre></div>`
 
-/** The service's own address; the page's script puts the real one in. */
+/** A stand-in for the service's address. The script of the page inserts the real one. */
 export const origin: Html = html`<span class="origin">http://127.0.0.1:3000</span>`
 
-/** How to get a key, the first call, and the guides. */
+/** The start section: how to get a key, the first call, and the guides. */
 export const startView = (guides: {
   readonly callers: readonly Guide[]
   readonly operators: readonly Guide[]
@@ -51,7 +51,7 @@ export type Parameter = {
   readonly example?: unknown
 }
 
-/** One operation of the document, as far as the page shows it. */
+/** The part of an operation that the page shows. */
 export type Operation = {
   readonly operationId: string
   readonly summary: string
@@ -63,7 +63,7 @@ export type Operation = {
   readonly responses: Readonly<Record<string, Response>>
 }
 
-/** Follows a reference into the document's components. */
+/** Resolves a reference into the document's components. */
 export type Follow = <Node extends { readonly $ref?: string }>(node: Node) => Node
 
 export const badge = (method: string): Html =>
@@ -113,7 +113,7 @@ const pathWithExamples = (path: string, parameters: readonly Parameter[]): strin
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
-/** The request as a curl line; the page's script puts the server's own address in. */
+/** The request as a curl command. The script of the page inserts the server's own address. */
 const curlView = (
   method: string,
   path: string,
@@ -135,7 +135,7 @@ const curlView = (
   return sample(html`curl ${verb}'${origin}${pathWithExamples(path, parameters)}'${end}`)
 }
 
-/** One operation: what it does and takes on the left, how it is called and what it answers on the right. */
+/** One operation: its description and input on the left, a sample call and its answers on the right. */
 export const operationView = (method: string, path: string, operation: Operation, follow: Follow): Html => {
   const parameters = (operation.parameters ?? []).map(follow)
   const body = operation.requestBody?.content['application/json']?.schema

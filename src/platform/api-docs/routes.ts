@@ -35,7 +35,7 @@ const openApiRoute = (
   })
 }
 
-/** `GET /docs`: the same for people, one page without a single request elsewhere. */
+/** `GET /docs`: the documentation for people, one page that makes no further request. */
 const docsRoute = (page: Parameters<typeof pageRoute>[0]['page']): Route =>
   pageRoute({
     path: '/docs',
@@ -45,8 +45,8 @@ const docsRoute = (page: Parameters<typeof pageRoute>[0]['page']): Route =>
   })
 
 /**
- * The interface description, the documentation page and the guides of the given routes, and of what is sent to receivers.
- * They are made when they are asked for: a start need not wait for them.
+ * The interface description, the documentation page and the guides of the given routes and webhooks. They are generated
+ * at the first request, so that they do not delay the start.
  */
 export const documentationRoutes = (
   routes: readonly Route[],
@@ -56,9 +56,9 @@ export const documentationRoutes = (
     publicUrl,
   }: {
     readonly webhooks?: readonly WebhookDeclaration[]
-    /** Cases of one route that programs read each as an operation of its own; the page for people has a guide to them. */
+    /** Cases of one route that programs see as separate operations. The page for people has a guide to them instead. */
     readonly operations?: readonly Route[]
-    /** Where clients reach the service, asked once it listens; left out: nobody knows. */
+    /** The address of the service for clients. Called after the server listens. Left out: the address is not known. */
     readonly publicUrl?: () => string
   } = {},
 ): readonly Route[] => {

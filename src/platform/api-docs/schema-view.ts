@@ -1,12 +1,12 @@
 import type { JsonSchema } from '../http/json-schema.ts'
 import { escapeHtml, type Html, html, nothing } from '../ui/html.ts'
 
-/** The closing quote is always there; a search that need not find it never goes back to look for another beginning. */
+/** The closing quote is always there. Because it is optional in the pattern, the search does not backtrack. */
 const token = /("(?:[^"\\]|\\.)*"?)(\s*:)?|\b(true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 
 const span = (kind: string, text: string): string => `<span class="${kind}">${escapeHtml(text)}</span>`
 
-/** JSON, indented and coloured. */
+/** Renders JSON, indented and coloured. */
 export const jsonView = (value: unknown): Html => {
   const text = JSON.stringify(value, null, 2)
   let html = ''
@@ -32,7 +32,7 @@ const block = (text: string): string => {
   return `<ul>${lines.map((line) => `<li>${inline(line.slice(2))}</li>`).join('')}</ul>`
 }
 
-/** The Markdown that descriptions use: paragraphs, lists, **bold** and `code`. */
+/** Renders the Markdown of descriptions: paragraphs, lists, **bold** and `code`. */
 export const markdown = (text: string): Html => ({
   html: text
     .split(/\n{2,}/)
@@ -108,7 +108,7 @@ const rows = (schema: JsonSchema, path: string): readonly Html[] =>
     row(name, property, schema.required?.includes(name) ?? false, path),
   )
 
-/** The fields of an object as a table, those of objects inside it by their path. */
+/** The fields of an object as a table. Fields of inner objects are listed by their path. */
 export const fieldsView = (schema: JsonSchema): Html => {
   if (schema.properties === undefined) return nothing
   return html`<table class="fields"><tbody>${rows(schema, '')}</tbody></table>`

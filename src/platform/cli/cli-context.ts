@@ -11,24 +11,24 @@ import type { KeySettings, Keys } from '../vault/keys.ts'
 import type { Scheduler } from '../work/scheduler.ts'
 import type { CliOutput } from './output.ts'
 
-/** The settings that commands of features ask for. */
+/** The settings that the commands of features need. */
 export type CliSettings = KeySettings & {
   /** Null: the embedded Postgres. */
   readonly databaseUrl: string | null
-  /** Null: who serves is the owner of the database, or it is the embedded one. */
+  /** Null: the serving role owns the database, or Postgres is embedded. */
   readonly databaseOwnerUrl: string | null
-  /** Null: the log lives in Postgres. */
+  /** Null: the log is in Postgres. */
   readonly eventStoreUrl: string | null
-  /** Where seals go; commands that read such a place use the same access. */
+  /** The storage of seals. Commands that read such storage use the same access. */
   readonly sealTarget: StoreSettings
-  /** Whether events are checked against the invariants before they are sealed, and what a violation causes. */
+  /** Whether events are checked against the invariants before they are sealed, and the action on a violation. */
   readonly laws: boolean
   readonly onViolation: string
-  /** Where people reach the console; null: wherever the server listens. */
+  /** The address of the console for people; null: the address that the server listens on. */
   readonly console: { readonly url: string | null }
   /** The port of the server. */
   readonly port: number
-  /** What plans and rentals name as their connection. */
+  /** The connection data in plans and rentals. */
   readonly gateway: {
     readonly host: string
     readonly port: number
@@ -36,7 +36,9 @@ export type CliSettings = KeySettings & {
   }
 }
 
-/** What a command works with: the same settings, database, log and rules as the server's. Safe beside a running one. */
+/**
+ * The context of a command: the same settings, database, log and rules as the server's. It is safe while a server runs.
+ */
 export type CliContext = {
   readonly config: CliSettings
   readonly keys: Keys
@@ -47,7 +49,7 @@ export type CliContext = {
   /** The service's clock: Postgres's time and the development offset. */
   readonly clock: Clock
   readonly clockGuard: {
-    /** How far the machine's clock was ahead of Postgres's at the last comparison, milliseconds; below zero behind. */
+    /** How far the machine's clock was ahead of Postgres's at the last comparison, milliseconds; negative: behind. */
     aheadMs(): number
     /** Compares the clocks now. */
     check(): Promise<void>
@@ -55,17 +57,17 @@ export type CliContext = {
   /** Writes to standard error, from `warn` up unless LOG_LEVEL says otherwise. */
   readonly logger: Logger
   readonly scheduler: Scheduler
-  /** The operator who runs the command, by the name of the system's user. */
+  /** The operator who runs the command, by the name of the system user. */
   readonly actor: Actor
-  /** One for each run of a command, `run_…`. */
+  /** Unique for each run of a command, `run_…`. */
   readonly correlationId: string
 }
 
 /** How a command opens its context. */
 export type OpenOptions = {
-  /** A Farebox is made where there is none. */
+  /** Creates the Farebox if there is none. */
   readonly makes: boolean
-  /** It appends what another log has, event by event, and signs nothing. */
+  /** The command appends the events of another log unchanged, and signs nothing. */
   readonly copies?: boolean
 }
 
@@ -74,7 +76,8 @@ export type OpenContext = (
 ) => Promise<{ readonly context: CliContext; close(): Promise<void> }>
 
 /**
- * How features add commands: `registerX(program, cli)`, listed in the `commands.ts` of the feature, which `src/app/commands.ts` lists.
+ * How features add commands: `registerX(program, cli)`, listed in the `commands.ts` of the feature, which
+ * `src/app/commands.ts` lists.
  *
  * @example
  * ```ts
@@ -98,30 +101,32 @@ export type OpenContext = (
  * ```
  */
 export type Cli<Settings extends CliSettings = CliSettings> = {
-  /** Of the system, for work without a context. */
+  /** The system's clock, for work without a context. */
   readonly clock: Clock
   /**
-   * The action of a command: loads its work, opens the context, does the work, prints its output (`--json` stands on every
-   * command), closes. The work is in a file of its own, because help must not load what it imports. Throw `CliRefusal` for an expected refusal (exit code 1). Commander itself refuses a wrong use (exit
-   * code 2). The work gets the arguments as commander gives them: positional ones first, then the options. Where the
-   * settings point to no Farebox the command is refused, unless it is one that `makes` it. One that `copies` a log signs
-   * nothing, for what it appends is to be what stood there, event by event.
+   * Creates the action of a command. It loads the work, opens the context, does the work, prints the output (every
+   * command has `--json`) and closes the context. The work is in a separate file, because help must not load its
+   * imports. The work receives the arguments in the order of commander: positional ones first, then the options.
+   *
+   * Throw `CliRefusal` for an expected refusal (exit code 1). Commander itself refuses wrong use (exit code 2). If the
+   * settings point to no Farebox, the command is refused, unless `makes` is set. A command with `copies` appends events
+   * of another log unchanged, so it signs nothing.
    */
   action<Arguments extends readonly unknown[]>(
     load: () => Promise<(context: CliContext, ...given: Arguments) => Promise<CliOutput>>,
     options?: OpenOptions,
   ): (...given: readonly unknown[]) => Promise<void>
-  /** As `action`, for work that comes before there is a database of ours: it gets the settings and opens for itself. */
+  /** Like `action`, for work before the database exists. The work receives the settings and opens what it needs. */
   bareAction<Arguments extends readonly unknown[]>(
     load: () => Promise<(config: Settings, ...given: Arguments) => Promise<CliOutput>>,
   ): (...given: readonly unknown[]) => Promise<void>
-  /** As `bareAction`, for work that opens the context itself, because it tells why that fails. */
+  /** Like `bareAction`, for work that opens the context itself, because it reports why that fails. */
   openingAction<Arguments extends readonly unknown[]>(
     load: () => Promise<(config: Settings, open: OpenContext, ...given: Arguments) => Promise<CliOutput>>,
   ): (...given: readonly unknown[]) => Promise<void>
 }
 
-/** The command that several features put theirs under, such as `ledger`: made by the first of them. */
+/** The parent command of several features, such as `ledger`. The first of them creates it. */
 export const groupCommand = (parent: Command, name: string): Command =>
   parent.commands.find((command) => command.name() === name) ?? parent.command(name)
 
@@ -135,7 +140,7 @@ export const wholeNumber =
     return value
   }
 
-/** Parses an option that is a list of some of `values` with commas between. */
+/** Parses an option that is a list of some of `values`, separated by commas. */
 export const listOf =
   <const Value extends string>(values: readonly Value[]) =>
   (text: string): readonly Value[] => {

@@ -9,17 +9,17 @@ export type Format = 'table' | 'csv' | 'json'
 export const formatOption = (): Option =>
   new Option('--format <format>', 'how to print').choices(['table', 'csv', 'json']).default('table')
 
-/** Adds examples under the help of a command. */
+/** Adds examples to the help of a command. */
 export const withExamples = (command: Command, examples: readonly string[]): Command =>
   command.addHelpText('after', `\nExamples:\n${examples.map((each) => `  ${each}`).join('\n')}`)
 
-/** One answer in the form that was asked for; only that one is made. */
+/** The output of a command in the chosen format. The texts of the other formats are not generated. */
 export const inFormat = (
   format: Format,
   make: { readonly json: () => unknown; readonly csv: () => string; readonly table: () => string },
 ): CliOutput => {
   const json = make.json()
-  // What prints the text ends its last line.
+  // The printer adds the last newline.
   const csv = () => make.csv().replace(/\n$/, '')
   const text = format === 'table' ? make.table() : format === 'csv' ? csv() : JSON.stringify(json)
   return { json, text }
@@ -27,7 +27,7 @@ export const inFormat = (
 
 const dayMs = 86_400_000
 
-/** Parses the name of a key or token. It stays in the log for good. */
+/** Parses the name of a key or token. The log stores it permanently. */
 export const nameOption = (text: string): string => {
   if (!/^[^\p{C}]{1,100}$/u.test(text))
     throw new InvalidArgumentError('It must be 1 to 100 printable characters.')
@@ -42,8 +42,8 @@ export const instantOption = (text: string): number => {
 }
 
 /**
- * When something ends that was asked for with `--expires-at` or `--expires-in-days`, milliseconds; null for neither.
- * @throws CliMisuse for both
+ * The end that `--expires-at` or `--expires-in-days` gives, milliseconds since the epoch; null if neither is given.
+ * @throws CliMisuse if both are given
  */
 export const expiryOf = (
   { clock }: { readonly clock: Clock },
@@ -55,8 +55,8 @@ export const expiryOf = (
 }
 
 /**
- * For commands that show what a server's projections made. What a server wrote a moment ago may be missing.
- * @throws CliRefusal overloaded: no server has made them yet
+ * For commands that show the projections of a server. Events of the last moments may be missing.
+ * @throws CliRefusal overloaded if no server has created the tables yet
  */
 export const requireReadTable = async (pool: pg.Pool, table: `read.${string}`): Promise<void> => {
   const { rows } = await pool.query<{ made: boolean }>('select to_regclass($1::text) is not null as made', [
@@ -70,9 +70,9 @@ export const requireReadTable = async (pool: pg.Pool, table: `read.${string}`): 
 }
 
 /**
- * The text of a file that was named on the command line, UTF-8.
+ * The UTF-8 text of a file that is named on the command line.
  * @param code of the refusal; left out: `invalid_parameter`
- * @throws CliMisuse when it cannot be read
+ * @throws CliMisuse if the file cannot be read
  */
 export const readText = async (file: string, code?: string): Promise<string> => {
   try {

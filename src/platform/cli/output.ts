@@ -1,16 +1,19 @@
-/** What a command did, for machines and for people. */
+/** The output of a command, for programs and for people. */
 export type CliOutput = {
-  /** Printed by `--json`, alone on standard output; field names as the API's (`accountId`, `balanceCents`). */
+  /** Printed by `--json`, alone on standard output. Field names are those of the API (`accountId`, `balanceCents`). */
   readonly json: unknown
-  /** Printed otherwise: lines, `table(…)` or `fields(…)`. Null when the command wrote to standard output itself. */
+  /**
+   * Printed without `--json`: lines, `table(…)` or `fields(…)`. Null if the command wrote to standard output itself.
+   */
   readonly text: string | null
-  /** The answer is that something is not well: exit code 1, and nothing on standard error. */
+  /** The result reports a problem: exit code 1, and no text on standard error. */
   readonly failed?: boolean
 }
 
 /**
- * An expected refusal of what is well asked for, such as a wallet that is short: nothing was changed. Exit code 1; with `--json` standard output carries `{error, code}`.
- * The message says what to do, in lower case and without a full stop; the code is the API's where it has one.
+ * An expected refusal of a valid request, such as a debit above the balance. Nothing was changed. Exit code 1; with
+ * `--json` standard output has `{error, code}`. The message says what to do, in lower case and without a full stop. The
+ * code is the API's if the API has one.
  */
 export class CliRefusal extends Error {
   override readonly name = 'CliRefusal'
@@ -24,8 +27,8 @@ export class CliRefusal extends Error {
 }
 
 /**
- * Input that commander cannot judge alone: an account that is not there, a position past the end, a file that is no
- * export. Nothing was written. Exit code 2; otherwise as `CliRefusal`.
+ * Input that commander alone cannot check: an unknown account, a position past the end, a file that is not an export.
+ * Nothing was written. Exit code 2; otherwise like `CliRefusal`.
  */
 export class CliMisuse extends CliRefusal {
   constructor(message: string, extra: Readonly<Record<string, unknown>> = {}, code = 'invalid_parameter') {
@@ -43,7 +46,7 @@ export type Column<Row> = {
 const pad = (text: string, width: number, align: 'left' | 'right' = 'left'): string =>
   align === 'right' ? text.padStart(width) : text.padEnd(width)
 
-/** An aligned table with a heading in capitals; `empty` is its text without rows. */
+/** An aligned table with a heading in capitals. `empty` is its text if there are no rows. */
 export const table = <Row>(rows: readonly Row[], columns: readonly Column<Row>[], empty = 'none'): string => {
   if (rows.length === 0) return empty
   const lines = [
@@ -61,7 +64,7 @@ export const table = <Row>(rows: readonly Row[], columns: readonly Column<Row>[]
     .join('\n')
 }
 
-/** Names and values of one thing, aligned; null is shown as `-`. */
+/** Names and values of one record, aligned. Null is shown as `-`. */
 export const fields = (values: Readonly<Record<string, string | number | boolean | null>>): string => {
   const width = Math.max(...Object.keys(values).map((name) => name.length))
   return Object.entries(values)
@@ -69,7 +72,7 @@ export const fields = (values: Readonly<Record<string, string | number | boolean
     .join('\n')
 }
 
-/** The text in lines of at most `width` characters, broken between words; a longer word has a line of its own. */
+/** Breaks a text between words into lines of at most `width` characters. A longer word has a line of its own. */
 export const wrapped = (text: string, width: number): readonly string[] => {
   const lines: string[] = []
   for (const word of text.split(' ')) {

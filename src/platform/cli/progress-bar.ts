@@ -1,22 +1,22 @@
-/** How far a long work has come. */
+/** The progress of long work. */
 export type ProgressStep = {
-  /** What is being done, e.g. `hot: fold`. */
+  /** The current step, e.g. `hot: fold`. */
   readonly label: string
   /** Of `total`, in the same unit. */
   readonly done: number
   readonly total: number
-  /** What the rate counts, e.g. events. */
+  /** The number of processed items, for the rate. */
   readonly count: number
   readonly unit: string
   readonly perSecond: number
-  /** Null until it can be told. */
+  /** Null until it can be estimated. */
   readonly secondsLeft: number | null
 }
 
-/** Draws steps over one another on a terminal; elsewhere it does not. */
+/** Draws each step over the last one on a terminal. Without a terminal it draws nothing. */
 export type ProgressBar = {
   show(step: ProgressStep): void
-  /** Prints a line of its own, on a terminal or not. */
+  /** Prints a separate line, on a terminal or not. */
   say(text: string): void
   end(): void
 }
@@ -43,7 +43,7 @@ export const progressLine = (step: ProgressStep): string => {
 
 const everyMs = 100
 
-/** A line that is drawn over itself ten times a second, on standard error of a terminal only. */
+/** A line that is redrawn at most ten times a second, only if the stream is a terminal. */
 export const createProgressBar = (stream: Stream): ProgressBar => {
   let drawnMs = Number.NEGATIVE_INFINITY
   let label: string | null = null
@@ -69,8 +69,8 @@ export const createProgressBar = (stream: Stream): ProgressBar => {
 }
 
 /**
- * Shows work whose `total` is known step by step. The rate and the time left come from what was done since the first step:
- * what was done before it took no time here.
+ * Shows work with a known `total` step by step. The rate and the remaining time are based on the work since the first
+ * step, because earlier work took no time in this run.
  */
 export const stepsOf = (bar: ProgressBar, label: string, total: number, unit = 'events') => {
   let first: { readonly atMs: number; readonly done: number; readonly count: number } | null = null

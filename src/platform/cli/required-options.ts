@@ -1,11 +1,11 @@
 import { type Command, Help, type HelpConfiguration, type Option } from 'commander'
 
-/** Those of a command that must be given, once `checkRequiredLast` took them. */
+/** The required options of each command that `checkRequiredLast` took over. */
 export type RequiredOptions = ReadonlyMap<Command, readonly Option[]>
 
 /**
- * Takes the check of required options from commander, which makes it before it looks for unknown ones: of `--emial` it
- * would say that `--email` is missing. Here it comes last, and names all that are missing.
+ * Replaces commander's check of required options. Commander makes it before it checks for unknown options: for
+ * `--emial` it would report that `--email` is missing. Here the check comes last and names all missing options.
  */
 export const checkRequiredLast = (program: Command, commands: readonly Command[]): RequiredOptions => {
   const required = new Map<Command, readonly Option[]>()
@@ -25,7 +25,7 @@ export const checkRequiredLast = (program: Command, commands: readonly Command[]
   return required
 }
 
-/** Help in which required options look required: in the usage by their names, in the list by a word. */
+/** Help that shows required options: in the usage by their names, in the list by the word "(required)". */
 export const requiredHelp = (required: RequiredOptions): HelpConfiguration => {
   const all = new Set([...required.values()].flat())
   return {

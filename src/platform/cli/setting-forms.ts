@@ -6,11 +6,11 @@ import { type TrustedProxies, trustedProxies } from '../http/client-address.ts'
 import type { Rate } from '../http/rate-limit.ts'
 
 /*
- * What settings may be written as. The message of each form is what the setting takes: it stands in refusals
- * ("PORT: expected a whole number …") and in what `farebox settings` prints.
+ * The forms of settings. The message of each form describes the accepted values. It appears in refusals ("PORT:
+ * expected a whole number …") and in the output of `farebox settings`.
  */
 
-/** Any text; `expected` says in words what the setting takes. */
+/** Any text. `expected` describes the accepted values. */
 export const text = (expected: string) => z.string({ error: expected })
 
 /** A whole number, `min` to `max`. */
@@ -39,7 +39,10 @@ export const url = (protocols: readonly string[], example: string) => {
   }, expected)
 }
 
-/** An EventStoreDB, or the nodes of a cluster. What is wrong is said; what was given may hold a password and is not. */
+/**
+ * An EventStoreDB, or the nodes of a cluster. The message gives the problem and not the value, which may contain a
+ * password.
+ */
 export const eventStore = text(addressExpected).superRefine((value, context) => {
   try {
     parseAddress(value)

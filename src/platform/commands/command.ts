@@ -21,14 +21,14 @@ export type Command<Refs extends StreamRefs, Answer> = Cause & {
 
 export type CommandOutcome<Answer> = {
   readonly answer: Answer
-  /** The position of the last event that the command wrote; null when it wrote none. */
+  /** The position of the last event that the command appended; null without events. */
   readonly position: number | null
 }
 
 /**
- * Runs commands in batches (command-runner.ts).
- * `run` rejects with CommandOverload if the queue is full, the log cannot be reached, or the outcome of an append is unknown.
- * The caller then repeats the command under the same key. `run` rejects with the error of `decide`, too.
+ * Runs commands in batches (command-runner.ts). `run` rejects with CommandOverload if the queue is full, the log cannot
+ * be reached, or the outcome of an append is unknown. The caller then repeats the command under the same key. `run`
+ * rejects with the error of `decide`, too.
  */
 export type CommandRunner = {
   run<Refs extends StreamRefs, Answer>(command: Command<Refs, Answer>): Promise<CommandOutcome<Answer>>
@@ -52,21 +52,21 @@ export const isTemporary = (error: unknown): boolean => isOutage(error) || error
 
 /** All limits of the command runner. */
 export type RunnerLimits = {
-  /** The most commands of a batch. */
+  /** Maximum number of commands in a batch. */
   readonly batchCommands: number
-  /** The most bytes of the events of a batch. One command alone may exceed it, with appends of up to 1 MiB each. */
+  /** Maximum size of the events of a batch, bytes. A single command may exceed it, with appends of up to 1 MiB each. */
   readonly batchBytes: number
   /** Ordinary batches in flight at the same time, on disjoint streams. */
   readonly batchesInFlight: number
-  /** The longest wait of a batch for more commands, milliseconds; 0: no wait. */
+  /** Maximum wait of a batch for more commands, milliseconds; 0: no wait. */
   readonly batchWindowMs: number
-  /** The most commands in the queue. One more is rejected with CommandOverload. */
+  /** Maximum number of commands in the queue. Further commands are rejected with CommandOverload. */
   readonly queueLength: number
-  /** The longest time of a command in the queue, including repeated decisions, before CommandOverload. */
+  /** Maximum time of a command in the queue, including repeated decisions, before CommandOverload. */
   readonly queueWaitMs: number
-  /** The most repeated decisions of a command after conflicts, before CommandOverload. */
+  /** Maximum number of repeated decisions of a command after conflicts, before CommandOverload. */
   readonly redecisions: number
-  /** The longest wait of a client for an unknown outcome, before CommandOverload. */
+  /** Maximum wait of a client for an unknown outcome, before CommandOverload. */
   readonly unknownOutcomeWaitMs: number
   /** The first pause before the same bytes are sent again. It doubles up to `resendMaxMs`. */
   readonly resendFirstMs: number
@@ -78,17 +78,17 @@ export type RunnerLimits = {
   readonly readStreams: number
   /** Set-based reads in progress at the same time. */
   readonly readsInFlight: number
-  /** The most events of a stream in one read. */
+  /** Maximum number of events of a stream in one read. */
   readonly readEvents: number
   /** A stream is contended for this time after its last conflict. */
   readonly contendedMs: number
-  /** The longest wait for the lock of a contended stream. Then the commands run without it. */
+  /** Maximum wait for the lock of a contended stream. Then the commands run without it. */
   readonly lockWaitMs: number
-  /** The most groups of contended streams at the same time. */
+  /** Maximum number of groups of contended streams at the same time. */
   readonly contendedGroups: number
   /**
-   * The most unused folds in the cache, and the most entries in them (`Fold.snapshot.entries`). When the busy wallets do not
-   * fit, they are folded again for each command: 300 instead of 5,500 orders a second.
+   * Maximum number of unused folds in the cache, and of their entries (`Fold.snapshot.entries`). If the busy wallets do
+   * not fit, they are folded again for each command: 300 instead of 5,500 orders a second.
    */
   readonly cacheStreams: number
   readonly cacheEntries: number
@@ -98,17 +98,23 @@ export type RunnerLimits = {
   readonly cacheOnceStreams: number
   /** A snapshot is due after max(this, half the entries in the state) new events. */
   readonly snapshotMinEvents: number
-  /** A snapshot of a large state is due after max(this, an eighth of its entries), to limit the events that a first command reads. */
+  /**
+   * A snapshot of a large state is due after max(this, an eighth of its entries), to limit the events that a first
+   * command reads.
+   */
   readonly snapshotTailEvents: number
-  /** The shortest time between two snapshots of a stream. It does not apply after twice as many events as `snapshotTailEvents` requires. */
+  /**
+   * Minimum time between two snapshots of a stream. It does not apply after twice as many events as
+   * `snapshotTailEvents` requires.
+   */
   readonly snapshotEveryMs: number
-  /** The most snapshots in the queue. */
+  /** Maximum number of snapshots in the queue. */
   readonly snapshotQueue: number
   /** `close` writes snapshots of streams with more new events than this, the most events first. */
   readonly snapshotCloseEvents: number
   /** `close` starts no snapshot after this time, milliseconds. */
   readonly snapshotCloseMs: number
-  /** The longest wait of `close` for commands in progress. */
+  /** Maximum wait of `close` for commands in progress. */
   readonly closeMs: number
 }
 
@@ -164,7 +170,7 @@ export type SnapshotKey = Pick<Snapshot, 'stream' | 'logId' | 'fold' | 'version'
 
 /** Stores the newest snapshot of each stream and fold. Snapshots of another log or version are not used. */
 export type SnapshotStore = {
-  /** The existing ones of these snapshots, in one round trip. */
+  /** Returns those of these snapshots that exist, in one round trip. */
   load(keys: readonly SnapshotKey[]): Promise<readonly Snapshot[]>
   /** Replaces an older snapshot, and one of another log or version. */
   save(snapshot: Snapshot): Promise<void>
@@ -175,9 +181,9 @@ export type SnapshotStore = {
  * announcements may be lost.
  */
 export type StreamLocks = {
-  /** Locks all of the streams; null when they are not free within `waitMs`. */
+  /** Locks all of the streams; null if they are not free within `waitMs`. */
   acquire(streams: readonly StreamName[], waitMs: number): Promise<StreamLease | null>
-  /** Tells other processes that the stream is contended. A process that wins every race does not detect it. */
+  /** Announces to other processes that the stream is contended. A process that wins every race does not detect it. */
   announce(stream: StreamName): void
   /** Calls the listener with each stream that another process announced. */
   onAnnounced(listener: (stream: StreamName) => void): void
@@ -214,7 +220,7 @@ export type CrashHooks = { at(point: CrashPoint): void }
 export type CommandRunnerDeps = {
   readonly log: EventLog
   readonly clock: Clock
-  /** A field of the event for a past time whose value is after `latest`, and the value. Null: there is none. */
+  /** A field of the event for a past time whose value is after `latest`, and the value. Null without such a field. */
   readonly laterThan?: (
     event: DomainEvent,
     latest: string,

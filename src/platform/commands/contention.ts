@@ -123,7 +123,7 @@ export const createContention = (deps: ContentionDeps): Contention => {
   }
 }
 
-/** Commands of the group that can run now, and whether others of it wait for a batch in flight. */
+/** Commands of the group that can run now, and whether other commands of the group wait for a batch in flight. */
 export const readyCommandsOf = (
   contention: Contention,
   contendedGroup: ContendedGroup,
@@ -154,7 +154,7 @@ const lockSql = `
 
 const isTimeout = (error: unknown): boolean => (error as { code?: string }).code === lockNotAvailable
 
-/** A connection, or null when none is free in time. A connection that comes later is returned to the pool. */
+/** A connection, or null if none is free in time. A connection that arrives later is returned to the pool. */
 const checkOut = async (pool: pg.Pool, waitMs: number): Promise<pg.PoolClient | null> => {
   let late = false
   const coming = pool.connect()
@@ -173,7 +173,7 @@ const checkOut = async (pool: pg.Pool, waitMs: number): Promise<pg.PoolClient | 
   }
 }
 
-/** A session that holds locks. An unhandled error event would end the process: `release` reports a lost session. */
+/** A session with locks. An unhandled error event would end the process: `release` reports a lost session. */
 const leaseOf = (client: pg.PoolClient): StreamLease => {
   const ignoreError = (): void => undefined
   client.on('error', ignoreError)

@@ -89,8 +89,8 @@ const write = (
 
 /**
  * Decides one command on the overlay and encodes its appends. The overlay does not change.
- * @throws the error of `decide`; Error when `decide` breaks its contract; AppendRejected for an append above 1 MiB, a text
- * that no read table can store, or a future time in a field for past times
+ * @throws the error of `decide`; Error if `decide` breaks its contract; AppendRejected for an append above 1 MiB, a
+ *   text that no read table can store, or a future time in a field for past times
  */
 export const decideCommand = (deps: DecideDeps, pending: PendingCommand, overlay: Overlay): Decided => {
   const { command, uses } = pending

@@ -70,7 +70,7 @@ export const advance = (
   }
 }
 
-/** A slot of which nothing is known yet. */
+/** A slot without a cached state. */
 export const newSlot = (ref: StreamRef<unknown>): Slot => ({
   stream: ref.stream,
   fold: ref.fold,
@@ -91,7 +91,10 @@ const entriesOf = (slot: Slot): number =>
   1 + (slot.point === null ? 0 : (slot.fold.snapshot?.entries(slot.point.state) ?? 0))
 
 export type Slots = {
-  /** The slot of a stream, in use until `release`. @throws when another fold was used on the stream: a bug. */
+  /**
+   * The slot of a stream, in use until `release`.
+   * @throws Error if another fold was used on the stream: a bug
+   */
   acquire(ref: StreamRef<unknown>): Slot
   release(slot: Slot): void
   /** Cached slots, in use or not. */
@@ -101,12 +104,12 @@ export type Slots = {
 }
 
 /**
- * V8 links each outgrown table of a Map to the next one. One old table then keeps the entries of all later ones in memory
- * until the old generation is collected: thousands of commands a second. A new Map starts a new chain.
+ * V8 links each outgrown table of a Map to the next one. So one old table prevents the collection of the entries of all
+ * later ones until the old generation is collected: thousands of commands a second. A new Map starts a new chain.
  */
 const renewAfter = 256
 
-/** The fold cache. It always has the slots in use. It evicts the least recently used of the others. */
+/** The fold cache. It never evicts slots in use. Of the others it evicts the least recently used. */
 export const createSlots = (
   limits: Pick<RunnerLimits, 'cacheStreams' | 'cacheEntries' | 'cacheShortStreams' | 'cacheOnceStreams'>,
 ): Slots => {
@@ -271,7 +274,10 @@ export const createLoader = (deps: LoaderDeps): Loader => {
   const isOfThisLog = (point: FoldPoint, events: readonly StoredEvent[]): boolean =>
     events[0]?.revision === point.revision && events[0].id === point.eventId
 
-  /** The state after the tail. @throws when the events cannot be folded, or contradict the snapshot */
+  /**
+   * The state after the tail.
+   * @throws Error if the events cannot be folded, or contradict the snapshot
+   */
   const foldFrom = (
     slot: Slot,
     snapshot: FoldPoint | undefined,

@@ -7,7 +7,7 @@ import type { StreamName } from '../../kernel/streams.ts'
 import { decode } from '../eventstore/codec.ts'
 import type { EventLog } from '../eventstore/port.ts'
 
-/** Those of an account's rows that the log confirms to be its own, in their order; the others are logged and left out. */
+/** Returns the rows whose owner the log confirms, in the same order. Other rows are dropped and logged as errors. */
 export type GenuineRows<Row> = <Given extends Row>(
   accountId: AccountId,
   rows: readonly Given[],
@@ -16,10 +16,11 @@ export type GenuineRows<Row> = <Given extends Row>(
 const maxKept = 100_000
 
 /**
- * Compares rows of a read table with the log before something is derived from them that only their owner may know: SQL can
- * give a row another owner. Confirmed rows are kept, because owners never change.
- * @param of `keyOf` has all of the row that `isGenuine` compares; `limitEach` events of the stream are enough for it
- * @throws what the log throws, of a row that was never confirmed here
+ * Compares rows of a read table with the log before secrets of their owner are derived from them, because SQL can
+ * change the owner of a row. Confirmed rows are cached, because owners never change.
+ * @param of `keyOf` contains all fields of the row that `isGenuine` compares; `limitEach` is the number of events of a
+ *   stream that `isGenuine` needs
+ * @throws the error of the log, if a row is not confirmed yet
  */
 export const createGenuineRows = <Row>(
   { log, logger }: { readonly log: Pick<EventLog, 'readStreams'>; readonly logger: Pick<Logger, 'error'> },

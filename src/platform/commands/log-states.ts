@@ -9,25 +9,27 @@ import { defaultLimits, type RunnerLogger, type SnapshotStore } from './command.
 import { pointOf } from './command-queue.ts'
 import { createLoader, newSlot, type Slot } from './fold-cache.ts'
 
-/** The state of a stream, and the revision of its last event; -1: it has none. */
+/** The state of a stream, and the revision of its last event; -1 without events. */
 export type LogState<State> = { readonly state: State; readonly revision: number }
-/** By whom the stream is named, e.g. `acc_…`. */
+/** `owner`: the id that names the stream, e.g. `acc_…`. */
 export type LogStates<State> = (owner: string) => Promise<LogState<State>>
 
-/** … and the position of that event in the log; 0: there is none. */
+/** Adds the position of that event in the log; 0 without events. */
 type PlacedState<State> = LogState<State> & { readonly position: number }
 export type StreamStates = <State>(ref: StreamRef<State>) => Promise<PlacedState<State>>
 
 type StreamStatesOptions = {
-  /** States that are kept; the least recently used go first. */
+  /** Maximum number of cached states. The least recently used state is evicted first. */
   readonly maxKept?: number | undefined
-  /** Where a long stream is read from; left out: from its first event. */
+  /** Snapshots from which long streams are read. Without them a stream is read from its first event. */
   readonly snapshots?: {
     readonly store: SnapshotStore
     readonly logId: EventLog['logId']
     readonly logger: RunnerLogger
   }
-  /** What a stream that was read before is answered with while the log is away; left out: its state as it was. */
+  /**
+   * `error`: during a log outage every read throws. Without it, a stream that was read before gives its cached state.
+   */
   readonly whileAway?: 'error'
 }
 
@@ -37,12 +39,12 @@ const codec = createCodec()
 const silent: RunnerLogger = { warn: () => undefined, error: () => undefined }
 
 /**
- * The states of streams as the log has them now. What a key or a person may do is read here and not in the read tables,
- * which whoever may write to the database can change.
+ * Reads the current states of streams from the log. Permissions of keys and persons are read here and not from the read
+ * tables, because anyone with write access to the database can change a read table.
  *
- * Each state is kept, so that a read fetches only the events since the last one; all who ask at once share one query. It
- * needs no command: a process whose clock is wrong may decide nothing, and still knows who asks.
- * @throws what the log throws, of a stream that was never read here
+ * States are cached, so that a read fetches only the events since the last read. Concurrent reads share one query. A
+ * read is not a command: a process with a wrong clock may not decide commands, but it can still authenticate callers.
+ * @throws the error of the log, if the stream was never read by this process
  */
 export const createStreamStates = (
   log: Pick<EventLog, 'readStreams'>,
@@ -96,7 +98,7 @@ export const createStreamStates = (
   }
 }
 
-/** The states of the streams of one kind. */
+/** Reads the current states of streams of one kind from the log. */
 export const createLogStates = <State>(
   log: Pick<EventLog, 'readStreams'>,
   refOf: (owner: string) => StreamRef<State>,

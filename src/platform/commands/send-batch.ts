@@ -169,7 +169,7 @@ export const createSettle = (deps: SettleDeps): Settle => {
     if (!wasAssumedAbsent) deps.noteConflict(outcome.stream)
     const actual = outcome.actual === 'noStream' ? -1 : outcome.actual
     if (slot.point !== null && actual < slot.point.revision && outcome.landed.length === 0) {
-      // The log lost events that this process has read: somebody restored an older log.
+      // The log lost events that this process has read: an older log was restored.
       deps.logger.error(
         { stream: slot.stream, actual, known: slot.point.revision },
         'the log lost events of a stream',
@@ -194,7 +194,7 @@ export const createSettle = (deps: SettleDeps): Settle => {
       decideAgain(others.filter((member) => member !== writers[0]))
       return
     }
-    // The log rejects the data of one of them. Each is decided again in an item of its own, so that only that one fails.
+    // The log rejects the data of one of them. Each is decided again in a separate item, so that only that one fails.
     for (const { pending } of others) pending.exclusive = true
     decideAgain(others)
   }
@@ -258,7 +258,7 @@ export const createUnknownOutcomes = (deps: UnknownOutcomesDeps): UnknownOutcome
     for (const slot of item.points.keys()) {
       slot.blocked = on
       slot.busy = on
-      // The slot must stay when clients stop waiting, because it blocks the stream.
+      // The slot must remain when clients stop waiting, because it blocks the stream.
       if (on) slots.acquire(slot)
     }
   }

@@ -36,7 +36,8 @@ const loadSql = `
   from unnest($1::text[], $2::text[], $3::text[], $4::integer[]) as wanted (stream, fold, log_id, version)
   join engine.snapshots s using (stream, fold, log_id, version)`
 
-// Only a newer state of the same log and version replaces an older one: several processes write snapshots of one stream.
+// Several processes write snapshots of one stream. Only a newer state of the same log and version replaces an older
+// state.
 const saveSql = `
   insert into engine.snapshots as kept (stream, fold, log_id, version, revision, event_id, recorded_at_ms, state, signature)
   values ($1::text, $2::text, $3::text, $4::integer, $5::bigint, $6::text, $7::bigint, $8::text, $9::bytea)
@@ -70,9 +71,10 @@ const removeSql =
   'delete from engine.snapshots where stream = $1::text and fold = $2::text and signature = $3::bytea'
 
 /**
- * Snapshots in `engine.snapshots`. Errors are those of the pool; the command runner then continues without snapshots. Each is
- * signed with a key derived from the master key, because a forged state would let a wallet spend money that the log does not
- * have. A snapshot with a wrong signature is logged and removed, and its stream is read from the beginning.
+ * Snapshots in `engine.snapshots`. Errors are those of the pool; the command runner then continues without snapshots.
+ * Each is signed with a key derived from the master key, because a forged state would let a wallet spend money that the
+ * log does not have. A snapshot with a wrong signature is logged and removed, and its stream is read from the
+ * beginning.
  */
 export const createPostgresSnapshots = ({
   pool,
@@ -177,9 +179,10 @@ export const createSnapshotter = (deps: SnapshotterDeps): Snapshotter => {
     if (events <= (everyEvents ?? limits.snapshotMinEvents)) return false
     const isSoon = deps.monotonicMs() - slot.snapshotAtMs < limits.snapshotEveryMs
     if (everyEvents !== undefined) return !isSoon
-    // The cost of a snapshot grows with its state. A snapshot is due after new events for half of the entries: each order
-    // adds an entry, so a larger factor might never be reached. A large state gets one after an eighth of its entries, to
-    // limit the events that a first command reads. The interval does not apply if twice as many events came within it.
+    // The cost of a snapshot grows with its state. A snapshot is due after new events for half of the entries: each
+    // order adds an entry, so a larger factor might never be reached. A large state gets one after an eighth of its
+    // entries, to limit the events that a first command reads. The interval does not apply if twice as many events came
+    // within it.
     const entries = fold.snapshot.entries(point.state)
     const tail = Math.max(limits.snapshotTailEvents, entries / 8)
     if (isSoon) return point.revision - slot.snapshotAskedRevision > 2 * tail
@@ -213,7 +216,7 @@ export const createSnapshotter = (deps: SnapshotterDeps): Snapshotter => {
   const run = async (to: SnapshotStore): Promise<void> => {
     running = true
     for (let due = waiting.shift(); due !== undefined; due = waiting.shift()) {
-      // First the batch that made it due is answered.
+      // Write it after the batch that made it due is answered.
       await new Promise((resolve) => setImmediate(resolve))
       await write(to, due)
       requested.delete(due.slot)

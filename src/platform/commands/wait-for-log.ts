@@ -4,7 +4,7 @@ import { LogUnavailable } from '../eventstore/errors.ts'
 import type { EventLog, StoredEvent } from '../eventstore/port.ts'
 import { CommandOverload, type CommandRunner } from './command.ts'
 
-/** The log did not answer in all the time that a start has for it. The message says what to look at. */
+/** The log did not answer within the time limit of the startup. The message says what to check. */
 export class LogUnreachable extends LogUnavailable {
   override readonly name = 'LogUnreachable'
 }
@@ -13,29 +13,30 @@ const pauseMs = 250
 const tellEveryMs = 5_000
 
 export type LogWaitOptions = {
-  /** How long to try, milliseconds; an attempt that is under way then is waited for. */
+  /** Time limit of the retries, milliseconds. An attempt in progress at the limit is completed. */
   readonly withinMs: number
-  /** Where the log is, for the message at the end; without secrets. */
+  /** The address of the log for the error message; without secrets. */
   readonly where: string
-  /** Called at the first wait, and every five seconds while anybody waits. */
+  /** Called at the first failure, and every five seconds during the retries. */
   readonly onWait?: (reason: string, waitedMs: number) => void
 }
 
-/** Waits in place of everybody who starts, until the start is over. */
+/** Retries reads and commands during startup, so that its callers need no retries of their own. */
 export type LogWait = {
-  /** The same log, whose reads wait until it answers. @throws LogUnreachable when the time is over */
+  /** The same log with retried reads. Its reads throw `LogUnreachable` after the time limit. */
   log(log: EventLog): EventLog
-  /** The same runner, whose commands come again until they are answered: for those that do nothing twice. */
+  /** The same runner with retried commands. Only for idempotent commands. */
   runner<Runner extends CommandRunner>(runner: Runner): Runner
-  /** From now on the log's own errors pass. */
+  /** Ends the retries: from now on the errors of the log are thrown at once. */
   end(): void
 }
 
 const reads = ['logId', 'head', 'lastOf', 'readAll', 'readBefore', 'eventAt', 'readStreams'] as const
 
 /**
- * A log may be starting, or its cluster electing a leader, at any of the reads that a start makes; its health check is
- * green some seconds before it answers. So each of them is waited for, and the time is counted from the first failure.
+ * Creates the retries of a startup. At any read of a startup the log may still be starting, or its cluster may be
+ * electing a leader: the health check of a log is green some seconds before the log answers. So each read is retried.
+ * The time limit of a read starts at its first failure.
  */
 export const createLogWait = ({ withinMs, where, onWait }: LogWaitOptions): LogWait => {
   let over = false
@@ -75,7 +76,7 @@ export const createLogWait = ({ withinMs, where, onWait }: LogWaitOptions): LogW
       try {
         return await reading.next()
       } catch (error) {
-        // An iterator that threw is at its end: another one goes on from where it broke.
+        // An iterator that threw is finished. A new one continues at the next revision.
         reading = null
         throw error
       }

@@ -6,12 +6,12 @@ import { type Append, type AppendItem, type Expected, maxAppendBytes } from './p
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const uuidBytes = 36
 
-/** -1 for a stream that must not exist: the revision before its first event. */
+/** The revision of the last event before the append; -1 for a stream that must not exist. */
 export const revisionBefore = (expected: Expected): number => (expected === 'noStream' ? -1 : expected)
 
 export const expectedFrom = (lastRevision: number): Expected => (lastRevision < 0 ? 'noStream' : lastRevision)
 
-/** What one append weighs: UTF-8 bytes of types, ids, data and metadata, as `maxAppendBytes` counts them. */
+/** The size of an append: UTF-8 bytes of types, ids, data and metadata, as `maxAppendBytes` counts them. */
 export const appendBytes = (append: Append): number => {
   let bytes = 0
   for (const { type, data, metadata } of append.events)
@@ -20,8 +20,8 @@ export const appendBytes = (append: Append): number => {
 }
 
 /**
- * Why no log takes this append, or null: no events, more than 1 MiB, an id that is no lower-case uuid, NUL or a lone
- * surrogate in a text. `bytes` is `appendBytes(append)`.
+ * Returns why every adapter rejects this append, or null: it has no events, it has more than 1 MiB, an id is not a
+ * lower-case uuid, or a text contains NUL or a lone surrogate. `bytes` is `appendBytes(append)`.
  */
 export const refusalOf = (append: Append, bytes: number): AppendRejected | null => {
   const refused = (why: string) => new AppendRejected(`append to ${append.stream} refused: ${why}`)
@@ -37,9 +37,9 @@ export const refusalOf = (append: Append, bytes: number): AppendRejected | null 
 }
 
 /**
- * Asserts what a caller of `appendAll` promises (port.ts): expectations are revisions, appends of one item to one
- * stream follow each other, items share no stream. A breach is a bug of the caller.
- * @throws Error
+ * Checks the preconditions of `appendAll` (port.ts): expectations are revisions, the appends of an item to one stream
+ * follow each other, and no two items share a stream.
+ * @throws Error for a bug of the caller
  */
 export const assertItems = (items: readonly AppendItem[]): void => {
   const owners = new Map<StreamName, { readonly item: AppendItem; end: number }>()

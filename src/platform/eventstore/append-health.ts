@@ -1,21 +1,21 @@
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { EventLog, ItemOutcome } from './port.ts'
 
-/** Whether a log that can be read takes what is appended: a full disk and a read-only database show in nothing else. */
+/** Whether appends succeed. Only failed appends reveal a full disk or a read-only database: reads still succeed. */
 export type AppendHealth = {
-  /** Null while appends land, or none has failed for ten seconds; else why they do not. */
+  /** The error of the last failed append. Null after a successful one, and ten seconds after the last failure. */
   problem(): string | null
 }
 
 /**
- * How long after the last failed append the log counts as taking none. Nobody sends orders to a service that is not ready,
- * so it must become ready by itself: only the next order can tell.
+ * Appends count as failing for this time after the last failure. A service that is not ready receives no orders, so it
+ * must become ready without a successful append: only the next order shows whether appends succeed again.
  */
 const rememberMs = 10_000
 
 /**
- * The same log, and what its appends say of it. `onChange` is told once when they begin to fail, and once when one lands
- * again.
+ * Returns the same log, and the health of its appends. Calls `onChange` once when appends begin to fail, and once with
+ * null when an append succeeds again.
  */
 export const monitorAppends = (
   log: EventLog,

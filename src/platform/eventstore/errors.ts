@@ -16,39 +16,37 @@ export class WrongExpectedRevision extends Error {
   }
 }
 
-/** The log does not take this data (too large, not storable); nothing was written and sending it again will not help. */
+/** The log rejects this data (too large, not storable). Nothing was written. A retry fails again. */
 export class AppendRejected extends Error {
   override readonly name = 'AppendRejected'
 }
 
-/** The log cannot be reached; nothing was written. The cause is the driver's own error. */
+/** The log cannot be reached. Nothing was written. The cause is the error of the driver. */
 export class LogUnavailable extends Error {
   override readonly name: string = 'LogUnavailable'
 }
 
-/**
- * What is to be appended was decided later than the clock reads; the log does not have it and never takes it as it is.
- */
+/** The time of the decision is after the current time. Nothing was written. The command must be decided again. */
 export class DecidedInFuture extends LogUnavailable {
   override readonly name: string = 'DecidedInFuture'
 }
 
-/** The answer of an append was lost; whether it was written is not known until the same bytes are sent again. */
+/** The answer of an append was lost. Only sending the same bytes again shows whether it was written. */
 export class OutcomeUnknown extends Error {
   override readonly name = 'OutcomeUnknown'
 }
 
-/** Whether it is the log that is away, wherever it is kept; its error names the server. */
+/** Whether the error is an outage of the log, on any adapter. The message of the error names the server. */
 export const isLogOutage = (error: unknown): boolean =>
   error instanceof LogUnavailable || error instanceof OutcomeUnknown
 
-/** Whether an error is an outage that a retry outlives, not a bug. */
+/** Whether an error is a temporary outage, worth a retry, and not a bug. */
 export const isOutage = (error: unknown): boolean =>
   isLogOutage(error) || isDatabaseOutage(error) || isOfOtherVersion(error)
 
 /**
- * Settles as the promise does, or rejects with what `late` makes once `limitMs` have passed. What is waited for goes on
- * all the same; its outcome is dropped then, a failure too.
+ * Settles as the promise does, or rejects with the error of `late` after `limitMs` milliseconds. A timeout does not
+ * cancel the operation. Its later result or error is ignored.
  */
 export const withTimeout = <Value>(
   promise: Promise<Value>,

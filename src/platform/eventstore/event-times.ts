@@ -6,9 +6,9 @@ import { DecidedInFuture, LogUnavailable } from './errors.ts'
 import type { Appended, AppendItem, EventLog, ItemOutcome } from './port.ts'
 
 /**
- * The times of an event that follows one of `lastMs` in its stream: now, or that time where another process's clock was a
- * little ahead. Behind an event of the future the stream goes on at the time of that event, and says when this one was
- * decided (docs/decisions/0087-streams-of-the-future.md).
+ * The times of an event that follows an event of `lastMs` (milliseconds) in its stream: now, or `lastMs` if the clock
+ * of another process was slightly ahead. After an event of the future, the stream continues at the time of that event,
+ * and the new event also stores the time of its decision (docs/decisions/0087-streams-of-the-future.md).
  */
 export const timesAfter = (
   lastMs: number,
@@ -18,17 +18,17 @@ export const timesAfter = (
   return { recordedAt: isoTime(nowMs), continuesAt: isoTime(lastMs) }
 }
 
-/** The time that a stream has come to with this event, milliseconds. */
+/** The time of a stream after this event, milliseconds. Never before the time of an earlier event of the stream. */
 export const streamTimeMs = ({ metadata }: { readonly metadata: EventMetadata }): number =>
   Date.parse(metadata.continuesAt ?? metadata.recordedAt)
 
-/** An event's metadata as they are stored: `recordedAt` never runs back within a stream. */
+/** Converts metadata to their stored form. The stored `recordedAt` never decreases within a stream. */
 export const storedMetadata = ({ continuesAt, ...metadata }: EventMetadata): object =>
   continuesAt === undefined
     ? metadata
     : { ...metadata, recordedAt: continuesAt, decidedAt: metadata.recordedAt }
 
-/** The inverse of `storedMetadata`. Whatever else a stored text holds stays as it is. */
+/** The inverse of `storedMetadata`. Unknown fields of a stored text are unchanged. */
 export const readMetadata = (
   stored: (EventMetadata & { readonly decidedAt?: string }) | null,
 ): EventMetadata => {
@@ -41,17 +41,17 @@ const recordedAtForm = /"recordedAt":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"/
 
 type StoredTexts = { readonly recordedAt?: unknown; readonly decidedAt?: unknown }
 
-/** Of stored metadata, milliseconds. */
+/** The times in stored metadata, milliseconds. */
 export type StoredTimes = {
-  /** -1 where there is no such time. */
+  /** -1 if the metadata have no valid time. */
   readonly recordedMs: number
-  /** Null unless the stream continues at a time that is to come: then when the event was decided. */
+  /** The time of the decision, if the event follows an event of the future in its stream; else null. */
   readonly decidedMs: number | null
 }
 
 export const storedTimes = (metadata: string): StoredTimes => {
   const [, at] = recordedAtForm.exec(metadata) ?? []
-  // The form of ours first: nothing is parsed for it.
+  // Fast path: metadata in the usual form need no JSON parsing.
   if (at !== undefined && !metadata.includes('"decidedAt"'))
     return { recordedMs: Date.parse(at), decidedMs: null }
   const { recordedAt, decidedAt } = parseUntrustedObject<StoredTexts>(metadata) ?? {}
@@ -62,16 +62,16 @@ export const storedTimes = (metadata: string): StoredTimes => {
   return { recordedMs, decidedMs: decidedAt === undefined ? null : decidedMs }
 }
 
-/** When an event was decided, milliseconds; -1 where its metadata do not say. */
+/** The time of an event's decision, milliseconds; -1 if its metadata have no valid time. */
 export const decisionMs = (metadata: string): number => {
   const { recordedMs, decidedMs } = storedTimes(metadata)
   return decidedMs ?? recordedMs
 }
 
-/** When the latest of these events was decided, milliseconds; -Infinity where no metadata say. */
+/** The time of the latest decision of these items, milliseconds; -Infinity if no metadata have a valid time. */
 export const latestDecision = (items: readonly AppendItem[]): number => {
   let latestMs = Number.NEGATIVE_INFINITY
-  // Events of one decision carry equal metadata and come one after another.
+  // The events of one decision have equal metadata and follow one another.
   let read = ''
   for (const { appends } of items)
     for (const { events } of appends)
@@ -84,7 +84,7 @@ export const latestDecision = (items: readonly AppendItem[]): number => {
   return latestMs
 }
 
-/** Where the events of an item stand; null unless all of them do. */
+/** Finds the events of an item in the log. Returns null unless the log has all of them. */
 const findStanding = async (
   log: Pick<EventLog, 'readStream'>,
   { appends }: AppendItem,
@@ -105,9 +105,9 @@ const findStanding = async (
 }
 
 /**
- * The same log, which takes nothing while the clock is wrong, and nothing that was decided later than the clock reads. It
- * holds for whoever appends: the command runner, webhooks, seals, an import. What was decided later and stands, since it was
- * sent before the clocks were set back, gets its first outcome as always.
+ * The same log with checked appends. It refuses every append while the clock is wrong, and every append whose decision
+ * is later than the clock. This covers every writer: the command runner, webhooks, seals and the import. An append that
+ * the log already has, because it was sent before the clocks were set back, gets its first outcome again.
  */
 export const guardAppends = (
   log: EventLog,
@@ -123,7 +123,7 @@ export const guardAppends = (
       return { status: 'unavailable', cause: new LogUnavailable(why, { cause: error }), landed: [] }
     }
   }
-  /** Null: the log is to be asked. */
+  /** The outcome of an item with an event of the future. Null: append the item to the log. */
   const outcomeOf = (item: AppendItem): Promise<ItemOutcome> | null => {
     const nowMs = clock()
     const decided = latestDecision([item])

@@ -1,14 +1,14 @@
 import type { StreamName } from '../../kernel/streams.ts'
 
 /**
- * The revision that a stream must be at: the one of its last event (from 0), or `noStream` when it must not exist.
- * There is nothing looser: a loose expectation loses idempotency on EventStoreDB.
+ * The expected revision of a stream: the revision of its last event (from 0), or `noStream` if it must not exist.
+ * There is no `any`: EventStoreDB appends are not idempotent with a loose expectation.
  */
 export type Expected = number | 'noStream'
 
 /** An event to append. `data` and `metadata` are JSON texts, stored as the exact UTF-8 bytes written. */
 export type NewEvent = {
-  /** uuid v7, fresh for each decision; used again only to resend identical bytes at the identical expectation. */
+  /** uuid v7, new for each decision. Reused only to resend identical bytes at the identical expectation. */
   readonly id: string
   readonly type: string
   readonly data: string
@@ -19,48 +19,50 @@ export type StoredEvent = NewEvent & {
   readonly stream: StreamName
   /** From 0, without gaps within the stream. */
   readonly revision: number
-  /** Strictly increasing over the whole log; gapless on Postgres only, so nothing else may count on that. */
+  /**
+   * Strictly increasing over the whole log. Gapless on Postgres only, so only the Postgres adapter may rely on that.
+   */
   readonly position: number
 }
 
-/** Events for one stream. They land together or not at all. */
+/** Events for one stream, appended atomically. */
 export type Append = {
   readonly stream: StreamName
   readonly expected: Expected
   readonly events: readonly NewEvent[]
   /**
-   * It may land before or after those beside it in its item that say the same. Where items do not land whole, they are sent
-   * at once: then any of them may have landed beyond the prefix that an outcome names.
+   * Adjacent appends of an item with this flag may be appended in any order. Adapters without atomic items send them at
+   * the same time, so any of them may be in the log beyond the prefix that an outcome names.
    */
   readonly anyOrder?: true
 }
 
-/** Where the last event of an append landed. */
+/** The last event of an append. */
 export type Appended = { readonly revision: number; readonly position: number }
 
 /**
- * One decision over several streams, in the order in which it is written. A stream may stand in it more than once,
- * each time expecting the revision that the item's former append left.
+ * One decision over several streams, in the order of writing. It may have several appends to one stream. Each later one
+ * expects the revision after the previous one.
  *
- * On Postgres it lands whole or conflicts alone. On EventStoreDB its appends are written one after another, so a
- * prefix of them can be left: every prefix must be safe, and a reactor completes it.
+ * On Postgres an item is atomic, and its conflict does not affect other items. On EventStoreDB the appends are written
+ * one after another, so a crash can leave a prefix of them: every prefix must be safe, and a reactor completes it.
  */
 export type AppendItem = { readonly appends: readonly Append[] }
 
 export type ItemOutcome =
   | { readonly status: 'landed'; readonly appended: readonly Appended[] }
-  /** A stream stands elsewhere. `landed` counts the item's appends before it that are written: 0 on Postgres. */
+  /** A stream is at another revision. `landed`: the appends of the item before it, in the log; empty on Postgres. */
   | {
       readonly status: 'conflict'
       readonly stream: StreamName
       readonly actual: Expected
       readonly landed: readonly Appended[]
     }
-  /** Refused for its data (size, bytes the database does not take). Nothing past `landed` was written. */
+  /** Rejected for its data (size, bytes that the database cannot store). Nothing past `landed` was written. */
   | { readonly status: 'rejected'; readonly cause: Error; readonly landed: readonly Appended[] }
   /** The log could not be reached. Nothing past `landed` was written. */
   | { readonly status: 'unavailable'; readonly cause: Error; readonly landed: readonly Appended[] }
-  /** The answer was lost: past `landed` anything may be written. Only the identical item, sent again, tells. */
+  /** The answer was lost: appends past `landed` may be in the log. Only a resend of the identical item shows it. */
   | { readonly status: 'unknown'; readonly cause: Error; readonly landed: readonly Appended[] }
 
 export type SubscribeOptions = {
@@ -77,50 +79,52 @@ export const maxAppendBytes = 1_048_576
 
 /**
  * The event log. Two adapters pass one contract suite (`test/platform/eventstore/contract.ts`).
- * Reads never miss an event: a position that was read means that all lower positions are final.
+ * Reads never miss an event: once a position was read, no event is added at a lower position.
  */
 export type EventLog = {
-  /** An item of several appends lands whole or not at all. Left out: a prefix of it can land. */
+  /** An item of several appends is atomic. Without this flag a prefix of an item can be appended. */
   readonly atomicItems?: true
   /**
-   * Appends to one stream, all or nothing. Resending the same events at the same expectation gives the first result.
+   * Appends to one stream atomically. A resend of the same events at the same expectation gives the first result.
    * @throws WrongExpectedRevision, AppendRejected, LogUnavailable, OutcomeUnknown (src/platform/eventstore/errors.ts)
    */
   append(stream: StreamName, expected: Expected, events: readonly NewEvent[]): Promise<Appended>
   /**
-   * Writes many independent decisions, one outcome an item, in the order given; never throws for an outage.
-   * Streams of different items of one call are disjoint (asserted). Resent items give their first outcome.
+   * Writes many independent decisions. Returns one outcome per item, in the same order. Never throws for an outage.
+   * Different items of one call must not share a stream (asserted). Resent items give their first outcome.
    */
   appendAll(items: readonly AppendItem[]): Promise<readonly ItemOutcome[]>
-  /** Events of one stream from a revision (default 0) on, in order; an absent stream gives none. */
+  /** Events of one stream from a revision (default 0) on, in order. Empty for an absent stream. */
   readStream(stream: StreamName, from?: number): AsyncIterable<StoredEvent>
   /**
-   * The tails of many streams in one round trip where the adapter can: all events from `from` on, in stream order, or the
-   * first `limitEach` of them. A stream with no such event has no entry.
+   * The tails of many streams, in one round trip if the adapter supports it: all events from revision `from` on, in
+   * stream order, or the first `limitEach` of them. A stream without such events has no entry.
    */
   readStreams(
     tails: readonly { readonly stream: StreamName; readonly from: number }[],
     limitEach?: number,
   ): Promise<ReadonlyMap<StreamName, readonly StoredEvent[]>>
-  /** The last event's place, or null for an absent stream. */
+  /** Revision and position of the last event, or null for an absent stream. */
   lastOf(stream: StreamName): Promise<Appended | null>
-  /** Up to `limit` events after a position, strictly by position. Fewer than `limit` means the head was reached. */
+  /**
+   * Up to `limit` events after a position, in order of position. Fewer than `limit`: the end of the log was reached.
+   */
   readAll(after: number, limit: number): Promise<readonly StoredEvent[]>
   /**
-   * Up to `limit` events before the event at this position, the nearest first. An event must stand there: EventStoreDB
-   * takes no other position.
+   * Up to `limit` events before the event at this position, the nearest first. The position must be that of an event:
+   * EventStoreDB accepts no other.
    */
   readBefore(position: number, limit: number): Promise<readonly StoredEvent[]>
-  /** The event at exactly this position; null where none of the log's events stands. */
+  /** The event at exactly this position; null if the log has none there. */
   eventAt(position: number): Promise<StoredEvent | null>
   /**
-   * All events after a position, then new ones as they land, in non-empty batches, strictly by position. Reconnects by
-   * itself, loses and repeats nothing. It ends only by its signal.
+   * All events after a position, then new ones as they are appended, in non-empty batches, in order of position. It
+   * reconnects automatically, and neither loses nor repeats an event. Only its signal ends it.
    */
   subscribeAll(options: SubscribeOptions): AsyncIterable<readonly StoredEvent[]>
   /** The position of the last event; 0 in an empty log. */
   head(): Promise<number>
-  /** Made with the log, never changes. Checkpoints and snapshots store it. */
+  /** Created with the log, never changes. Checkpoints and snapshots store it. */
   logId(): Promise<string>
   close(): Promise<void>
 }

@@ -18,56 +18,58 @@ import type { Assets } from '../ui/assets.ts'
 import type { Keys } from '../vault/keys.ts'
 import type { Scheduler } from '../work/scheduler.ts'
 
-/** What the server and the command line share: database, keys, log and the command runner over them. */
+/** The parts that the server and the command line share: database, keys, log and the command runner for them. */
 export type Core = {
   readonly keys: Keys
-  /** Where Postgres answers, with the password. */
+  /** The address of Postgres, with the password. */
   readonly postgresUrl: string
   readonly pool: pg.Pool
   readonly log: EventLog
   /** False: the log is in an EventStoreDB. */
   readonly isLogInPostgres: boolean
-  /** Waits for the log on behalf of a start; a command is a start to its end. Null where the log is in Postgres. */
+  /** Makes a start wait for the log. A command counts as a start until its end. Null if the log is in Postgres. */
   readonly logWait: LogWait | null
-  /** Whether the log takes what is appended. */
+  /** Whether the log accepts appends. */
   readonly appends: AppendHealth
   readonly codec: EventCodec
   readonly runner: CommandRunner & RunnerHealth & RunnerWarmup
-  /** The service's clock: Postgres's time and the development offset, whatever the machine's clock reads. */
+  /** The service's clock: Postgres's time and the development offset, independent of the machine's clock. */
   readonly clock: Clock
-  /** When the commands of this process leave it time for other work. */
+  /** Runs other work in the idle time between the commands of this process. */
   readonly backgroundScheduler: BackgroundScheduler
-  /** Whether this process may decide: its clock is right, and reads no month that is closed. */
+  /** Whether this process may decide commands: its clock is right and does not show a closed month. */
   readonly clockGuard: {
-    /** How far the machine's clock was ahead of Postgres's at the last comparison, milliseconds; below zero behind. */
+    /** How far the machine's clock was ahead of Postgres's at the last comparison, milliseconds; negative: behind. */
     aheadMs(): number
-    /** Why this process may decide nothing now; null: nothing is wrong. */
+    /** Why this process may decide no command now; null: no problem. */
     problem(): string | null
     /** Compares the clocks and reads the closed months now. */
     check(): Promise<void>
   }
   readonly logger: Logger
-  /** Runs what this process does by itself. */
+  /** Runs the scheduled work of this process. */
   readonly scheduler: Scheduler
-  /** Settles when the embedded Postgres ended by itself, or the log lost events that this process knows. */
+  /** Settles when the embedded Postgres ended unexpectedly, or when the log lost events that this process has seen. */
   readonly failed: Promise<Error>
-  /** Finishes what runs, then closes everything in turn. */
+  /** Finishes running work, then closes everything in order. */
   close(): Promise<void>
 }
 
-/** The projections as this process sees them: it folds them, or follows those that another process folds. */
+/** The projections for this process: it folds them, or follows those that another process folds. */
 export type Projecting = Pick<
   ProjectionRunner,
   'progress' | 'lag' | 'caughtUp' | 'health' | 'pause' | 'resume'
 > & {
-  /** The one reader of the log in this process, for whatever else follows it. */
+  /** The only reader of the log in this process, for all other followers. */
   readonly feed: LogFeed
   stop(): Promise<void>
 }
 
 export const followIntervalMs = 500
 
-/** Resolves once the tables of a group are made (a first start replays the log); false when stopped before. */
+/**
+ * Resolves to true when the tables of a group exist (a first start replays the log), and to false if stopped before.
+ */
 export const waitForReadTables = async (
   { progress }: Pick<Projecting, 'progress'>,
   group: string,
@@ -77,7 +79,7 @@ export const waitForReadTables = async (
   return false
 }
 
-/** What features are opened with in a server: the core, the read models, and what a server measures. */
+/** The input of a feature in a server: the core, the read models and the metrics. */
 export type ServerCore = Core & {
   readonly projecting: Projecting
   /** Waits for the read models that customers read from. */
@@ -87,15 +89,15 @@ export type ServerCore = Core & {
   readonly monotonicMs: MonotonicClock
   readonly registry: Registry
   readonly hooks: CrashHooks
-  /** Resolves once the read models hold what is in the log now, or a bound has passed. */
+  /** Resolves when the read models include the current log, or after a time limit. */
   readonly caughtUp: CaughtUp
   /** Scripts and styles of the console, by path. */
   readonly assets: Assets
-  /** Closed with the server, last first. */
+  /** Closed with the server, in reverse order. */
   readonly closing: CloseStack
 }
 
-/** The log for a fold of all of it beside the work of this process: it yields to commands before each page. */
+/** The log for a fold of the whole log while this process works: it yields to commands before each page. */
 export const yieldingLog = ({
   log,
   backgroundScheduler,

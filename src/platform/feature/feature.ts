@@ -5,14 +5,14 @@ import type { Workers } from '../work/queue-workers.ts'
 
 export type Running = { stop(): Promise<void> }
 
-/** Starts one worker of a feature, once the tables are made that it reads from. */
+/** Starts one worker of a feature, after the tables that it reads exist. */
 export type StartWorker = (started: { readonly workers: Workers }) => Running
 
 /**
- * What a feature adds to a server. `open(core, needs)` of its `feature.ts` gives one: `needs` are its own settings and
- * the services of features before it. Opening starts no work.
+ * The contribution of a feature to a server. `open(core, needs)` in its `feature.ts` returns it. `needs` are the
+ * feature's settings and the services of earlier features. Opening starts no work.
  *
- * Three more things belong to a feature. They exist without a core, so they are files beside `feature.ts`: the commands of
+ * Three more parts of a feature do not need a core, so they are in other files next to `feature.ts`: the commands of
  * the program (`commands.ts`), the migrations (`migrations.ts`) and the tables of its queues (`index.ts`).
  */
 export type Feature = {
@@ -21,6 +21,6 @@ export type Feature = {
   /** Pages of the console. */
   readonly pages?: readonly ConsolePage[]
   readonly workers?: readonly StartWorker[]
-  /** What `/readyz` asks. */
+  /** The probes of `/readyz`. */
   readonly probes?: readonly Probe[]
 }

@@ -7,7 +7,9 @@ import type { HttpReply } from './exchange.ts'
 import { JsonBytes, jsonText } from './json-bytes.ts'
 import type { Answer, Route } from './route.ts'
 
-/** On every answer. The policy forbids everything: an API answer is never a page (the docs page sets its own). */
+/**
+ * Headers of every answer. The policy forbids everything: an API answer is never a page (the docs page sets its own).
+ */
 export const securityHeaders = {
   'cache-control': 'no-store',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
@@ -16,7 +18,10 @@ export const securityHeaders = {
   'x-frame-options': 'DENY',
 } as const
 
-/** Any page may read these answers, and their headers. None of them depends on who asks, so there are no credentials. */
+/**
+ * A page of any origin may read these answers and their headers. They do not depend on the client, so no credentials
+ * are needed.
+ */
 export const corsHeaders = {
   'access-control-allow-origin': '*',
   'access-control-expose-headers': '*',
@@ -24,7 +29,7 @@ export const corsHeaders = {
 
 const json = 'application/json; charset=utf-8'
 
-/** The headers that every answer carries, whatever becomes of the request. */
+/** The headers of every answer, with any status. */
 export const baseHeaders = (requestId: string): Readonly<Record<string, string>> => ({
   'x-request-id': requestId,
   ...securityHeaders,
@@ -52,13 +57,13 @@ export const sendAnswer = (reply: HttpReply, requestId: string, route: Route, an
   else reply.header('content-type', json).send(jsonOf(answer.body))
 }
 
-/** A refusal as a page for people, with the headers that it needs beside those of every answer. */
+/** A refusal as a page for people, with its additional headers. */
 export type RefusalPage = {
   readonly html: string
   readonly headers: Readonly<Record<string, string | readonly string[]>>
 }
 
-/** Sends a refusal to somebody who looks at pages. */
+/** Sends a refusal as a page. */
 export const sendRefusalPage = (
   reply: HttpReply,
   requestId: string,
@@ -97,11 +102,11 @@ const takesGzip = (header: string | string[] | undefined): boolean =>
     ([name, parameters]) => name.toLowerCase() === 'gzip' && !/^q=0(\.0*)?$/i.test(parameters),
   )
 
-/** Weak: it names the text in every encoding. */
+/** A weak tag, because it is the same for every encoding of the text. */
 export const etagOf = (text: string): string =>
   `W/"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`
 
-/** Whether the client says that it has what this names (RFC 9110, 13.1.2). */
+/** Whether the client already has the content of this tag (RFC 9110, 13.1.2). */
 export const matchesEtag = (headers: IncomingHttpHeaders, etag: string): boolean =>
   members(headers['if-none-match']).some(([name]) => {
     const tag = name.replace(/^(?!W\/)/, 'W/')
@@ -109,8 +114,8 @@ export const matchesEtag = (headers: IncomingHttpHeaders, etag: string): boolean
   })
 
 /**
- * A text that is the same for everybody until the process ends. Caches must ask each time, and are answered 304 while they
- * have it (RFC 9110, 13.1.2). It is compressed once, for clients that take gzip.
+ * A text that is the same for every client until the process ends. Caches must revalidate it each time, and receive 304
+ * if their copy is current (RFC 9110, 13.1.2). It is compressed once, for clients that accept gzip.
  */
 export const fixedText = (text: string) => {
   const etag = etagOf(text)

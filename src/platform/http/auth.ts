@@ -5,22 +5,22 @@ import type { AccountId, KeyId } from '../../kernel/ids.ts'
 import type { KeyScope as Scope } from '../../kernel/scopes.ts'
 import { refuse } from './errors.ts'
 
-/** The account and key behind a request. Never log or answer anything that the key can be made from. */
+/** The account and key of a request. Never log or answer anything from which the key can be derived. */
 export type Caller = {
   readonly accountId: AccountId
   readonly keyId: KeyId
-  /** The key under which its spending counts: the first one of those that it was rolled from, else itself. */
+  /** The key that its spending counts against: the first of the keys that it was rotated from, else itself. */
   readonly capKeyId: KeyId
   readonly scopes: readonly Scope[]
   /** Whole cents in any 24 hours; null for no cap. */
   readonly dailyCapCents: number | null
   readonly reseller: boolean
-  /** May read, may not write (docs/http-api.md, "Authentication"). */
+  /** True: the account may read and may not write (docs/http-api.md, "Authentication"). */
   readonly blocked: boolean
   readonly email: string
 }
 
-/** Who causes the events of a request. */
+/** The actor and the correlation id of the events of a request. */
 export const causeOf = ({
   caller,
   requestId,
@@ -32,21 +32,24 @@ export const causeOf = ({
   correlationId: requestId,
 })
 
-/** Looks keys up; `src/features/accounts/authenticate.ts` implements it. Revocation and blocking show within a second. */
+/**
+ * Finds callers by key. `src/features/accounts/authenticate.ts` implements it. Revocation and blocking take effect
+ * within a second.
+ */
 export type Directory = {
   /**
-   * The caller that the key belongs to; null for a key that is unknown, revoked or expired, or that does not work from this
-   * address. The key may be any text.
+   * The caller of the key. Null for a key that is unknown, revoked or expired, or that is not valid from this address.
+   * The key may be any text.
    */
   byKey(key: string, address: string): Promise<Caller | null>
 }
 
-/** The finance token behind a request for the books: it belongs to no account and opens nothing else. */
+/** The finance token of a request for the books. It belongs to no account and gives no other access. */
 export type FinanceCaller = { readonly tokenId: string }
 
-/** Looks finance tokens up; `src/features/finance/token-service.ts` implements it. */
+/** Finds finance tokens. `src/features/finance/token-service.ts` implements it. */
 export type FinanceDirectory = {
-  /** The reader that the token belongs to, or null for an unknown, revoked or expired one. It may be any text. */
+  /** The caller of the token, or null for an unknown, revoked or expired token. The token may be any text. */
   byToken(token: string): Promise<FinanceCaller | null>
 }
 
@@ -58,9 +61,9 @@ type KeyHeaders = {
 const bearer = /^Bearer +(\S+)$/i
 
 /**
- * The key that a request carries: `X-API-Key` or `Authorization: Bearer` (docs/http-api.md, "Authentication").
- * @param missing what a request without one is told
- * @throws unauthorized: none, or two different keys in the two headers
+ * The key of a request, from `X-API-Key` or `Authorization: Bearer` (docs/http-api.md, "Authentication").
+ * @param missing the message for a request without a key
+ * @throws unauthorized if there is no key, or if the two headers carry different keys
  */
 export const apiKeyOf = (
   headers: KeyHeaders,
@@ -79,8 +82,8 @@ export const apiKeyOf = (
 }
 
 /**
- * The reader of the books that a request comes from.
- * @throws unauthorized: no token, an unknown, revoked or expired one, or an API key
+ * The finance caller of a request.
+ * @throws unauthorized if the token is missing, unknown, revoked or expired, or is an API key
  */
 export const authenticateFinance = async (
   directory: FinanceDirectory,
@@ -98,7 +101,7 @@ export const authenticateFinance = async (
 
 /**
  * The caller of a request.
- * @throws unauthorized: no key, one that does not work (here), or two different ones
+ * @throws unauthorized if there is no key, the key does not work (from this address), or there are two different keys
  */
 export const authenticate = async (
   directory: Directory,
@@ -106,7 +109,7 @@ export const authenticate = async (
   address: string,
 ): Promise<Caller> => {
   const caller = await directory.byKey(apiKeyOf(headers), address)
-  // One text for all of it: who found a key, or guesses one, learns nothing about it.
+  // One message for all cases: a client with a found or guessed key must learn nothing about it.
   if (caller === null)
     throw refuse(
       'unauthorized',
@@ -115,14 +118,14 @@ export const authenticate = async (
   return caller
 }
 
-/** Whether a request comes from somebody who may see how the service is inside: hosts, ports, route labels, figures. */
+/** Whether a request may see internal details: hosts, ports, route labels, figures. */
 export type OperatorAccess = (headers: IncomingHttpHeaders) => boolean
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
 
 /**
- * Who has the token; nobody where there is none. That a request comes from this machine is no sign of its operator: a proxy
- * on it sends those of the whole world, and nginx by itself adds no header that tells.
+ * Grants access to requests with the token, and to none if no token is set. A local peer address does not identify the
+ * operator: a local proxy forwards requests of all clients, and nginx by default adds no header that shows it.
  */
 export const operatorTokenAccess =
   (token: string | null): OperatorAccess =>
@@ -140,8 +143,8 @@ const ofProxies = [
 const hostOfThisMachine = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/i
 
 /**
- * On a listener that only this machine reaches: everybody but a proxy that says that it is one, and a page in a browser here,
- * whose own host leads to this machine.
+ * For a listener that only this machine reaches. Refuses a proxy that identifies itself by a header, and a page in a
+ * local browser whose own host name resolves to this machine.
  */
 export const localOperatorAccess: OperatorAccess = (headers) =>
   hostOfThisMachine.test(headers.host ?? '') && ofProxies.every((name) => headers[name] === undefined)

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP, isIPv4, isIPv6, type Socket } from 'node:net'
 
-/** Says whether an address is one of a set of addresses and networks. */
+/** Whether an address is in a set of addresses and networks. */
 export type AddressSet = (address: string) => boolean
 
 const family = (address: string): 'ipv4' | 'ipv6' => (isIPv4(address) ? 'ipv4' : 'ipv6')
@@ -15,7 +15,7 @@ const addEntry = (blocks: BlockList, entry: string): void => {
   blocks.addSubnet(address, length, family(address))
 }
 
-/** What a comma-separated list names, e.g. `127.0.0.1, 10.0.0.0/8`. */
+/** The entries of a comma-separated list, e.g. `127.0.0.1, 10.0.0.0/8`. */
 export const listed = (list: string): readonly string[] =>
   list
     .split(',')
@@ -23,8 +23,8 @@ export const listed = (list: string): readonly string[] =>
     .filter((entry) => entry !== '')
 
 /**
- * The set of addresses and networks, e.g. `127.0.0.1` and `2001:db8::/32`. Text that is no address is in none.
- * @throws Error that names the entry that is neither
+ * The set of addresses and networks, e.g. `127.0.0.1` and `2001:db8::/32`. Text that is not an address is in no set.
+ * @throws Error that names an entry that is neither an address nor a network
  */
 export const addressSet = (entries: readonly string[]): AddressSet => {
   const blocks = new BlockList()
@@ -32,34 +32,34 @@ export const addressSet = (entries: readonly string[]): AddressSet => {
   return (address) => isIP(address) !== 0 && blocks.check(address, family(address))
 }
 
-/** Says whether an address is one of the operator's own proxies, whose `X-Forwarded-For` is believed. */
+/** Whether an address is one of the operator's own proxies, whose `X-Forwarded-For` is trusted. */
 export type TrustedProxies = AddressSet
 
 export const noTrustedProxies: TrustedProxies = () => false
 
 /**
  * Trusted proxies from a comma-separated list of addresses and networks, e.g. `127.0.0.1, 10.0.0.0/8`.
- * @throws Error that names the entry that is neither
+ * @throws Error that names an entry that is neither an address nor a network
  */
 export const trustedProxies = (list: string): TrustedProxies => {
   const entries = listed(list)
   return entries.length === 0 ? noTrustedProxies : addressSet(entries)
 }
 
-/** `::ffff:203.0.113.7` is `203.0.113.7`. */
+/** Maps `::ffff:203.0.113.7` to `203.0.113.7`. */
 export const unmapped = (address: string): string => {
   const tail = address.startsWith('::ffff:') ? address.slice(7) : ''
   return isIPv4(tail) ? tail : address
 }
 
-/** Who connected: the client, or a proxy before it. */
+/** The address of the peer: the client, or a proxy in front of it. */
 export const peerAddress = ({ remoteAddress }: Socket): string => unmapped(remoteAddress ?? '')
 
 const port = /^:\d{1,5}$/
 
 /**
  * The address of an entry of `X-Forwarded-For`. Some proxies write its port as well: `203.0.113.7:4711`,
- * `[2001:db8::1]:443`. An entry that is neither is given back as it is.
+ * `[2001:db8::1]:443`. An entry in neither form is returned unchanged.
  */
 const addressOf = (entry: string): string => {
   const bracketed = entry.startsWith('[')
@@ -72,8 +72,8 @@ const addressOf = (entry: string): string => {
 }
 
 /**
- * The client's address: the peer's, or, when the peer is a trusted proxy, the last entry of `X-Forwarded-For` that no
- * trusted proxy wrote about itself. Entries before it are the client's own claim and are not believed.
+ * The client's address: the peer's, or, if the peer is a trusted proxy, the last entry of `X-Forwarded-For` that is not
+ * a trusted proxy. Earlier entries are the client's own claim and are not trusted.
  */
 export const clientAddress = (request: IncomingMessage, trusted: TrustedProxies): string => {
   let address = peerAddress(request.socket)
@@ -88,7 +88,7 @@ export const clientAddress = (request: IncomingMessage, trusted: TrustedProxies)
   return address
 }
 
-/** What a limit per address counts on: an IPv4 address, or the /64 network that one IPv6 subscriber has. */
+/** The subject of a limit per address: an IPv4 address, or the /64 network that one IPv6 subscriber has. */
 export const addressSubject = (address: string): string => (isIPv6(address) ? network64(address) : address)
 
 const network64 = (address: string): string => {
@@ -105,10 +105,10 @@ const network64 = (address: string): string => {
     .join(':')}::/64`
 }
 
-/** The fewest bits that a network of somebody's own proxies has; those of content networks have more. */
+/** The shortest prefix of an operator's own proxy networks, bits. The prefixes of content networks are longer. */
 const narrowest = { ipv4: 8, ipv6: 20 } as const
 
-/** Unique local addresses (RFC 4193) are nobody's on the Internet. */
+/** Unique local addresses (RFC 4193) are not used on the public Internet. */
 const isUniqueLocal = addressSet(['fc00::/7'])
 
 const isWide = (entry: string): boolean => {
@@ -119,5 +119,5 @@ const isWide = (entry: string): boolean => {
   return bits < narrowest.ipv6 && !(bits >= 7 && isUniqueLocal(address))
 }
 
-/** The entries of a valid list of trusted proxies that take in a large part of the Internet, such as `0.0.0.0/0`. */
+/** The entries of a valid list of trusted proxies that cover a large part of the Internet, such as `0.0.0.0/0`. */
 export const wideNetworks = (list: string): readonly string[] => listed(list).filter(isWide)

@@ -3,12 +3,12 @@ import type { Socket } from 'node:net'
 
 export type HangUp = {
   /**
-   * Ends a connection after what is written to it, and after `last`. What its client still sends is read and thrown away
-   * meanwhile: unread bytes at the close would have the kernel send a reset, which can eat the answer before the client
-   * reads it. After the linger it is destroyed, whether or not the client has hung up, too.
+   * Ends a connection after all data written to it, and after `last`. Meanwhile it reads and drops what the client
+   * still sends: unread bytes at the close make the kernel send a reset, which can destroy the answer before the client
+   * reads it. After the linger time the connection is destroyed, even if the client has not closed it.
    */
   end(socket: Socket, last?: string): void
-  /** Whether it was hung up on before. */
+  /** Whether `end` was called for the connection. */
   has(socket: Socket): boolean
 }
 
@@ -28,10 +28,10 @@ export const createHangUp = (lingerMs: number): HangUp => {
   }
 }
 
-/** The requests of each connection that have no whole answer yet; a client may send several before it reads. */
+/** The requests of each connection that have no complete answer yet. A client may send several before it reads. */
 export type PendingResponses = {
   add(request: IncomingMessage, response: ServerResponse): void
-  /** The answer that is owed last, of the requests that came whole. */
+  /** The last pending answer, among the requests that were received completely. */
   last(socket: Socket): ServerResponse | undefined
 }
 

@@ -16,7 +16,7 @@ type Checks = {
   readonly params: z.ZodObject | null
 }
 
-/** Routes without a body take none, or an empty object. */
+/** A route without a body accepts no body, or an empty object. */
 const noBody = z.strictObject({}).optional()
 
 const noBytes = Buffer.alloc(0)
@@ -26,7 +26,10 @@ const orThrow = <Value>(checked: Checked<Value>): Value => {
   return checked.value
 }
 
-/** A path that names nothing we could have made is not found, and so is text that Postgres does not take. */
+/**
+ * A path with an id that the service cannot have made is not found. The same holds for text that Postgres does not
+ * accept.
+ */
 const checkParams = (schema: z.ZodObject | null, params: unknown): unknown => {
   if (schema === null) return {}
   const checked = schema.safeParse(params)
@@ -56,7 +59,7 @@ type Keys = { readonly idempotencyKey: string | null; readonly customerRef: stri
 
 const customerHeader = 'X-Reseller-Customer-Id'
 
-/** The customer that a request names, by header or by the query's `customer_id`: no operation ignores either. */
+/** The customer of a request, from the header or the query's `customer_id`. No operation ignores either of them. */
 const namedCustomer = (request: HttpRequest): string | null => {
   const named = customerRefOf(request.raw)
   const asked = customerQueryOf(request.query)
@@ -68,7 +71,10 @@ const namedCustomer = (request: HttpRequest): string | null => {
   return named ?? asked
 }
 
-/** The forms of the headers, then `reseller_forbidden`, then `idempotency_key_required`, then who takes no customer. */
+/**
+ * Checks the forms of the headers, then `reseller_forbidden`, then `idempotency_key_required`, then the operation's
+ * refusal of customers.
+ */
 const checkHeaders = (route: Route, request: HttpRequest): Keys => {
   const { caller } = request.exchange
   const { customer } = route
@@ -93,7 +99,7 @@ const scopeOf = (
   return { accountId, customerId: customerRef === null ? null : customerIdOf(accountId, customerRef) }
 }
 
-/** A known key with a body that could never have been accepted is a key used again for something else. */
+/** A known key with a body that was never acceptable: the key is being used again for a different request. */
 const refuseLate = async (
   route: Route,
   refusal: ApiError,
@@ -137,13 +143,16 @@ const run = async (
   }) as Promise<Answer>
 }
 
-/** A route that serves accounts says what their customers are to it. */
+/** A route for accounts must declare how it treats a reseller's customers. */
 const requireCustomerUse = ({ access, customer, operationId }: Route): void => {
   if (access !== 'public' && access !== 'finance' && customer === undefined)
     throw new Error(`${operationId} does not say what a reseller's customer is to it`)
 }
 
-/** Makes a route's checks ready. */
+/**
+ * Compiles the checks of a route.
+ * @throws Error if a route for accounts does not declare `customer`
+ */
 export const compileRoute = (route: Route, customerIdOf: CustomerIdOf): CompiledRoute => {
   requireCustomerUse(route)
   const body = route.body ?? noBody

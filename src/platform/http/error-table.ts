@@ -1,14 +1,14 @@
 import { z } from 'zod'
 
-/** What a client should do with a refusal: send it again later, change it first, or give up. */
+/** What a client should do after a refusal: retry later, change the request first, or give up. */
 export type Retry = 'later' | 'after-change' | 'never'
 
 export type ErrorEntry = {
   readonly status: number
-  /** What it means and what to do, one or two sentences: the text of the docs page. */
+  /** The meaning and the remedy, one or two sentences: the text of the docs page. */
   readonly help: string
   readonly retry: Retry
-  /** Fields beside `error`, `code` and `requestId`, as they stand in the body. */
+  /** Fields of the body in addition to `error`, `code` and `requestId`. */
   readonly extra?: z.ZodObject
   /** The example of those fields. */
   readonly example?: Readonly<Record<string, unknown>>
@@ -21,8 +21,8 @@ const change = (help: string) => entry({ status: 400, retry: 'after-change', hel
 const cents = z.int()
 
 /**
- * Every error code of the API with its status: docs/http-api.md, "Errors". The
- * OpenAPI document and the docs page are made from it. A code is never renamed and never used for something else.
+ * Every error code of the API with its status: docs/http-api.md, "Errors". The OpenAPI document and the docs page are
+ * generated from it. A code is never renamed or reused.
  */
 const errorTable = {
   unauthorized: entry({
@@ -313,7 +313,7 @@ export type ErrorExtra<Code extends ErrorCode> = (typeof errorTable)[Code] exten
   ? z.input<Schema>
   : never
 
-/** The entry of a code, seen as any entry. */
+/** The entry of a code, with the general type. */
 export const errorEntry = (code: ErrorCode): ErrorEntry => errorTable[code]
 
 export const errorCodes = Object.keys(errorTable) as readonly ErrorCode[]

@@ -3,12 +3,12 @@ import { jsonText } from './json-bytes.ts'
 
 export type { ErrorCode, ErrorExtra } from './error-table.ts'
 
-/** A refusal on its way to the client: thrown by handlers and by the framework, answered by `src/platform/http/server.ts`. */
+/** A refusal for the client. Handlers and the framework throw it, and `src/platform/http/server.ts` answers it. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly code: ErrorCode
   readonly status: number
-  /** Fields beside `error`, `code` and `requestId` in the body. */
+  /** Fields of the body in addition to `error`, `code` and `requestId`. */
   readonly extra: Readonly<Record<string, unknown>> | undefined
   readonly headers: Readonly<Record<string, string>> | undefined
 
@@ -33,9 +33,9 @@ type ExtraArguments<Code extends ErrorCode> = [ErrorExtra<Code>] extends [never]
     : [extra: ErrorExtra<Code>]
 
 /**
- * The refusal with this code, to be thrown: `throw refuse('not_found', 'no such order')`.
- * The status comes from the error table; the fields that docs/http-api.md names for the code are required here by type.
- * The message is for people: it names the field and the accepted set, starts in lower case and has no full stop.
+ * Creates the refusal with this code, to be thrown: `throw refuse('not_found', 'no such order')`. The status comes from
+ * the error table. The types require the fields that docs/http-api.md gives for the code. The message is for people: it
+ * names the field and the accepted set, starts in lower case and has no full stop.
  */
 export const refuse = <Code extends ErrorCode>(
   code: Code,
@@ -43,11 +43,11 @@ export const refuse = <Code extends ErrorCode>(
   ...[extra]: ExtraArguments<Code>
 ): ApiError => new ApiError(code, message, extra as Readonly<Record<string, unknown>> | undefined)
 
-/** The refusal of a path that is none of ours. */
+/** The refusal of a path that the service does not have. */
 export const refuseUnknownPath = (): ApiError =>
   refuse('not_found', 'nothing has this path; /docs shows what there is')
 
-/** A refusal that tells the client when to come back: `retryAfterS` is rounded up to whole seconds, at least 1. */
+/** A refusal with a `Retry-After` header: `retryAfterS` seconds, rounded up, at least 1. */
 export const refuseWithRetryAfter = (
   code: 'rate_limited' | 'overloaded' | 'gateway_unavailable',
   message: string,

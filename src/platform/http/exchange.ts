@@ -8,19 +8,19 @@ import type { ParsedJson } from './json.ts'
 import type { Connection } from './node-server.ts'
 import type { Answer, Route } from './route.ts'
 
-/** A route with its checks made ready, so that a request only runs them. */
+/** A route whose checks are compiled. */
 export type CompiledRoute = {
   readonly route: Route
-  /** The refusal of a body that is no JSON as this route answers it: `invalid_body` shows the expected shape. */
+  /** Completes the refusal of a body that is not JSON: on this route, `invalid_body` shows the expected shape. */
   unread(refusal: ApiError): ApiError
   /**
-   * The checks from the body's shape on, then the handler. `log` makes the request's own logger when it is asked for.
-   * @throws ApiError, or whatever the handler throws
+   * Runs the checks from the body's shape on, then the handler. `log` creates the request's own logger on demand.
+   * @throws ApiError, or any error of the handler
    */
   run(request: HttpRequest, log: () => Logger): Promise<Answer>
 }
 
-/** What is known of one request on its way through the checks. */
+/** The state of one request during the checks and the handler. */
 export type Exchange = {
   readonly requestId: string
   /** Milliseconds of the monotonic clock. */
@@ -30,25 +30,25 @@ export type Exchange = {
   /** Null when no route has the path and method. */
   readonly route: CompiledRoute | null
   caller: Caller | null
-  /** Who reads the books, on a route of finance. */
+  /** The caller on a finance route. */
   reader: FinanceCaller | null
-  /** The code that was answered, for the log. */
+  /** The answered error code, for the log. */
   code: ErrorCode | null
-  /** Whether it is counted among the requests in work. */
+  /** Whether it has a slot among the requests in progress. */
   hasPlace: boolean
-  /** The account that it is counted for among them. */
+  /** The account whose requests in progress include it. */
   countedFor: AccountId | null
-  /** Whether a handler is at work for it. */
+  /** Whether a handler runs for it. */
   atWork: boolean
-  /** The longest that it held the main thread in one go, milliseconds. */
+  /** The longest time that it blocked the main thread at once, milliseconds. */
   eventLoopDelayMs: number
   /** Whether its end was logged and measured. */
   ended: boolean
-  /** Made for a handler that asks whether its client is still there. */
+  /** Created for a handler that checks whether its client is still connected. */
   gone: AbortController | null
 }
 
-/** Aborted when the client of the request has left, or has its answer. */
+/** Aborted when the client of the request has disconnected, or has its answer. */
 export const clientGoneSignal = (exchange: Exchange): AbortSignal => {
   exchange.gone ??= new AbortController()
   if (exchange.ended) exchange.gone.abort()

@@ -35,9 +35,10 @@ const answerTo = (error: NodeJS.ErrnoException): string => {
 }
 
 /**
- * Answers bytes that are no HTTP request, or came too late to be one, in the form of every error, and hangs up. No route
- * sees them. Where whole requests came before them, these are answered and the bytes are not: an answer out of turn would
- * be taken for that of the request before. Node tells of a connection again with each chunk that follows.
+ * Returns a listener for bytes that are not a valid HTTP request, or that arrived too late to be one. It answers them
+ * in the usual error form and closes the connection. No route receives such bytes. If the connection has unanswered
+ * requests, these are answered and the bytes are not: a client would match an early answer to an earlier request. Node
+ * calls the listener again for each later chunk of the connection.
  */
 export const answerBrokenRequest = (hangUp: HangUp, unanswered: PendingResponses) => {
   const ending = new WeakSet<Socket>()
@@ -63,18 +64,18 @@ export const unsupportedMediaType = (): ApiError =>
     'the body must be sent as Content-Type: application/json in UTF-8, without a Content-Encoding',
   )
 
-/** Thrown by a bounded wait of the read side; it and `CommandOverload` say when to come back. */
+/** Thrown by a bounded wait of the read side. Like `CommandOverload`, it carries the seconds until a retry. */
 type Waiting = { readonly name: string; readonly message: string; readonly retryAfterS: number }
 
 const isWaiting = (error: unknown): error is Waiting =>
   error instanceof CommandOverload ||
   (error instanceof Error && 'retryAfterS' in error && typeof error.retryAfterS === 'number')
 
-/** Node's own error for a request whose client went away in the middle of its body. */
+/** Node's own error for a request whose client disconnected in the middle of the body. */
 const isAbort = (error: unknown): boolean =>
   error instanceof Error && error.message === 'aborted' && (error as { code?: unknown }).code === 'ECONNRESET'
 
-/** Told without the request's id: it is one trouble, and the log counts how many requests met it. */
+/** Logs without the request id: an outage is one failure, and the log counts the requests that met it. */
 const outage = (error: unknown, logger: Logger): ApiError => {
   const away = isLogOutage(error) ? 'log' : 'database'
   if (isOfOtherVersion(error))
@@ -87,8 +88,8 @@ const outage = (error: unknown, logger: Logger): ApiError => {
 }
 
 /**
- * The refusal that an error becomes: itself, 503 for an outage that a retry outlives, or 500 `internal_error` for a
- * bug, which is logged with its stack and the request id; the client sees the request id only.
+ * Maps an error to a refusal: an `ApiError` to itself, an outage to 503, and a bug to 500 `internal_error`. A retry may
+ * outlast an outage. A bug is logged with its stack and the request id. The client receives only the request id.
  */
 export const refusalOf = (error: unknown, logger: Logger, requestId: string): ApiError => {
   if (error instanceof ApiError) return error

@@ -3,14 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Gauge, type Registry } from 'prom-client'
 import { isOutage } from '../eventstore/errors.ts'
 
-/** How long a scrape waits for an answer: Prometheus itself gives up after ten seconds. */
+/** The longest wait of a scrape for an answer, milliseconds. Prometheus itself stops waiting after ten seconds. */
 const waitMs = 2_000
 
 /**
- * The reading of gauges whose figures must be asked for, of Postgres or the log. Null in an outage, and when no answer came
- * within two seconds: then these gauges are left out of the scrape, which shows neither an old figure nor a zero that
- * nobody measured, and all others are told. Gauges of one scrape share a question.
- * @throws what `read` throws and is no outage
+ * Reads the value of gauges that need a query to Postgres or the log. Gauges of one scrape share a query. Returns null
+ * in an outage, and if there is no answer within two seconds. The scrape then leaves these gauges out, so that it has
+ * no old figure and no unmeasured zero. All other gauges are reported.
+ * @throws any error of `read` that is not an outage
  */
 export const sharedPerScrape = <Value>(read: () => Promise<Value>): (() => Promise<Value | null>) => {
   let asking: Promise<Value | null> | null = null
@@ -33,7 +33,7 @@ export const sharedPerScrape = <Value>(read: () => Promise<Value>): (() => Promi
   }
 }
 
-/** What modules register their own measurements with; each gauge is read when it is scraped. */
+/** A gauge of a module, read at each scrape. */
 export type GaugeReading = {
   /** In snake case with its unit, e.g. `farebox_projection_lag_positions`. */
   readonly name: string
@@ -54,7 +54,10 @@ export const registerGauge = (registry: Registry, { name, help, read }: GaugeRea
 
 const nanosecondsPerSecond = 1e9
 
-/** The event loop's delay and the process's memory. @returns stops the measuring */
+/**
+ * Registers the event loop delay and the memory of the process.
+ * @returns a function that stops the measurement
+ */
 export const registerRuntimeMetrics = (registry: Registry): (() => void) => {
   const delay = monitorEventLoopDelay({ resolution: 10 })
   delay.enable()
@@ -63,7 +66,7 @@ export const registerRuntimeMetrics = (registry: Registry): (() => void) => {
     help: 'The longest that the event loop stood still since the last scrape, whatever held it.',
     read: () => delay.max / nanosecondsPerSecond,
   })
-  // Read after the one above: it begins anew.
+  // Must be read after the gauge above, because reading it resets both.
   registerGauge(registry, {
     name: 'farebox_event_loop_delay_p99_seconds',
     help: 'The 99th percentile of the event loop delay since the last scrape.',

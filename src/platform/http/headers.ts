@@ -9,12 +9,12 @@ import { refuse } from './errors.ts'
 const printableAscii = /^[\x20-\x7e]{1,255}$/
 
 /**
- * Headers that say which service is asked and by whom. Of two a proxy may act on the one and this service on the other, so
- * neither is believed.
+ * Headers that identify the service and the client. If one is repeated, a proxy and this service may use different
+ * values, so the request is refused.
  */
 const sentOnce: ReadonlySet<string> = new Set(['host', 'authorization', 'x-api-key'])
 
-/** @throws invalid_parameter when one of them was sent twice, be it with the same value */
+/** @throws invalid_parameter if one of them is repeated, even with the same value */
 export const checkSentOnce = ({ rawHeaders }: IncomingMessage): void => {
   const seen: string[] = []
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -26,7 +26,7 @@ export const checkSentOnce = ({ rawHeaders }: IncomingMessage): void => {
   }
 }
 
-/** Node joins repeated headers with a comma; a key that a client sent twice is two keys, not one. */
+/** Node joins repeated headers with a comma. A key that is sent twice is two keys, not one. */
 const single = (request: IncomingMessage, name: string): string | undefined | null => {
   const value = request.headers[name]
   if (value === undefined) return undefined
@@ -49,7 +49,7 @@ export const idempotencyKeyOf = (request: IncomingMessage): string | null => {
   return value
 }
 
-/** Header bytes are read as Latin-1 by Node; a reseller's own id may be any UTF-8. */
+/** Node reads header bytes as Latin-1. A reseller's own id may be any UTF-8. */
 const asUtf8 = (value: string): string | null => {
   const bytes = Buffer.from(value, 'latin1')
   return isUtf8(bytes) ? bytes.toString('utf8') : null
@@ -72,7 +72,7 @@ export const customerRefOf = (request: IncomingMessage): string | null => {
 }
 
 /**
- * The customer of the query's `customer_id`, which names the same as the header, or null when left out.
+ * The customer of the query's `customer_id`, with the same meaning as the header, or null when left out.
  * @throws invalid_customer_id
  */
 export const customerQueryOf = (query: unknown): string | null => {
@@ -101,20 +101,24 @@ export const positionField = (description: string) =>
   z.string().meta({ description: `${description} Opaque: send it back as it came.` })
 
 const accepted = /^[A-Za-z0-9._:-]{1,128}$/
-/** Request ids are logged and stand in events: one that looks like an API key, sent there by mistake, must not. */
+/**
+ * Request ids are logged and stored in events. A value that looks like an API key was sent by mistake and must not be
+ * used.
+ */
 const keyLike = /fbx_/i
 const printable = /^[\x20-\x7e]{1,128}$/
 
-/** A fresh request id, e.g. `req_0199…`. */
+/** A new request id, e.g. `req_0199…`. */
 export const newRequestId = (): string => newId('req')
 
-/** The client's `X-Request-Id` when it has the safe form, else a fresh one (docs/http-api.md, "Requests"). */
+/** The client's `X-Request-Id` if it has the safe form, else a new one (docs/http-api.md, "Requests"). */
 export const requestIdFrom = (header: string | undefined): string =>
   header !== undefined && accepted.test(header) && !keyLike.test(header) ? header : newRequestId()
 
 /**
- * The request id of a scraper call, where it is the idempotency key: taken as it is or refused, never replaced in
- * silence. Null when it has another form than 1 to 128 printable ASCII characters.
+ * The request id of a scraper call, which is its idempotency key. The header is used unchanged or refused, never
+ * silently replaced. Without the header it is a new id. Null if the header is not 1 to 128 printable ASCII characters,
+ * or if it looks like an API key.
  */
 export const requestIdAsKey = (header: string | undefined): string | null => {
   if (header === undefined) return newRequestId()

@@ -4,20 +4,20 @@ import type { OperatorAccess } from './auth.ts'
 import { ApiError, refuseUnknownPath } from './errors.ts'
 import { type Route, route } from './route.ts'
 
-/** One thing that must hold before orders can be taken. */
+/** A condition for taking orders. */
 export type Probe = {
   /** E.g. `log`, `projections`, `clock`. */
   readonly name: string
-  /** Null when it holds, else what is wrong. It may throw: that is wrong, too. */
+  /** Null if the condition is met, else the problem. A thrown error counts as a problem. */
   check(): Promise<string | null>
-  /** What is told beside the answer and keeps nobody from placing orders: `notes` of `/readyz`. Left out: it must hold. */
+  /** True: the result is reported in `notes` of `/readyz` and does not affect readiness. */
   readonly note?: true
 }
 
 /** A probe that does not answer in this time fails. */
 const probeTimeoutMs = 2_000
 
-/** `ok`, or what is wrong. */
+/** Returns `ok` or the problem. */
 export const probeOutcome = async (probe: Probe): Promise<string> => {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<string>((resolve) => {
@@ -54,7 +54,7 @@ const healthz = route({
 
 const readyz = (probes: readonly Probe[], mayRead: OperatorAccess): Route => {
   let asking: Promise<readonly string[]> | null = null
-  /** Anybody may ask, so those who ask while a look is under way share it. */
+  /** The endpoint is public, so concurrent requests share one run of the probes. */
   const ask = (): Promise<readonly string[]> => {
     asking ??= Promise.all(probes.map(probeOutcome)).finally(() => {
       asking = null
@@ -91,7 +91,7 @@ const readyz = (probes: readonly Probe[], mayRead: OperatorAccess): Route => {
         )
       const [checks, notes] = [told(false), told(true)]
       const failing = Object.keys(checks).filter((name) => checks[name] !== 'ok')
-      // What is wrong names hosts and ports of the inside.
+      // The problems name internal hosts and ports.
       const noted = Object.keys(notes).length > 0 ? { notes } : {}
       const detail = mayRead(headers) ? { checks, ...noted } : {}
       if (failing.length > 0)
@@ -108,7 +108,7 @@ const readyz = (probes: readonly Probe[], mayRead: OperatorAccess): Route => {
 
 export type InternalEndpoints = { readonly registry: Registry; readonly mayRead: OperatorAccess }
 
-/** Route labels and figures of money tell a stranger too much. */
+/** For the operator only: route labels and money figures must not be public. */
 const metrics = ({ registry, mayRead }: InternalEndpoints): Route =>
   route({
     method: 'GET',

@@ -3,7 +3,7 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { CloseStack } from '../../kernel/resource-scope.ts'
 import { registerGauge } from './gauges.ts'
 
-/** Serves `/metrics` to this machine. */
+/** Serves `/metrics` on 127.0.0.1. */
 export const serveMetrics = async (closing: CloseStack, registry: Registry, port: number): Promise<void> => {
   const server = createHttpServer((request, response) => {
     if (request.url !== '/metrics') {
@@ -21,28 +21,31 @@ export const serveMetrics = async (closing: CloseStack, registry: Registry, port
   closing.add(() => server.close())
 }
 
-/** What the server measures of itself. */
+/** The measurements of the server. */
 export type HttpMetrics = {
-  /** One finished request. @param route its template, never its path: labels must stay few */
+  /** One finished request. `route` is its template and never its path, because labels must stay few. */
   finished(method: string, route: string, status: number, seconds: number): void
-  /** The longest that a request held the main thread in one go. */
+  /** The longest time that a request blocked the main thread at once, seconds. */
   observeEventLoopDelay(method: string, route: string, seconds: number): void
-  /** One answer that was ready: it takes microseconds, and to observe them would take as long again. */
+  /** One ready answer. It takes microseconds, and measuring its time would take as long again. */
   ready(): void
   inFlight(count: number): void
   /** Open connections. */
   connections(count: number): void
-  /** One was cut to make room, or because there was none for it. */
+  /** A connection was cut to make room, or because there was no room for it. */
   connectionCut(): void
 }
 
-/** Seconds; the bars of docs/decisions/0038-reads.md fall between them. */
+/** Seconds. The targets of docs/decisions/0038-reads.md lie between them. */
 const buckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-/** Seconds. No request is to hold the main thread over 0.05. */
+/** Seconds. No request should block the main thread for more than 0.05. */
 const eventLoopDelayBuckets = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5]
 
-/** Registers the server's measurements. Children are kept by label, since looking labels up costs more than observing. */
+/**
+ * Registers the server's measurements. Children are cached by label, because a label lookup costs more than an
+ * observation.
+ */
 export const createHttpMetrics = (registry: Registry): HttpMetrics => {
   const duration = new Histogram({
     name: 'farebox_http_request_duration_seconds',

@@ -1,16 +1,19 @@
 import type { z } from 'zod'
 import { type ApiError, refuse } from './errors.ts'
 
-/** Headers that the fresh answer to a request with an `Idempotency-Key` and the answer to its retry may carry. */
+/** Headers of the first answer to a request with an `Idempotency-Key`, and of the answer to its retry. */
 export const keyHeaders = { 'Idempotency-Key': 'The key of the request: yours, or the one the server made' }
 export const replayHeaders = { 'Idempotency-Replayed': '`true`: the answer of an earlier request' }
 
-/** What came of a request with a key, whatever it made. */
+/** The result of a request with an idempotency key. */
 export type IdempotentResult = {
-  /** What the key names stood already. */
+  /** The resource of the key existed already. */
   readonly replayed: boolean
   readonly idempotencyKey: string
-  /** A read from here on shows it, also when an earlier request made it: who retries may have lost the first answer. */
+  /**
+   * A read from this position shows the resource. It is set for a replay too: the client may have lost the first
+   * answer.
+   */
   readonly position: number | null
 }
 
@@ -21,12 +24,13 @@ export const keyConflict = (): ApiError =>
     'This Idempotency-Key was already used with a different request. Use a new key.',
   )
 
-/** The header that tells which it was. */
+/** The response header that shows whether the answer is a replay. */
 export const keyHeader = ({ replayed, idempotencyKey }: Omit<IdempotentResult, 'position'>) =>
   replayed ? { 'idempotency-replayed': 'true' } : { 'idempotency-key': idempotencyKey }
 
 /**
- * The two answers of `idempotentAnswer` as a route declares them. `made` and `stood` describe them, `example` is one of both.
+ * The two declared answers of a route that uses `idempotentAnswer`. `made` and `stood` are their descriptions. Both
+ * have the same `example`.
  */
 export const idempotentResponses = <Body extends z.ZodType>(
   body: Body,
@@ -37,7 +41,7 @@ export const idempotentResponses = <Body extends z.ZodType>(
   200: { description: stood, body, example, headers: replayHeaders },
 })
 
-/** 201 for what was made now, 200 with `Idempotency-Replayed` for what stood under its key. */
+/** 201 for a new resource, 200 with `Idempotency-Replayed` for a resource that its key already had. */
 export const idempotentAnswer = <Body>(made: IdempotentResult, body: Body) =>
   ({
     status: made.replayed ? 200 : 201,

@@ -1,7 +1,7 @@
-/** A JSON body as it is sent: a newline ends it, so that a terminal begins a line of its own behind it. */
+/** A JSON body as it is sent. It ends with a newline, so that a terminal starts a new line after it. */
 export const jsonText = (body: unknown): string => `${JSON.stringify(body)}\n`
 
-/** A JSON body that was written before: sent as it is. The type says what it was written from. */
+/** A JSON body that is already serialized and is sent unchanged. `Body` is the type of the serialized value. */
 export class JsonBytes<Body> {
   readonly bytes: Buffer
   /** Never set: it carries the type of the body. */
@@ -15,7 +15,7 @@ export class JsonBytes<Body> {
     return new JsonBytes(Buffer.from(jsonText(body), 'utf8'))
   }
 
-  /** The bytes of an earlier one. */
+  /** Wraps bytes that an earlier `JsonBytes` contained. */
   static again<Body>(bytes: Buffer): JsonBytes<Body> {
     return new JsonBytes(bytes)
   }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** A JSON Schema (draft 2020-12) as far as this API uses it. */
+/** The part of JSON Schema (draft 2020-12) that this API uses. */
 export type JsonSchema = {
   readonly type?: string | readonly string[]
   readonly properties?: Readonly<Record<string, JsonSchema>>
@@ -18,30 +18,30 @@ export type JsonSchema = {
   readonly maxItems?: number
   readonly minLength?: number
   readonly maxLength?: number
-  /** What a value must be, in words that follow "must be". */
+  /** The expected value, in words that follow "must be". */
   readonly words?: string
   readonly [keyword: string]: unknown
 }
 
 type Mutable = Record<string, unknown>
 
-/** The bounds that zod writes for every safe integer say nothing to a reader. */
+/** zod writes bounds for every safe integer. They have no use for a reader. */
 const dropSafeBounds = (schema: Mutable): void => {
   if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum
   if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum
 }
 
-/** zod writes a pattern of hundreds of characters beside each format that it checks itself. */
+/** zod adds a pattern of hundreds of characters to each format that it checks itself. */
 const dropFormatPattern = (schema: Mutable): void => {
   if (schema.format !== undefined) delete schema.pattern
 }
 
-/** The default of a number in a query is written as the text that it is read from. */
+/** zod writes the default of a number in a query as the text that the query would contain. */
 const readDefault = (schema: Mutable): void => {
   if (schema.type === 'integer' && typeof schema.default === 'string') schema.default = Number(schema.default)
 }
 
-/** `meta({ override })` replaces what zod would write, for schemas that read a text into something else. */
+/** `meta({ override })` replaces zod's output, for schemas that convert a text into another type. */
 const applyOverride = (schema: Mutable): void => {
   const { override } = schema
   if (override === undefined) return
@@ -56,7 +56,7 @@ const applyOverride = (schema: Mutable): void => {
   )
 }
 
-/** What zod names by itself is `z.json()`, which refers to itself: any JSON value. */
+/** The prefix of zod's automatic names. Only `z.json()` (any JSON value) has one, because it refers to itself. */
 const unnamed = '__schema'
 
 const withAnyJson = (value: unknown): unknown => {
@@ -68,9 +68,9 @@ const withAnyJson = (value: unknown): unknown => {
 }
 
 /**
- * The JSON Schema of a zod schema: `input` is what a client sends, `output` what it gets. Schemas with
- * `.meta({ id })` stand in `$defs` under that id. `.meta({ words })` says what a text of a form of its own must be, for
- * the messages of refusals: it is no keyword of JSON Schema, and left out unless `withWords`.
+ * The JSON Schema of a zod schema: `input` is the form that a client sends, `output` the form that it receives. Schemas
+ * with `.meta({ id })` are in `$defs` under that id. `.meta({ words })` describes a text with a special form, for the
+ * messages of refusals. It is not a JSON Schema keyword and is left out unless `withWords` is set.
  */
 export const jsonSchemaOf = (schema: z.ZodType, io: 'input' | 'output', withWords = false): JsonSchema => {
   const {
@@ -96,13 +96,13 @@ export const jsonSchemaOf = (schema: z.ZodType, io: 'input' | 'output', withWord
   return withAnyJson({ ...json, ...(named.length > 0 && { $defs: Object.fromEntries(named) }) }) as JsonSchema
 }
 
-/** The schema that a reference into `$defs` means; any other schema is itself. */
+/** Resolves a reference into `$defs`. A schema without a reference is returned as it is. */
 export const resolveReference = (schema: JsonSchema, root: JsonSchema): JsonSchema => {
   const name = schema.$ref?.replace('#/$defs/', '')
   return name === undefined ? schema : (root.$defs?.[name] ?? {})
 }
 
-/** Makes a value when it is asked for first, and once; a failure is forgotten, so that the next one tries again. */
+/** Creates a value at its first use, once. A failure is not cached, so the next call tries again. */
 export const onDemand = <Value>(make: () => Promise<Value>): (() => Promise<Value>) => {
   let made: Promise<Value> | null = null
   return () => {

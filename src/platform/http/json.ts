@@ -2,23 +2,27 @@ import { isUtf8 } from 'node:buffer'
 import { trimEnd } from '../../kernel/formats.ts'
 import { refuse } from './errors.ts'
 
-/** Deeper nesting than any documented body has; a limit on the walk below. */
+/** Deeper than any documented body. It limits the recursion of `walk`. */
 const maxDepth = 32
 
 /**
- * More than any documented body holds (an extension names 1,000 addresses). Everybody waits while a body is read and checked,
- * and what that takes grows with its values: 256 KiB hold 130,000 of them, which took a third of a second.
+ * More than any documented body has (an extension has 1,000 addresses). Reading and checking a body blocks all other
+ * requests, and the time grows with the number of values. 256 KiB can have 130,000 values, which took a third of a
+ * second.
  */
 const maxValues = 2_000
 
-/** The longest number that a client can need: a double has 17 digits of its own and an exponent; zeros may be around them. */
+/**
+ * The longest useful number, in characters: a double has up to 17 significant digits and an exponent. Zeros may
+ * surround them.
+ */
 const maxNumberLength = 100
 
-/** A body as it was parsed. `overflowing`: it holds a number that no double is (1e999), which schemas refuse. */
+/** A parsed body. `overflowing`: it has a number outside the range of a double (1e999), which schemas refuse. */
 export type ParsedJson = {
   readonly value: unknown
   readonly overflowing: boolean
-  /** The bytes as they came, unparsed: on routes with `rawBody` only. */
+  /** The received bytes, unparsed; only on routes with `rawBody` or `form`. */
   readonly raw?: Buffer
 }
 
@@ -58,9 +62,9 @@ const comma = 0x2c
 type Written = { readonly members: number; readonly commas: number; readonly longestNumber: number }
 
 /**
- * What a JSON text writes outside of its texts: a colon for each member, so that more than were parsed means a duplicate, a
- * comma before each value of an object or list but the first, and the length of its longest number. It is counted before
- * anything is parsed: any text will do.
+ * Counts what a JSON text has outside of its strings, before it is parsed. The text may be invalid. `members`: the
+ * colons, one per member; a higher count than the parsed members means a duplicate. `commas`: one before each value of
+ * an object or list except the first. `longestNumber`: in characters.
  */
 const written = (text: string): Written => {
   let members = 0
@@ -80,7 +84,7 @@ const written = (text: string): Written => {
   return { members, commas, longestNumber }
 }
 
-/** A digit, a point, a sign, or the e of an exponent. */
+/** A character of a number: a digit, a point, a sign, or the e of an exponent. */
 const isOfNumber = (char: number): boolean =>
   (char >= 0x30 && char <= 0x39) ||
   char === 0x2e ||
@@ -101,19 +105,22 @@ const endOfText = (text: string, start: number): number => {
   return at
 }
 
-/** Numbers as long as this, or below 1 by an exponent, may be fractions that a double reads as whole: 5.0000000000000001. */
+/**
+ * A number this long, or below 1 by an exponent, may be a fraction that a double rounds to a whole number:
+ * 5.0000000000000001.
+ */
 const longNumber = /[\d.]{16}|e-\d/i
 
 type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown
 
-/** Fractions that a double rounds to a whole number become NaN, so that a schema refuses them (never rounds them). */
+/** Turns a fraction that a double would round to a whole number into NaN, so that a schema refuses it. */
 const parseExactly = (text: string): unknown => {
   const reviver: Reviver = (_key, value, { source }) =>
     Number.isInteger(value) && source !== undefined && isFraction(source) ? Number.NaN : value
   return JSON.parse(text, reviver as Parameters<typeof JSON.parse>[1])
 }
 
-/** Whether a JSON number, as written, has digits other than 0 below its point. */
+/** Whether a JSON number, as written, has a fractional part other than 0. */
 export const isFraction = (source: string): boolean => {
   const [mantissa = '', exponent = '0'] = source.toLowerCase().split('e')
   const [whole = '', decimals = ''] = mantissa.replace('-', '').split('.')
@@ -123,14 +130,14 @@ export const isFraction = (source: string): boolean => {
   return decimals.length - Number(exponent) > digits.length - significant.length
 }
 
-/** Some clients begin a text with the mark of its byte order; RFC 8259, 8.1 lets a reader ignore it. */
+/** Some clients start the text with a byte order mark. RFC 8259, 8.1 allows a reader to ignore it. */
 const withoutMark = (body: Buffer): Buffer =>
   body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body
 
 /**
- * Parses a JSON body and refuses what no client means: bytes that are no UTF-8, broken JSON, fields that are named
- * twice, `__proto__`, NUL and lone surrogates (the log takes neither), deep nesting, thousands of values, and endless
- * numbers. It takes a time that grows with the body's length and no faster.
+ * Parses a JSON body. It refuses bytes that are not UTF-8, invalid JSON, duplicate fields, `__proto__`, NUL and lone
+ * surrogates (the log accepts neither), deep nesting, thousands of values, and very long numbers. Its time grows
+ * linearly with the length of the body.
  * @returns `value` undefined for an empty body
  * @throws invalid_body
  */

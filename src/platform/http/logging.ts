@@ -5,18 +5,18 @@ import type { MonotonicClock } from '../../kernel/clock.ts'
 import { isTemporary } from '../commands/command.ts'
 import { StartRefused } from '../postgres/errors.ts'
 
-/** What waits for a disk or a terminal that takes nothing; lines above it are dropped. */
+/** Bytes that may wait for a disk or a terminal that accepts no output. Further lines are dropped. */
 const maxWaiting = 8 * 1024 * 1024
 
 /**
- * Standard error as the place of the log. A terminal that was closed or a disk that is full loses lines and ends nothing:
- * left alone, pino would end the process with the error of a write, and wait for ever for such a place when it flushes.
+ * Writes the log to standard error. A closed terminal or a full disk loses lines and does not end the process. By
+ * default, pino ends the process with the error of a write, and its flush waits without end for such an output.
  */
 export const standardErrorLog = (): {
   readonly destination: pino.DestinationStream
-  /** Writes what waits, unless the last write failed. */
+  /** Writes the waiting lines, unless the last write failed. */
   flush(): void
-  /** Nothing is flushed from now on, for whoever read it is gone. */
+  /** Turns flushing off: the reader of the log is gone. */
   giveUp(): void
 } => {
   const destination = pino.destination({ dest: 2, sync: false, maxLength: maxWaiting })
@@ -28,7 +28,7 @@ export const standardErrorLog = (): {
     takesLines = true
   })
   const flush = destination.flushSync.bind(destination)
-  // pino calls it, too, when the process ends.
+  // pino also calls it when the process ends.
   destination.flushSync = () => {
     if (takesLines) flush()
   }
@@ -41,17 +41,19 @@ export const standardErrorLog = (): {
   }
 }
 
-/** A trouble that lasts is told again this often, milliseconds. */
+/** A failure that lasts is logged again at this interval, milliseconds. */
 const againMs = 60_000
 
-/** Troubles that are known apart; the one that was not met for longest is forgotten, and told when it is met again. */
+/**
+ * The maximum number of stored failures. The least recent one is dropped, and is logged at once when it occurs again.
+ */
 const knownTroubles = 1_000
 
 export type TroubleLine = Readonly<Record<string, unknown>> & { readonly err: Error }
 
 /**
- * What tells troubles apart: texts, so ids and names, never figures, which change from one try to the next, nor the request
- * that met the trouble. An outage is one trouble, whatever was asked for meanwhile.
+ * The identity of a failure: its texts, such as ids and names. It has no figures, which change from one try to the
+ * next, and not the request that met the failure. An outage is one failure for all requests.
  */
 const identityOf = (
   level: number,
@@ -65,13 +67,13 @@ const identityOf = (
 }
 
 /**
- * Whether a line about a trouble says something new. What is tried again several times a second fails as often during an
- * outage: its first line is told, then one a minute.
+ * Suppresses repeated lines about the same failure. Work that is retried several times a second fails as often during
+ * an outage. The first line is logged, then one a minute.
  */
 export const createLogDeduplicator = (monotonicMs: MonotonicClock) => {
   const told = new LRUCache<string, { readonly atMs: number; leftOut: number }>({ max: knownTroubles })
 
-  /** How many lines like this one were left out since the last that was told; null for one to leave out. */
+  /** The number of lines like this one that were suppressed since the last logged one. Null: suppress this one, too. */
   return (level: number, message: unknown, line: TroubleLine): number | null => {
     const identity = identityOf(level, message, line)
     const last = told.get(identity)
@@ -85,7 +87,7 @@ export const createLogDeduplicator = (monotonicMs: MonotonicClock) => {
   }
 }
 
-/** Names under which secrets and personal data could stand in a log line. */
+/** Names of log fields that may contain secrets and personal data. */
 const secretNames: ReadonlySet<string> = new Set([
   'authorization',
   'x-api-key',
@@ -98,7 +100,7 @@ const secretNames: ReadonlySet<string> = new Set([
   'email',
 ])
 
-/** Deeper objects are not looked into: modules log ids and figures, not trees. */
+/** Deeper objects are not redacted: modules log ids and figures, not trees. */
 const redactDepth = 3
 
 const isPlain = (value: unknown): value is Record<string, unknown> =>
@@ -109,7 +111,7 @@ const redactedValue = (name: string, value: unknown, depth: number): unknown => 
   return depth < redactDepth && isPlain(value) ? redacted(value, depth + 1) : value
 }
 
-/** The same object when it holds no secret, else a copy without it: most lines hold none and are not copied. */
+/** The same object if it has no secret, else a redacted copy. Most lines have no secret and are not copied. */
 const redacted = (line: Record<string, unknown>, depth: number): Record<string, unknown> => {
   let copy: Record<string, unknown> | undefined
   for (const name of Object.keys(line)) {
@@ -124,7 +126,9 @@ const redacted = (line: Record<string, unknown>, depth: number): Record<string, 
 
 const isFailureLine = (line: unknown): line is TroubleLine => isPlain(line) && line.err instanceof Error
 
-/** Lines about the same trouble are told once a minute, with how many were left out; what ends the process always. */
+/**
+ * Logs lines about the same failure once a minute, with the number of suppressed lines. Fatal lines are always logged.
+ */
 const onceAMinute = (monotonicMs: MonotonicClock): NonNullable<LoggerOptions['hooks']> => {
   const leftOutBefore = createLogDeduplicator(monotonicMs)
   return {
@@ -138,7 +142,7 @@ const onceAMinute = (monotonicMs: MonotonicClock): NonNullable<LoggerOptions['ho
   }
 }
 
-/** An outage, and a refusal that says what to do, need no stack: it tells where the code met it, and looks like a bug. */
+/** Outages, and refusals that say what to do, are logged without a stack. It would only suggest a bug. */
 const serializedError = (error: Error) => {
   const written = pino.stdSerializers.err(error)
   return isTemporary(error) || error instanceof StartRefused
@@ -149,9 +153,10 @@ const serializedError = (error: Error) => {
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
 
 /**
- * The logger of a process: JSON lines with ISO 8601 times. Requests, headers and bodies are never handed to it; the
- * redaction is the net below that rule. Lines are written behind the request that made them: a write a line costs more
- * than the request (docs/decisions/0004-http.md). What a kill -9 loses of the log stands in the events.
+ * The logger of a process: JSON lines with ISO 8601 times. Callers never pass requests, headers or bodies to it; the
+ * redaction is a second safeguard. Lines are written after the request that caused them, because one write per line
+ * costs more than the request (docs/decisions/0004-http.md). Log lines that a kill -9 loses are not lost facts: the
+ * facts are in the events.
  */
 export const createLogger = (
   level: LogLevel,
@@ -179,13 +184,13 @@ const shown = (value: unknown): string => {
   return /^[^\s"=]+$/.test(text) ? text : JSON.stringify(value)
 }
 
-/** From here on the log tells of bugs, whose stack helps. */
+/** Lines from this level on report bugs and are printed with their stack. */
 const stackFrom = pino.levels.values.error!
 
-/** Of a line's time, the part that people at a terminal look at. */
+/** The time of day of a line, to the second. */
 const timeOf = (time: unknown): string => String(time).slice(11, 19)
 
-/** One line of the log as people read it: `12:03:04 warn  a connection broke  err="…"`. */
+/** One log line for a terminal: `12:03:04 warn  a connection broke  err="…"`. */
 export const prettyLine = (line: string): string => {
   const { level, time, msg, ...rest } = JSON.parse(line) as Record<string, unknown>
   const name = pino.levels.labels[Number(level)] ?? String(level)
@@ -195,7 +200,7 @@ export const prettyLine = (line: string): string => {
   return `${timeOf(time)} ${name.padEnd(5)} ${msg ?? ''}${values.join('')}${stack}\n`
 }
 
-/** Lines for people in place of JSON: one line of JSON comes in at a time. */
+/** Converts JSON lines to lines for people. Each write must be one JSON line. */
 export const prettyLines = (destination: DestinationStream): DestinationStream => ({
   write: (line) => destination.write(prettyLine(line)),
 })

@@ -9,38 +9,40 @@ import type { HttpMetrics } from './http-metrics.ts'
 export type ConnectionLimits = {
   /** Open connections in all. */
   readonly total: number
-  /** Those of one address, or of one IPv6 network of 64 bits. A trusted proxy has no such limit: it connects for everybody. */
+  /**
+   * Those of one address, or of one IPv6 /64 network. A trusted proxy has no such limit: it connects for all clients.
+   */
   readonly perAddress: number
 }
 
 export const defaultConnectionLimits: ConnectionLimits = { total: 10_000, perAddress: 500 }
 
-/** One connection as its requests see it. */
+/** One connection, for its requests. */
 export type Connection = {
-  /** A request of it is in work: it is not cut to make room. */
+  /** A request of the connection is in progress. The connection is not closed to make room. */
   markBusy(): void
-  /** A request of it has left its place. */
+  /** A request of the connection has left its slot. */
   markIdle(): void
 }
 
-/** Of a request that came over no socket. */
+/** For a request without a socket. */
 const none: Connection = { markBusy: () => undefined, markIdle: () => undefined }
 
 export type Connections = {
-  /** Takes a new connection in, or hangs up on it. */
+  /** Accepts a new connection, or closes it. */
   take(socket: Socket): void
   of(socket: Socket): Connection
   readonly open: ReadonlySet<Socket>
 }
 
-/** Who connects from one place. `waiting` has those with no request in work, the one that waits longest first. */
+/** The connections of one address. `waiting` has those without a request in progress, the longest waiting first. */
 type Group = { open: number; readonly waiting: Set<Socket> }
 
 /**
- * Bounds connections, in all and by address. One too many makes room by cutting the connection that has waited longest for
- * its client (for a request, the rest of one, or the reading of an answer): of the same address, where that has its share,
- * else of all. So neither idle connections nor half-sent requests, however many, keep a new client out. Where every
- * connection has a request in work, the new one is cut.
+ * Limits connections, in total and by address. At the limit, the connection that has waited longest for its client is
+ * closed. It waits for a request, the rest of a request, or the reading of an answer. If the address is at its limit, a
+ * connection of that address is closed, else one of all. So idle connections and half-sent requests, however many, do
+ * not block a new client. If every connection has a request in progress, the new one is closed.
  */
 export const createConnections = (
   { total, perAddress }: ConnectionLimits,
@@ -130,9 +132,9 @@ export type Times = {
   readonly requestMs: number
   /** How long a connection may be idle after an answer. */
   readonly keepAliveMs: number
-  /** How long nothing may move on a connection before it is closed: its client may read no answer. */
+  /** A connection without traffic is closed after this time: its client may not read the answer. */
   readonly silentMs: number
-  /** How long a client has to read its last answer, or to send the rest of a body that nobody wants. */
+  /** How long a client has to read its last answer, or to send the rest of a body that is not needed. */
   readonly lingerMs: number
 }
 
@@ -144,11 +146,11 @@ export const defaultTimes: Times = {
   lingerMs: 2_000,
 }
 
-/** Node looks for late requests this often, every 30 s where nothing is said. */
+/** How often Node checks for late requests. Its default is 30 s. */
 const checkMs = 500
 const sweepMs = 20
 
-/** Node's HTTP server with the bounds that hold for a connection whatever it asks. */
+/** Creates Node's HTTP server with the limits that apply to every connection. */
 export const createNodeServer = (
   handle: RequestListener,
   times: Times,
@@ -158,7 +160,7 @@ export const createNodeServer = (
 ): Server => {
   const server = createServer(
     {
-      // Node's own refusal has neither a body nor a request id; `checkHost` has both.
+      // Node's own refusal has no body and no request id. The refusal of `checkHost` has both.
       requireHostHeader: false,
       headersTimeout: times.requestMs,
       requestTimeout: times.requestMs,
@@ -170,17 +172,17 @@ export const createNodeServer = (
   server.setTimeout(times.silentMs)
   server.on('connection', (socket) => {
     connections.take(socket)
-    // Node closes with it after a last answer: at once, with a reset when bytes are unread.
+    // Node calls it after a last answer. Node's own version closes at once, with a reset if bytes are unread.
     socket.destroySoon = () => hangUp.end(socket)
   })
   server.on('request', (request, response) => {
-    // It was ready (`ready-answers.ts`): nothing is owed any more.
+    // `ready-answers.ts` has answered it already.
     if (response.writableEnded) return
     unanswered.add(request, response)
     response.once('finish', () => {
       if (request.complete) return
       const { socket } = request
-      // No listener takes the timer off: thousands of such requests may come over one connection.
+      // No `close` listener clears the timer, because thousands of such requests may use one connection.
       setTimeout(() => void (request.complete || socket.destroy()), times.lingerMs).unref()
     })
   })
@@ -190,9 +192,9 @@ export const createNodeServer = (
 }
 
 /**
- * Hangs up connections that have no request, from the moment the server closes. Node itself does so only once, at that
- * moment, and counts a connection that never sent a byte as busy: a client that keeps its connection alive, or only
- * opened one, would hold a shutdown up until its time is over.
+ * Closes connections without a request from the moment the server closes. Node does so only once, at that moment, and
+ * counts a connection that never sent a byte as busy. A client that keeps its connection alive, or only opened one,
+ * would delay a shutdown until its time limit.
  */
 export const hangUpIdleOnClose = (app: FastifyInstance, { open }: Connections): void => {
   const sweep = (): void => {
@@ -200,7 +202,7 @@ export const hangUpIdleOnClose = (app: FastifyInstance, { open }: Connections): 
     for (const socket of open) if (socket.bytesRead === 0) socket.destroy()
   }
   app.addHook('preClose', (done) => {
-    // A server that never listened tells of no close.
+    // A server that never listened emits no `close` event.
     const stop = every(sweepMs, sweep)
     app.server.once('close', stop)
     done()

@@ -8,11 +8,11 @@ import type { HttpMetrics } from './http-metrics.ts'
 import type { ConcurrencyLimit } from './route.ts'
 
 export type PendingBodyLimits = {
-  /** Bodies that may be on their way at once, to all routes that have no places of their own. */
+  /** Bodies that may be in transit at once, to all routes without slots of their own. */
   readonly total: number
-  /** Those of one account, or of one address where no account is known. */
+  /** Those of one account, or of one address if the account is not known. */
   readonly perSender: number
-  /** What they may take of memory once they are there. Routes with places of their own have as much again. */
+  /** Their total size once they are complete. The routes with slots of their own have as much again. */
   readonly bytes: number
 }
 
@@ -22,15 +22,15 @@ export const defaultPendingBodyLimits: PendingBodyLimits = {
   bytes: 64 * 1024 * 1024,
 }
 
-/** The bodies that are on their way. A request has no place in flight meanwhile: its client decides how long it takes. */
+/** The bodies in transit. Such a request has no in-flight slot, because its client decides how long the body takes. */
 export type PendingBodies = {
   /**
-   * @param bytes what it will take at the most
-   * @param cut ends it with a refusal, when its room is needed
-   * @throws rate_limited or overloaded, when its sender has as many on their way as may be
+   * @param bytes the maximum size of the body
+   * @param cut ends the body with a refusal if its room is needed
+   * @throws rate_limited or overloaded if the sender is at its limit
    */
   enter(exchange: Exchange, bytes: number, cut: (refusal: ApiError) => void): void
-  /** It is there, or will never be. */
+  /** The body is complete, or will never be. */
   leave(exchange: Exchange): void
 }
 
@@ -68,8 +68,8 @@ const tooSlow = (): ApiError =>
   )
 
 /**
- * One body too many ends the one that has been on its way for longest. So slow bodies, from however many accounts and
- * addresses, never keep a quick one out.
+ * At the limit, a new body ends the body that has been in transit longest. So slow bodies, from however many accounts
+ * and addresses, never block a quick one.
  */
 export const createPendingBodies = (limits: PendingBodyLimits): PendingBodies => {
   const shared = poolOf(limits)
@@ -117,9 +117,10 @@ export const createPendingBodies = (limits: PendingBodyLimits): PendingBodies =>
 }
 
 /**
- * Runs what a request has the main thread do in one go, while all others wait, and remembers the longest of these stretches
- * with the request. @returns what `run` returns
- * @throws what `run` throws
+ * Runs one synchronous piece of work of a request, during which all other requests wait. Stores the longest duration in
+ * the exchange.
+ * @returns the result of `run`
+ * @throws the error of `run`
  */
 export type MeasureEventLoopDelay = <Result>(exchange: Exchange, run: () => Result) => Result
 
@@ -135,20 +136,20 @@ export const createEventLoopDelayMeter =
   }
 
 /**
- * The requests in work. A request has a place while the service works for it: from its headers until it is answered, save
- * while its body is on its way (`createPendingBodies`), and not until its client has read the answer. Clients that never
- * send or never read could take every place. A request that its client gave up gives its place back at once or, when a
- * handler is at work for it, when that is done.
+ * The requests in progress. A request has a slot while the service works for it: from its headers until its answer,
+ * except while its body is in transit (`createPendingBodies`). The slot is free before the client has read the answer,
+ * so that clients which never send or never read cannot take every slot. If the client disconnects, the slot is
+ * released at once or, if a handler is running, when the handler ends.
  */
 export type InFlight = {
-  /** @throws overloaded when all places are taken */
+  /** @throws overloaded if all slots are taken */
   enter(exchange: Exchange): void
   /**
-   * Counts a request that entered for its account, however many keys and addresses that one asks from.
-   * @throws rate_limited when the account has its share of the places
+   * Counts a request in progress for its account, across all keys and addresses of the account.
+   * @throws rate_limited if the account has its share of the slots
    */
   enterFor(exchange: Exchange, accountId: AccountId): void
-  /** Gives the place back, once. */
+  /** Releases the slot. Further calls have no effect. */
   leave(exchange: Exchange): void
 }
 
@@ -161,9 +162,9 @@ const createRequestSlots = (atOnce: ConcurrencyLimit): RequestSlots => ({
 })
 
 export type InFlightLimits = {
-  /** Places of all routes that have none of their own; one address may take them all. */
+  /** Slots of all routes without slots of their own. One address may take all of them. */
   readonly total: number
-  /** Requests of one account in work at once, on all routes. */
+  /** Requests of one account in progress at once, on all routes. */
   readonly perAccount: number
 }
 

@@ -2,9 +2,7 @@ import { z } from 'zod'
 import { isCountry } from '../../kernel/countries.ts'
 import type { FieldCodes } from './route.ts'
 
-/**
- * A page that leaves the size out has this many entries, none has more than the maximum (docs/http-api.md, "Requests").
- */
+/** The default and the maximum size of a page (docs/http-api.md, "Requests"). */
 const defaultLimit = 50
 const maxLimit = 100
 
@@ -73,7 +71,7 @@ export const integerQuery = (bounds: { min?: number; max?: number; description: 
       },
     })
 
-/** One of some words in a query string. */
+/** One of the given words in a query string. */
 export const wordQuery = <const Word extends string>(words: readonly Word[], description: string) =>
   z.enum(words).meta({ description })
 
@@ -96,7 +94,7 @@ export const instantQuery = (description: string) =>
       },
     })
 
-/** A day in a query string, as it is written: `2026-11-21`. */
+/** A day in a query string, as text: `2026-11-21`. */
 export const dayQuery = (description: string) =>
   z.iso.date().meta({
     description: `${description} It is a date such as 2026-11-21, in UTC.`,
@@ -106,14 +104,14 @@ export const dayQuery = (description: string) =>
 const latestMs = Date.parse('9999-12-30T00:00:00Z')
 
 /**
- * An instant as it may be asked of Postgres, which knows no year 0 nor 10,000: the nearest one from 1970 to 9999. Nothing
- * happened before or ends after those.
+ * The nearest instant from 1970 to 9999, for a query to Postgres, which has no year 0 and no year 10,000. In
+ * milliseconds since the epoch. Nothing happened before 1970 or ends after 9999.
  */
 export const inRange = (ms: number): number => Math.min(Math.max(ms, 0), latestMs)
 
 const countryForm = 'an alpha-3 country code such as USA'
 
-/** An ISO 3166-1 alpha-3 country code in any case; whether anything is sold there is not looked at. */
+/** An ISO 3166-1 alpha-3 country code in any case. It does not check whether anything is sold there. */
 export const countryQuery = (description: string) =>
   z
     .string()

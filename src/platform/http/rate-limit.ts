@@ -15,10 +15,10 @@ import { refuse, refuseWithRetryAfter } from './errors.ts'
 import type { HttpRequest } from './exchange.ts'
 import type { Route } from './route.ts'
 
-/** The limits that every request counts against; null where limits are switched off. */
+/** The limits for every request. Null: limits are switched off. */
 export type Limits = { readonly perAddress: RateLimiter; readonly perKey: RateLimiter } | null
 
-/** @throws rate_limited when the address sends too much */
+/** @throws rate_limited if the address is over its limit */
 export const admitAddress = (limits: Limits, address: string): void => {
   const waitS = limits?.perAddress.take(addressSubject(address)) ?? 0
   if (waitS > 0) throw refuseWithRetryAfter('rate_limited', `too many requests from ${address}`, waitS)
@@ -40,7 +40,7 @@ const admitScope = ({ access }: Route, caller: Caller): void => {
 }
 
 /**
- * As `admit`, for a route of finance: 401 and the limit per token.
+ * Like `admit`, for a route with the access `finance`: 401 and the limit per token.
  * @throws unauthorized, rate_limited
  */
 export const admitFinance = async (
@@ -57,8 +57,8 @@ export const admitFinance = async (
 /**
  * The checks of a known route before its body is read: 401, limit per key, `missing_scope`, `account_blocked`, the
  * operation's own limit.
- * @returns the caller; null on a public route, whose key is ignored (docs/http-api.md, "Authentication"), and on one of
- * finance
+ * @returns the caller. Null on a public route, whose key is ignored (docs/http-api.md, "Authentication"), and on a
+ *   finance route
  * @throws unauthorized, rate_limited, missing_scope, account_blocked
  */
 export const admit = async (
@@ -79,23 +79,23 @@ export const admit = async (
   return caller
 }
 
-/** A token bucket: `burst` requests at once, `perSecond` in the long run. Whole numbers of at least 1. */
+/** A token bucket: `burst` requests at once, `perSecond` on average. Whole numbers of at least 1. */
 export type Rate = { readonly burst: number; readonly perSecond: number }
 
 /**
- * When the bucket is full again, in thousandths of a token since the epoch of the clock; undefined: it is full.
- * Thousandths of a token keep the arithmetic in whole numbers, so that nothing drifts.
+ * When the bucket is full again, in thousandths of a token since the epoch of the clock. Undefined: it is full.
+ * Thousandths of a token keep the arithmetic in whole numbers, so that it does not drift.
  */
 export type GcraState = number | undefined
 
 export type GcraResult =
   | { readonly accepted: true; readonly state: number }
-  /** Whole milliseconds until the same request would be accepted, at least 1; the state stays. */
+  /** Whole milliseconds until the same request is accepted, at least 1. The state does not change. */
   | { readonly accepted: false; readonly waitMs: number }
 
 /**
- * The generic cell rate algorithm (ITU-T I.371): one number a subject, no timer, exact waiting times. In any window
- * of t seconds at most burst + perSecond × t requests are accepted.
+ * The generic cell rate algorithm (ITU-T I.371): one number per subject, no timer, exact waiting times. In any window
+ * of t seconds it accepts at most burst + perSecond × t requests.
  * @param nowMs whole milliseconds of a `MonotonicClock`
  */
 export const gcra = (state: GcraState, nowMs: number, cost: number, rate: Rate): GcraResult => {
@@ -108,16 +108,16 @@ export const gcra = (state: GcraState, nowMs: number, cost: number, rate: Rate):
 
 export type RateLimiter = {
   /**
-   * Counts one request of a subject, which takes `cost` tokens: 1 unless said otherwise, at most the burst.
-   * @returns 0 when accepted, else the seconds to wait
+   * Counts one request of a subject. It takes `cost` tokens: default 1, at most the burst.
+   * @returns 0 if the request is accepted, else the seconds to wait
    */
   take(subject: string, cost?: number): number
 }
 
-/** Subjects remembered at once; the one that was quiet for longest is forgotten, which can only favour it. */
+/** Subjects stored at once. The least recently used one is dropped, which resets its limit. */
 const maxSubjects = 100_000
 
-/** A limiter of this process. */
+/** A limiter for this process only. */
 export const createRateLimiter = (rate: Rate, monotonicMs: MonotonicClock): RateLimiter => {
   const states = new LRUCache<string, number>(growingCacheOptions(maxSubjects))
   return {

@@ -10,26 +10,26 @@ export const bodyLimitBytes = 256 * 1024
 
 const tooLarge = () => refuse('payload_too_large', 'the body is above 256 KiB')
 
-/** The most that a body can take: what is declared, or the limit where nothing is. */
+/** The maximum size of the body, bytes: the declared length, or the limit if none is declared. */
 const atMost = ({ headers }: IncomingMessage): number => {
   const declared = Number(headers['content-length'] ?? Number.NaN)
   return Number.isNaN(declared) ? bodyLimitBytes : declared
 }
 
-/** A body that is read. */
+/** A body in transit. */
 export type BodyReading = {
-  /** What it takes at the most. */
+  /** Its maximum size, bytes. */
   readonly bytes: number
-  /** Whether all of it came with the headers. */
+  /** Whether it arrived completely with the headers. */
   readonly isComplete: boolean
   /** Ends the reading with this error, unless it has ended. */
   fail(error: Error): void
 }
 
 /**
- * Reads a body of at most 256 KiB and tells once of its bytes, or of what went wrong. What comes after an error is read and
- * thrown away: unread, it would stop the connection.
- * @throws payload_too_large when a larger one is declared
+ * Reads a body of at most 256 KiB and calls `done` once, with its bytes or with the error. Data after an error is read
+ * and dropped, because unread data would block the connection.
+ * @throws payload_too_large if the declared length is larger
  */
 export const readBody = (
   request: IncomingMessage,
@@ -56,16 +56,16 @@ export const readBody = (
   return { bytes, isComplete: request.complete, fail: end }
 }
 
-/** What becomes of a request whose body did not come with its headers. Both may throw a refusal. */
+/** Called for a request whose body did not arrive with its headers. Both functions may throw a refusal. */
 export type BodyHooks = {
-  /** The body is on its way. */
+  /** The body is in transit. */
   wait(exchange: Exchange, reading: BodyReading): void
-  /** It is there. */
+  /** The body is complete. */
   enter(exchange: Exchange): void
   readonly measureEventLoopDelay: MeasureEventLoopDelay
 }
 
-/** Whether the bytes are the text itself: `identity` is the name of no encoding (RFC 9110, 8.4.1 and 12.5.3). */
+/** Whether the bytes are the plain text: `identity` means no encoding (RFC 9110, 8.4.1 and 12.5.3). */
 const isPlainUtf8 = (headers: IncomingHttpHeaders): boolean => {
   const charset = /charset="?([^";\s]+)/i.exec(headers['content-type'] ?? '')?.[1] ?? 'utf-8'
   const encoding = headers['content-encoding'] ?? 'identity'
@@ -83,14 +83,14 @@ const parsed = (request: FastifyRequest, bytes: Buffer): ParsedJson => {
   }
 }
 
-/** A form is for pages alone: no operation of the API takes one. */
+/** Only pages accept forms; no API operation does. */
 const formOf = (request: FastifyRequest, bytes: Buffer): ParsedJson => {
   if (request.routeOptions.config.compiled?.route.form !== true || !isPlainUtf8(request.headers))
     throw unsupportedMediaType()
   return { value: undefined, overflowing: false, raw: bytes }
 }
 
-/** Reads the bodies of an app: JSON, and forms on the routes of pages. */
+/** Installs the body readers of an app: JSON, and forms on page routes. */
 export const readBodies = (app: FastifyInstance, door: BodyHooks): void => {
   app.removeAllContentTypeParsers()
   const reader = (read: (request: FastifyRequest, bytes: Buffer) => ParsedJson) =>

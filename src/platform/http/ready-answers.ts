@@ -20,8 +20,7 @@ export type PrebuiltAnswerParts = {
 type ReadyRoute = Route & { ready(rawQuery: string): PrebuiltAnswer | null }
 
 /**
- * What a request must be for its answer not to need a look at anything but its query: no header twice, no condition, no
- * body.
+ * Whether the answer depends on nothing but the query: the request has no repeated header, no condition and no body.
  */
 const isPlain = ({ headers, httpVersion, rawHeaders }: IncomingMessage): boolean =>
   httpVersion === '1.1' &&
@@ -34,7 +33,7 @@ const isPlain = ({ headers, httpVersion, rawHeaders }: IncomingMessage): boolean
 
 const idsOfOne = 4_096
 
-/** Request ids as `newRequestId` makes them, of which the last three digits count: one in 4,096 is drawn. */
+/** Request ids in the form of `newRequestId`. The last three digits count, so one in 4,096 ids is drawn at random. */
 const quickIds = (): (() => string) => {
   let stem = ''
   let next = idsOfOne
@@ -68,19 +67,19 @@ const headersOf = ({ mediaType, text, etag }: PrebuiltAnswer, cors: boolean): re
 ]
 
 /**
- * Answers that are ready go out before the router, its hooks and the checks of a body, which together cost more than Node
- * takes for the request. Only a request that would pass every check is answered here: whatever is out of the ordinary (a
- * limit reached, a header twice, a body, a conditional request, a query whose answer is not ready) goes the way of every
- * other, and is told there what is wrong. So nothing is refused here, and nothing is answered otherwise than there.
+ * Sends ready answers before the router, its hooks and the checks of a body. Together these cost more than Node needs
+ * for the request. Only a request that would pass every check is answered here. Any other request goes to `next`: over
+ * a limit, with a repeated header or a body, conditional, or with a query whose answer is not ready. So this listener
+ * refuses nothing, and its answers equal those of `next`.
  *
- * @returns the listener of requests that is to be used in place of `next`
+ * @returns the listener of requests that replaces `next`
  */
 export const servePrebuiltAnswers = (parts: PrebuiltAnswerParts, next: RequestListener): RequestListener => {
   const { limits, trusted, connections, metrics, logger } = parts
   const freshId = quickIds()
   const headers = new WeakMap<PrebuiltAnswer, readonly string[]>()
 
-  /** All but the request's id are the same for everybody. */
+  /** All headers but the request id are the same for every request. */
   const headersFor = (ready: PrebuiltAnswer, cors: boolean, requestId: string): string[] => {
     let known = headers.get(ready)
     if (known === undefined) {
@@ -98,7 +97,7 @@ export const servePrebuiltAnswers = (parts: PrebuiltAnswerParts, next: RequestLi
   )
   if (routes.size === 0) return next
 
-  /** Counts the request. What a limit refuses it has not counted, and the ordinary way asks it again. */
+  /** Counts the request. A limit does not count a request that it refuses, and `next` checks the limit again. */
   const isAdmitted = (route: Route, subject: string): boolean => {
     if (limits === null) return true
     if (route.limit !== undefined && route.limit.take(subject) !== 0) return false

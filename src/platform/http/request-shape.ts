@@ -35,7 +35,7 @@ const lengths = (
 const entries = ['entry', 'entries'] as const
 const characters = ['character', 'characters'] as const
 
-/** What a value must be, in words: `a whole number of at least 1`, `one of wallet, card`. */
+/** The expected value in words: `a whole number of at least 1`, `one of wallet, card`. */
 export const describeSchema = (schema: JsonSchema | undefined, root: JsonSchema): string => {
   if (schema === undefined) return 'a documented value'
   const node = resolveReference(schema, root)
@@ -80,7 +80,7 @@ export type Checked<Value> =
   | { readonly ok: true; readonly value: Value }
   | { readonly ok: false; readonly refusal: ApiError }
 
-/** Checks a value against a schema; every failure becomes one refusal, the first by the order of checks. */
+/** Checks a value against a schema. Several failures become one refusal: the first by the order of checks. */
 export type ShapeCheck<Value = unknown> = (value: unknown) => Checked<Value>
 
 type Path = readonly PropertyKey[]
@@ -88,8 +88,8 @@ type Kind = 'missing' | 'type' | 'value' | 'unknown'
 type Finding = { readonly code: ErrorCode; readonly message: string }
 
 /**
- * Codes that come after the forms of the headers and the known key (docs/http-api.md, "Order of checks"): product, then
- * quantity, then targeting.
+ * Codes that are checked after the forms of the headers and the known key (docs/http-api.md, "Order of checks"):
+ * product, then quantity, then targeting.
  */
 const lateCodes: readonly ErrorCode[] = [
   'missing_product',
@@ -103,7 +103,7 @@ export const isLate = (code: ErrorCode): boolean => lateCodes.includes(code)
 
 const firstCodes: readonly ErrorCode[] = ['unknown_field', 'invalid_body', 'invalid_parameter']
 
-/** Unknown fields, then wrong types, then the codes of fields, `unsupported_method` last of these, then the late ones. */
+/** The order: unknown fields, wrong types, the codes of fields with `unsupported_method` last, the late codes. */
 const rank = (code: ErrorCode): number => {
   const first = firstCodes.indexOf(code)
   if (first >= 0) return first
@@ -133,7 +133,7 @@ const schemaAt = (root: JsonSchema, path: Path): JsonSchema | undefined => {
   return schema
 }
 
-/** Of a nullable object, the object. */
+/** The object choice of a nullable object. */
 const objectOf = (schema: JsonSchema, root: JsonSchema): JsonSchema => {
   const choices = schema.anyOf ?? schema.oneOf
   const object = choices
@@ -156,7 +156,7 @@ const kindOf = (issue: z.core.$ZodIssue, value: unknown): Kind => {
 const pick = (code: FieldCode, kind: Kind): ErrorCode | undefined =>
   typeof code === 'string' ? code : code[kind]
 
-/** The code of the field, or of the nearest field around it that has one: what is wrong inside is its value. */
+/** The code of the field, or of its nearest parent that has one. For the parent, a failure inside is a bad value. */
 const codeOf = (codes: FieldCodes, path: Path, kind: Kind): ErrorCode | undefined => {
   for (let length = path.length; length > 0; length--) {
     const name = mappedPath(path.slice(0, length))
@@ -219,7 +219,10 @@ const takesNull = (schema: JsonSchema, root: JsonSchema): boolean => {
   return node.type === undefined || [node.type].flat().includes('null')
 }
 
-/** Of a nullable schema, the other choice; a choice between several forms has none, and neither has any JSON value. */
+/**
+ * The other choice of a nullable schema. A schema with several other choices, or for any JSON value, is returned as it
+ * is.
+ */
 const onlyForm = (schema: JsonSchema, root: JsonSchema): JsonSchema => {
   const node = resolveReference(schema, root)
   const forms = (node.anyOf ?? node.oneOf)?.filter(({ type }) => type !== 'null')
@@ -227,8 +230,8 @@ const onlyForm = (schema: JsonSchema, root: JsonSchema): JsonSchema => {
 }
 
 /**
- * A body without the fields that are null where they may be left out and take no null: serializers of .NET and Java write
- * null for a field that is not set. A field that the schema does not know stays, to be refused.
+ * Removes fields that are null although they are optional and not nullable. Serializers of .NET and Java write null for
+ * an unset field. A field that is not in the schema remains, so that the check refuses it.
  */
 const withoutUnset = (value: unknown, schema: JsonSchema, root: JsonSchema): unknown => {
   if (typeof value !== 'object' || value === null) return value
@@ -247,16 +250,16 @@ const withoutUnset = (value: unknown, schema: JsonSchema, root: JsonSchema): unk
   )
 }
 
-/** Takes the fields that are null and may be left out from a value, by the schema of the value. */
+/** Returns a function that removes null fields that the schema declares optional and not nullable. */
 export const unsetFieldsRemover = (schema: z.ZodType): ((value: unknown) => unknown) => {
   const json = jsonSchemaOf(schema, 'input')
   return (value) => withoutUnset(value, json, json)
 }
 
 /**
- * A check of bodies or queries against a zod schema, with the codes that single fields have in place of
- * `invalid_body` and `invalid_parameter`. The messages name the field and what is accepted. In a body, null for a field
- * that may be left out is the same as leaving it out.
+ * Checks bodies or queries against a zod schema. `codes` has the error codes of single fields, which replace
+ * `invalid_body` and `invalid_parameter`. The messages name the field and the accepted values. In a body, null for an
+ * optional field is the same as leaving it out.
  */
 export const shapeCheck = <Schema extends z.ZodType>(
   schema: Schema,
@@ -273,7 +276,7 @@ export const shapeCheck = <Schema extends z.ZodType>(
   }
 }
 
-/** A refusal of bytes that could not be read as JSON, as the route of this body gives it: with the expected shape. */
+/** Adds the expected shape of the route's body to the refusal of bytes that are not readable JSON. */
 export const withExpectedShape = (schema: z.ZodType) => {
   const json = jsonSchemaOf(schema, 'input')
   return (refusal: ApiError): ApiError =>

@@ -8,8 +8,8 @@ import type { ErrorCode } from './error-table.ts'
 import type { JsonBytes } from './json-bytes.ts'
 
 /**
- * Who may call: everybody without a key, any valid key, a key with the scope (docs/http-api.md, "Authentication"), or a
- * finance token, which is no key.
+ * Who may call the operation: everybody without a key, any valid key, a key with the scope (docs/http-api.md,
+ * "Authentication"), or a finance token, which is not an API key.
  */
 export type Access = 'public' | 'any-key' | 'buy' | 'scrape' | 'finance'
 
@@ -25,9 +25,12 @@ export type Tag =
   | (string & {})
 
 /**
- * The code of a field's refusals in place of `invalid_body` (`invalid_parameter` in a query): one for every case, or
- * one a case. `missing` is left out or null, `type` another JSON type, `value` the right type with a bad value or
- * something bad inside, `unknown` a field inside that is not accepted (else `unknown_field`).
+ * The error code of a field, in place of `invalid_body` (in a query `invalid_parameter`): one code for every case, or
+ * one code per case.
+ * - `missing`: left out or null.
+ * - `type`: another JSON type.
+ * - `value`: the right type with a bad value, or with a bad value inside.
+ * - `unknown`: a field inside that is not accepted (default `unknown_field`).
  */
 export type FieldCode =
   | ErrorCode
@@ -44,17 +47,17 @@ export type FieldCodes = Readonly<Record<string, FieldCode>>
 /** A successful answer: its schema and one example of it. */
 export type ResponseDeclaration<Body extends z.ZodType = z.ZodType> = {
   readonly description: string
-  /** Left out: an answer without a JSON body. */
+  /** Left out: the answer has no JSON body. */
   readonly body?: Body
   readonly example?: unknown
-  /** The media type and an example of the plain answer, where there is one beside or in place of JSON. */
+  /** The media type and an example of the plain answer, if there is one in addition to JSON or in place of it. */
   readonly text?: { readonly mediaType: string; readonly example: string }
-  /** Headers that this answer may carry besides those of every answer, with their description. */
+  /** Headers that this answer may have in addition to those of every answer, with their descriptions. */
   readonly headers?: Readonly<Record<string, string>> | undefined
 }
 export type Responses = Readonly<Record<number, ResponseDeclaration>>
 
-/** A code that the operation can give; `message` replaces the example's text, `extra` the example's extra fields. */
+/** A code that the operation can return. `message` replaces the example's text, `extra` the example's extra fields. */
 export type RouteError =
   | ErrorCode
   | {
@@ -64,10 +67,12 @@ export type RouteError =
     }
 
 /**
- * What a reseller's customer is to an operation. The header `X-Reseller-Customer-Id` or the query's `customer_id` names
- * it, on a reseller key only. `pays`: it is for the customer, whose credit pays. `limits`: what is read or changed is
- * that customer's alone, the rest reads as absent. `unaffected`: it shows and changes nothing of any customer.
- * `refused`: what it is about is the account's own.
+ * How an operation treats a reseller's customer. The header `X-Reseller-Customer-Id` or the query's `customer_id` names
+ * the customer. Only a reseller key may name one.
+ * - `pays`: the operation is for the customer, whose credit pays.
+ * - `limits`: the operation reads and changes only that customer's data. All other data reads as absent.
+ * - `unaffected`: the operation shows and changes no customer's data.
+ * - `refused`: the operation concerns the account itself.
  */
 export type CustomerUse =
   | 'pays'
@@ -75,13 +80,13 @@ export type CustomerUse =
   | 'unaffected'
   | { readonly refused: ErrorCode; readonly message: string }
 
-/** For what belongs to the account alone: `what` as the subject of a sentence, e.g. "the wallet is". */
+/** For data that belongs to the account alone. `what` is the subject and verb of the message, e.g. "the wallet is". */
 export const accountOnly = (what: string): CustomerUse => ({
   refused: 'invalid_customer_id',
   message: `${what} the account's own and no customer's: leave X-Reseller-Customer-Id out`,
 })
 
-/** What a handler gets. Every value in it has passed the checks that come before the handler. */
+/** The input of a handler. All values have passed the checks that run before the handler. */
 export type ApiRequest<
   Params extends z.ZodType = z.ZodType,
   Query extends z.ZodType = z.ZodType,
@@ -94,28 +99,28 @@ export type ApiRequest<
   readonly params: z.output<Params>
   readonly query: z.output<Query>
   readonly body: z.output<Body>
-  /** As sent, 1 to 255 printable ASCII characters; null when it was left out or the route takes none. */
+  /** As sent, 1 to 255 printable ASCII characters; null if it was left out or the route does not read it. */
   readonly idempotencyKey: string | null
   /**
-   * Whose things the request sees and changes. Every query of an account's things takes it whole: a customer who is
-   * named limits them all.
+   * The owner of the data that the request reads and changes. Every query of account data must use the whole scope,
+   * because a named customer limits all of them.
    */
   readonly scope: Entry extends 'public' | 'finance' ? null : Scope
   /** The reseller's own id of the customer of `scope`, else null. */
   readonly customerRef: string | null
-  /** The log position that the client says it has seen (`X-Farebox-Position`), else null. */
+  /** The log position that the client has seen, by its `X-Farebox-Position` header, else null. */
   readonly after: number | null
-  /** The client's address, seen behind the trusted proxies. */
+  /** The client's address, as reported by the trusted proxies. */
   readonly address: string
   readonly headers: IncomingHttpHeaders
-  /** The body's bytes as they came, on a route with `rawBody` or `form`; else empty. */
+  /** The received bytes of the body, on a route with `rawBody` or `form`; else empty. */
   readonly raw: Buffer
   /**
-   * Makes the request's own logger. Not an accessor: V8 gives each object with one of its own a hidden class, which then
-   * holds the request until the old generation is collected.
+   * Creates the request's logger. It is not an accessor: V8 gives each object with its own accessor a hidden class,
+   * which references the request until the old generation is collected.
    */
   readonly log: () => Logger
-  /** Aborted when the client has left, or has its whole answer: what is done for this request alone is to stop then. */
+  /** Aborted when the client has disconnected or has its whole answer. Work for this request alone must stop then. */
   readonly clientGone: () => AbortSignal
 }
 
@@ -126,15 +131,15 @@ type Frozen<T> = T extends readonly (infer Item)[]
     : T
 
 type AnswerExtras = {
-  /** A list is sent as that many headers of the name. */
+  /** A list is sent as several headers of the same name. */
   readonly headers?: Readonly<Record<string, string | readonly string[]>> | undefined
-  /** The position of the last event that the request wrote: answered as `X-Farebox-Position`. */
+  /** The position of the last event that the request appended, sent as `X-Farebox-Position`. */
   readonly position?: number | null | undefined
 }
 
 /**
- * Sent as it is, under the declared media type or the one that stands beside it. Bytes, where it is encoded; a stream, where
- * it comes bit by bit: it is destroyed when the client leaves.
+ * Sent unchanged, under the declared media type or under `mediaType`. A buffer is for encoded content. A stream is sent
+ * piece by piece, and is destroyed when the client disconnects.
  */
 type PlainText = { readonly text: string | Buffer | Readable; readonly mediaType?: string }
 
@@ -151,21 +156,24 @@ export type Answer<Declared extends Responses = Responses> = {
   [Status in keyof Declared & number]: { readonly status: Status } & BodyOf<Declared[Status]> & AnswerExtras
 }[keyof Declared & number]
 
-/** How many requests may be in work at once, in all and from one address; and as many may have their bodies on the way. */
+/**
+ * How many requests may be in progress at once, in total and from one address. As many more may be sending their
+ * bodies.
+ */
 export type ConcurrencyLimit = { readonly total: number; readonly perAddress: number }
 
-/** An answer that is there before it is asked for. */
+/** An answer that is built before its request arrives. */
 export type PrebuiltAnswer = {
   readonly mediaType: string
-  /** One byte a character: no character is above U+00FF. */
+  /** One byte per character: no character is above U+00FF. */
   readonly text: string
   readonly etag: string
 }
 
-/** Counts one request against a limit of its own, beside those per address and per key. */
+/** Counts a request against a separate limit, in addition to the limits per address and per key. */
 export type RouteLimit = {
   readonly per: 'address' | 'account'
-  /** Seconds to wait when the request is over the limit, else 0. */
+  /** Counts the request. Returns the seconds to wait if the request is over the limit, else 0. */
   take(subject: string): number | Promise<number>
 }
 
@@ -179,7 +187,7 @@ export type RouteDefinition<
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** In the form of OpenAPI, e.g. `/api/v1/orders/{id}`. */
   readonly path: string
-  /** Stable for ever: client libraries are named after it. */
+  /** Must not change: client libraries are named after it. */
   readonly operationId: string
   /** A few words, without a full stop. */
   readonly summary: string
@@ -189,13 +197,13 @@ export type RouteDefinition<
   readonly access: Entry
   /** True refuses blocked accounts. */
   readonly writes: boolean
-  /** Strings as they stand in the path. What does not fit is 404 `not_found`. */
+  /** Strings as in the path. A value that does not match gives 404 `not_found`. */
   readonly params?: Params
-  /** `src/platform/http/query.ts` has the usual parts. Parameters that are not in it are ignored. */
+  /** `src/platform/http/query.ts` has the usual parts. Parameters that are not declared here are ignored. */
   readonly query?: Query
   /** `z.strictObject` of JSON values. Left out: the request has no body, or `{}`. */
   readonly body?: Body
-  /** Examples for the interface description. `params` is required by it wherever the path has parameters. */
+  /** Examples for the interface description, which requires `params` if the path has parameters. */
   readonly examples?: {
     readonly params?: z.input<Params>
     readonly query?: Readonly<Record<string, string | number | boolean>>
@@ -205,51 +213,58 @@ export type RouteDefinition<
   /** Whether `Idempotency-Key` is read; `required-for-resellers` refuses a reseller key without one. */
   readonly idempotencyKey?: 'optional' | 'required-for-resellers'
   /**
-   * Whether an order (or such) of this account stands under the key. Asked only when the body fails at its product,
-   * quantity or targeting: the check of a known key comes before those (docs/http-api.md, "Order of checks").
+   * Whether this account has an order (or a similar resource) under the key. Called only if the body fails at its
+   * product, quantity or targeting: the check of a known key comes before those (docs/http-api.md, "Order of checks").
    */
   knownKey?(caller: Caller, idempotencyKey: string): Promise<boolean>
-  /** Every operation with an API key says it: a server with one that does not is not made. */
+  /** Required for every operation with an API key. Without it, creating the server fails. */
   readonly customer?: CustomerUse
-  /** A scraper call: `X-Request-Id` is its idempotency key, taken as it is or refused as `bad_input`. */
+  /** A scraper call: `X-Request-Id` is its idempotency key. It is used unchanged or refused as `bad_input`. */
   readonly requestIdIsKey?: true
   readonly responses: Declared
-  /** Codes of the handler only; those that the framework gives are added to the interface description by itself. */
+  /** Codes of the handler only. The framework's codes are added to the interface description automatically. */
   readonly errors: readonly RouteError[]
-  /** Many operations with the same refusals: they stand once in the interface description, under this name and status. */
+  /** For operations with the same refusals: the interface description lists them once, under this name and status. */
   readonly errorsAs?: string
   readonly limit?: RouteLimit
-  /** Any page may read the answer (the keyless tools): `Access-Control-Allow-Origin: *`. */
+  /** A page of any origin may read the answer (the keyless tools): `Access-Control-Allow-Origin: *`. */
   readonly cors?: true
-  /** Left out of the interface description: pages for people and machines of the operator. */
+  /** Left out of the interface description: pages for people, and endpoints for machines of the operator. */
   readonly hidden?: true
-  /** The body, JSON by its type, is handed on as bytes and not parsed: its sender signed them. */
+  /**
+   * The body must have the JSON media type. It is passed on as bytes and not parsed, because its sender signed the
+   * bytes.
+   */
   readonly rawBody?: true
-  /** The body is a form of a page (`application/x-www-form-urlencoded`) and is handed on as bytes; JSON is refused. */
+  /** The body is a form of a page (`application/x-www-form-urlencoded`) and is passed on as bytes. JSON is refused. */
   readonly form?: true
-  /** Neither limits nor load shedding stop it: probes. */
+  /** Limits and load shedding do not apply. For probes. */
   readonly unlimited?: true
-  /** Its requests have places of their own, and count neither among those of all others nor against their limits. */
+  /**
+   * Its requests use separate concurrency slots. They do not count against the slots and limits of all other requests.
+   */
   readonly atOnce?: ConcurrencyLimit
   /**
-   * For a public GET that is asked thousands of times a second: the answer to this query, as it stands in the URL, where it
-   * is ready, else null. It is what the handler would answer. `src/platform/http/ready-answers.ts` says when it is asked.
+   * For a public GET with thousands of requests a second: the ready answer to this query, as written in the URL, or
+   * null if none is ready. It equals the answer of the handler. `src/platform/http/ready-answers.ts` defines when it is
+   * called.
    */
   ready?(rawQuery: string): PrebuiltAnswer | null
   handler(request: ApiRequest<Params, Query, Body, Entry>): Promise<Answer<NoInfer<Declared>>>
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: routes of many types stand in one list; each was checked where it was made
+// biome-ignore lint/suspicious/noExplicitAny: routes of many types are in one list; each was checked at its declaration
 export type Route = RouteDefinition<any, any, any, any, any>
 
 /**
- * Declares one operation. The framework (`src/platform/http/server.ts`) does everything that stands before the handler, in the
- * order that docs/http-api.md gives: limit per address, 401, limit per key, `missing_scope`, `account_blocked`, 415 /
- * 413, shape of the body, `unsupported_method`, forms of the headers, `reseller_forbidden`, `idempotency_key_required`;
- * then, when the body fails at product, quantity or targeting, the known key, then those codes. So a handler starts at
- * "known key" with typed, checked values, returns one of the declared answers, and throws `refuse(code, message)` for
- * everything else. What it throws besides is a bug: 500 `internal_error`. `CommandOverload` and `ReadsBehind` pass
- * through as 503 with `Retry-After`.
+ * Declares one operation. The framework (`src/platform/http/server.ts`) runs every check before the handler, in the
+ * order of docs/http-api.md: limit per address, 401, limit per key, `missing_scope`, `account_blocked`, 415 / 413,
+ * shape of the body, `unsupported_method`, forms of the headers, `reseller_forbidden`, `idempotency_key_required`. If
+ * the body fails at product, quantity or targeting, the known key is checked before those codes.
+ *
+ * A handler starts at "known key" with typed, checked values. It returns one of the declared answers, and throws
+ * `refuse(code, message)` in all other cases. Any other error is a bug: 500 `internal_error`. `CommandOverload` and
+ * `ReadsBehind` are answered as 503 with `Retry-After`.
  *
  * @example
  * ```ts
@@ -283,7 +298,7 @@ export type Route = RouteDefinition<any, any, any, any, any>
  *     responses: {
  *       201: { description: 'The order.', body: Order, example: { orderId: 'ord_01', quantity: 5 } },
  *       200: {
- *         description: 'The order that stands under this Idempotency-Key.',
+ *         description: 'The order of this Idempotency-Key.',
  *         body: Order,
  *         example: { orderId: 'ord_01', quantity: 5 },
  *         headers: { 'Idempotency-Replayed': 'true' },

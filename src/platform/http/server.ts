@@ -44,7 +44,7 @@ import type { Route } from './route.ts'
 
 export type PathMatch = { readonly allow: string; readonly cors: boolean }
 
-/** Says which methods a path has, for requests that no route took: 405 and OPTIONS name them. */
+/** The methods of a path, for requests that match no route. 405 and OPTIONS list them. */
 export type PathTable = (path: string) => PathMatch | null
 
 const pattern = (path: string): RegExp => {
@@ -69,9 +69,9 @@ export const pathTable = (routes: readonly Route[]): PathTable => {
 export type HttpServerOptions = {
   readonly routes: readonly Route[]
   readonly directory: Directory
-  /** The id inside of a reseller's customer that a request names. */
+  /** The internal id of the reseller's customer that a request names. */
   readonly customerIdOf: CustomerIdOf
-  /** Left out: no route is finance's. */
+  /** Left out: no route has the access `finance`. */
   readonly financeDirectory?: FinanceDirectory
   readonly logger: Logger
   readonly metrics: HttpMetrics
@@ -79,15 +79,15 @@ export type HttpServerOptions = {
   readonly limits: Limits
   readonly monotonicMs: MonotonicClock
   readonly trusted?: TrustedProxies
-  /** Requests that may be in work at once; more are answered 503 before anything is done for them. */
+  /** Requests in progress at once. Further requests are answered 503 before any work is done for them. */
   readonly maxInFlight?: number
-  /** Those of one account; more are answered 429. Not bounded where limits are switched off. */
+  /** Those of one account; more are answered 429. Without rate limits there is no such limit. */
   readonly maxInFlightPerAccount?: number
   readonly connections?: Partial<ConnectionLimits>
-  /** Bodies on their way. Those of one account are not bounded where limits are switched off. */
+  /** Bodies in transit. Without rate limits, those of one account are not limited. */
   readonly arriving?: Partial<PendingBodyLimits>
   readonly times?: Partial<Times>
-  /** Pages for people: every refusal under these paths is one. Left out: there are none. */
+  /** Pages for people: every refusal under these paths is a page. Left out: there are none. */
   readonly pages?: {
     /** E.g. `/console`. */
     readonly under: readonly string[]
@@ -96,9 +96,9 @@ export type HttpServerOptions = {
 }
 
 const defaultMaxInFlight = 2_000
-/** Four accounts at the least share the places: one whose requests all hang leaves most of them to others. */
+/** At least four accounts share the slots. An account whose requests all hang leaves most slots to others. */
 const defaultMaxInFlightPerAccount = 500
-/** What is logged and measured as the status of a request whose client left before its answer (nginx's word for it). */
+/** The logged and measured status of a request whose client disconnected before the answer (a status of nginx). */
 const clientClosed = 499
 
 const requestIdOf = (request: HttpRequest, route: Route | undefined): string => {
@@ -107,7 +107,7 @@ const requestIdOf = (request: HttpRequest, route: Route | undefined): string => 
   return route?.requestIdIsKey ? (requestIdAsKey(value) ?? newRequestId()) : requestIdFrom(value)
 }
 
-/** The router takes an empty part of a path for a parameter, e.g. `/api/v1/orders/`: no route has such a path. */
+/** The router accepts an empty path segment as a parameter, e.g. `/api/v1/orders/`. No route has such a path. */
 const isRouted = (request: HttpRequest): boolean =>
   !request.is404 && !Object.values(request.params as Record<string, string>).includes('')
 
@@ -119,7 +119,7 @@ const checkRequestIdAsKey = (request: HttpRequest, route: Route): void => {
     })
 }
 
-/** RFC 9112 has a request of HTTP/1.1 without a Host refused, or with two; one of HTTP/1.0 needs none. */
+/** RFC 9112: an HTTP/1.1 request without a Host, or with two, is refused. HTTP/1.0 needs none. */
 const checkHost = ({ raw, headers }: HttpRequest): void => {
   checkSentOnce(raw)
   if (headers.host === undefined && raw.httpVersion !== '1.0')
@@ -127,8 +127,9 @@ const checkHost = ({ raw, headers }: HttpRequest): void => {
 }
 
 /**
- * A path that exists but for slashes at its end is sent on to it, with its query; 308 has the client send method and body
- * again. OPTIONS of a path that exists, 405 for its other methods, 404 for the rest.
+ * Answers a request that matches no route. A path that exists without its trailing slashes is redirected, with its
+ * query; 308 makes the client repeat method and body. For an existing path, OPTIONS is answered and other methods are
+ * 405. All other paths are 404.
  */
 const answerUnrouted = (paths: PathTable, request: HttpRequest, reply: HttpReply): HttpReply => {
   const [asked = '', ...query] = request.url.split('?')
@@ -147,14 +148,14 @@ const answerUnrouted = (paths: PathTable, request: HttpRequest, reply: HttpReply
   if (match.cors)
     reply.headers({
       'access-control-allow-methods': match.allow,
-      // `*` covers all but Authorization.
+      // `*` covers all headers but Authorization.
       'access-control-allow-headers': '*, authorization',
       'access-control-max-age': '86400',
     })
   return reply.code(204).headers(baseHeaders(request.exchange.requestId)).send()
 }
 
-/** Whether a URL as it was sent leads to a page. */
+/** Whether a raw URL leads to a page. */
 const isUnder = (folder: string, url: string): boolean => {
   const [path = ''] = url.split('?')
   return path === folder || path.startsWith(`${folder}/`)
@@ -163,9 +164,9 @@ const isUnder = (folder: string, url: string): boolean => {
 const fastifyPath = (path: string): string => path.replace(/\{([^{}]+)\}/g, ':$1')
 
 /**
- * The HTTP server over the declared routes. Every check before a handler happens here, in the order of
- * docs/http-api.md; every error leaves in the one form of docs/http-api.md. It listens nowhere yet: `app.listen({ host,
- * port })`.
+ * Creates the HTTP server for the declared routes. Every check before a handler runs here, in the order of
+ * docs/http-api.md. Every error is answered in the form of docs/http-api.md. The server does not listen yet: call
+ * `app.listen({ host, port })`.
  */
 export const createHttpServer = (options: HttpServerOptions): FastifyInstance => {
   const { routes, directory, logger, metrics, limits, monotonicMs } = options
@@ -197,7 +198,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
   )
   const app = Fastify({
     logger: false,
-    // Requests on connections that are open while the server closes are finished, in our own form.
+    // While the server closes, requests on open connections are completed and answered in the usual form.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     clientErrorHandler: answerBrokenRequest(hangUp, unanswered),
@@ -241,7 +242,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
     )
   }
 
-  /** Fastify tells of answers that went out, and of nothing else: a client may leave at any moment before. */
+  /** Fastify reports only answers that were sent. A client may disconnect at any moment before. */
   const closed = (request: HttpRequest): void => {
     arriving.leave(request.exchange)
     if (!request.exchange.atWork) inFlight.leave(request.exchange)
@@ -361,9 +362,10 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
 }
 
 /**
- * Stops accepting, lets requests that run finish and closes idle connections; what has not ended after `graceMs` is
- * cut. The caller closes the command runner and the log afterwards, when no request can reach them any more.
- * @returns whether every request had ended
+ * Stops accepting connections, lets running requests finish and closes idle connections. After `graceMs` milliseconds
+ * it cuts the remaining connections. The caller then closes the command runner and the log, which no request can reach
+ * any more.
+ * @returns whether every request ended in time
  */
 export const shutDown = async (app: FastifyInstance, graceMs: number): Promise<boolean> => {
   let inTime = true

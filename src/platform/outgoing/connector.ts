@@ -13,15 +13,15 @@ import {
 } from './target.ts'
 
 type ConnectorOptions = {
-  /** The addresses of a host name, all of which are tried. */
+  /** Returns the addresses of a host name. All of them are tried. */
   readonly resolve: Resolve
-  /** Of the name and TCP together, and of TLS. */
+  /** Milliseconds for the name and TCP together, and again for TLS. */
   readonly timeoutMs: number
-  /** Trusted beside the system's authorities (PEM): for tests and the benchmark. */
+  /** A certificate authority (PEM) that is trusted in addition to the system's, for tests and the benchmark. */
   readonly ca?: string
 }
 
-/** Lets through only what the socket itself says is connected to an address that may be dialled. */
+/** Rejects a connection if the socket reports a remote address that is not allowed. */
 export const checkedConnector =
   (connector: buildConnector.connector, rules: TargetRules): buildConnector.connector =>
   (options, callback) =>
@@ -34,7 +34,7 @@ export const checkedConnector =
       callback(null, socket)
     })
 
-/** Connects over TCP to an address of the name, in the order of RFC 8305. undici's own connector ends slow attempts. */
+/** Connects over TCP to an address of the name, as in RFC 8305. undici's own connector aborts slow attempts. */
 const dialling =
   ({ resolve, timeoutMs }: ConnectorOptions) =>
   async ({ hostname, protocol, port }: buildConnector.Options) => {
@@ -56,7 +56,7 @@ const dialling =
           }),
         }),
       })
-      // It may fail before somebody else listens to it.
+      // The socket may fail before the caller adds a listener.
       socket.on('error', () => undefined)
       return { socket, host }
     } catch (error) {
@@ -65,7 +65,6 @@ const dialling =
     }
   }
 
-/** A connector that tries all addresses of a name. */
 const connectorOf = (options: ConnectorOptions): buildConnector.connector => {
   const dial = dialling(options)
   const { ca } = options
@@ -100,9 +99,10 @@ const connectorOf = (options: ConnectorOptions): buildConnector.connector => {
 }
 
 /**
- * Connects to public addresses only, looked at where they are dialled: a literal in the URL never reaches `resolve`, so
- * it is checked here; a name is resolved once, checked whole, and dialled at the addresses that were checked. What the
- * socket says it is connected to is looked at once more. For every request to an address that somebody else chose.
+ * Connects to public addresses only, checked where the connection is opened. A literal in the URL never reaches
+ * `resolve`, so it is checked here. A name is resolved once, all of its addresses are checked, and only these are
+ * dialled. The socket's remote address is checked again. For every request to an address that a customer or a
+ * reseller chose.
  */
 export const guardedConnector = ({
   rules,
@@ -123,7 +123,7 @@ export const guardedConnector = ({
   }
 }
 
-/** Connects to whatever the system resolves a name to, in a private network too. */
+/** Connects to any address that the system resolves the name to, including private networks. */
 export const systemConnector = (timeoutMs: number): buildConnector.connector =>
   connectorOf({
     timeoutMs,

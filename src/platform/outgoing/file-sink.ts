@@ -4,15 +4,15 @@ import { link, lstat, open, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Writable } from 'node:stream'
 
-/** Where an export goes. Nothing of it can be seen before `finish`, where that is possible. */
+/** The target of an export. If possible, no part of it is visible before `finish`. */
 export type Sink = {
   write(data: string | Buffer): Promise<void>
   finish(): Promise<void>
-  /** After an error: leaves nothing behind where that is possible. */
+  /** For use after an error: removes what was written, if possible. */
   abandon(): Promise<void>
 }
 
-/** The file cannot be written where it was asked for; nothing was. */
+/** The file cannot be written at the requested path. Nothing was written. */
 export class UnwritableFile extends Error {
   override readonly name = 'UnwritableFile'
 }
@@ -27,20 +27,20 @@ const syncDirectory = async (path: string): Promise<void> => {
 }
 
 type FileOptions = {
-  /** Who may read it; left out: its owner alone. */
+  /** The permissions of the file; default: only the owner may read and write it. */
   readonly mode?: number
-  /** Whether a file that is there may be replaced; left out: it may. */
+  /** Whether an existing file may be replaced; default: yes. */
   readonly replace?: boolean
 }
 
-/** A file has that name already, and must not be replaced. */
+/** The file exists already and must not be replaced. */
 export class FileExists extends UnwritableFile {
   constructor(path: string) {
     super(`${path} exists: name another file, or replace it with --force`)
   }
 }
 
-/** @throws UnwritableFile for what must not be replaced */
+/** @throws UnwritableFile if an existing file must not be replaced, or if the path is not a file */
 const checkPlace = async (path: string, replace: boolean): Promise<void> => {
   const there = await lstat(path).catch(() => null)
   if (there === null) return
@@ -49,7 +49,10 @@ const checkPlace = async (path: string, replace: boolean): Promise<void> => {
     throw new UnwritableFile(`${path} cannot be written: it is no file`)
 }
 
-/** Gives a file its place. Where nothing may be replaced, one that somebody made meanwhile stays. */
+/**
+ * Renames the file to its path. If nothing may be replaced, a file that another process created in the meantime
+ * remains.
+ */
 const putInPlace = async (half: string, path: string, replace: boolean): Promise<void> => {
   if (replace) return rename(half, path)
   try {
@@ -57,7 +60,7 @@ const putInPlace = async (half: string, path: string, replace: boolean): Promise
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'EEXIST') throw new FileExists(path)
-    // Some file systems have no second names.
+    // Some file systems do not support hard links.
     await checkPlace(path, false)
     return rename(half, path)
   }
@@ -65,8 +68,9 @@ const putInPlace = async (half: string, path: string, replace: boolean): Promise
 }
 
 /**
- * A file that is written whole or not at all: beside its place under another name, synced, then given its name.
- * @throws UnwritableFile before anything is written; from `finish` where the file was made meanwhile
+ * A file that is written completely or not at all: it is written next to its path under another name, synced, and
+ * renamed.
+ * @throws UnwritableFile before anything is written; from `finish` if the file was created in the meantime
  */
 export const fileSink = async (
   path: string,
@@ -74,7 +78,7 @@ export const fileSink = async (
 ): Promise<Sink> => {
   await checkPlace(path, replace)
   const directory = dirname(path)
-  // Two containers that share a folder may have one process id.
+  // A random name, because two containers that share a folder may have the same process id.
   const half = join(directory, `.${basename(path)}.${randomUUID()}.part`)
   const file = await open(half, 'wx', mode).catch((cause: NodeJS.ErrnoException) => {
     const why = cause.code === 'ENOENT' ? `there is no folder ${directory}; make it first` : cause.message
@@ -97,7 +101,7 @@ export const fileSink = async (
   }
 }
 
-/** @throws UnwritableFile, or what the disk says; then the file is as it was */
+/** @throws UnwritableFile, or the error of the disk; then the file is unchanged */
 export const writeFileAtomically = async (
   path: string,
   data: string,
@@ -113,7 +117,7 @@ export const writeFileAtomically = async (
   }
 }
 
-/** A stream such as standard output, at the pace of whoever reads it. It stays open. */
+/** A stream such as standard output. It writes at the speed of the reader and does not close the stream. */
 export const streamSink = (stream: Writable): Sink => {
   const broken = Promise.withResolvers<never>()
   broken.promise.catch(() => undefined)

@@ -8,10 +8,10 @@ const codeOf = (error: unknown): string => {
   return code ?? cause?.code ?? 'fault'
 }
 
-/** Others may read what lies there. */
+/** All users may read the files. */
 const mode = 0o644
 
-/** A folder that is there already, of this machine or mounted. */
+/** An existing folder, local or mounted. */
 export const folderStore = (path: string): Store => {
   const failed = (what: string, error: unknown): StoreFailed =>
     new StoreFailed(`the folder ${path} ${what} (${codeOf(error)})`, { cause: error })

@@ -5,9 +5,9 @@ import { faultKind, TargetRefused } from './target.ts'
 
 export type HttpStoreOptions = {
   readonly outgoing: Outgoing
-  /** Where the file of a name lies. */
+  /** The URL of a file. */
   readonly urlOf: (name: string) => string
-  /** The headers of one request, its credentials among them; names in lower case. */
+  /** The headers of a request, including its credentials. Names in lower case. */
   readonly headersOf: (request: {
     readonly method: string
     readonly url: string
@@ -18,10 +18,10 @@ export type HttpStoreOptions = {
 
 type Answer = { readonly status: number; readonly text: string }
 
-/** The code of an S3 error document: a word, and nothing else that the other side wrote. */
+/** The code of an S3 error document. No other text of the server is used. */
 const codeIn = (text: string): string | null => /<Code>(\w{1,60})<\/Code>/.exec(text)?.[1] ?? null
 
-/** A missing bucket is no missing file. */
+/** A missing bucket is an error, not a missing file. */
 const isAbsent = ({ status, text }: Answer): boolean =>
   (status === 404 || status === 410) && codeIn(text) !== 'NoSuchBucket'
 
@@ -38,8 +38,8 @@ const unanswered = (error: unknown): StoreFailed => {
 }
 
 /**
- * Files behind an address: `PUT` with `If-None-Match: *` writes one that is not there yet, `GET` reads it. A server that says
- * that it does not know that header (501) gets a plain `PUT`.
+ * Files at a URL: `PUT` with `If-None-Match: *` writes a file that does not exist yet, `GET` reads it. A server that
+ * does not support that header (501) gets a plain `PUT`.
  */
 export const httpStore = ({ outgoing, urlOf, headersOf }: HttpStoreOptions): Store => {
   const ask = async (
@@ -97,9 +97,9 @@ export type SigningKey = {
 
 export type Signable = {
   readonly method: string
-  /** Its path as it is sent: already encoded, and without a query. */
+  /** The path must be encoded already and have no query. */
   readonly url: string
-  /** Sent and signed beside `host` and those that signing adds; names in lower case. */
+  /** Sent and signed in addition to `host` and the headers of the signature. Names in lower case. */
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
 }
@@ -108,8 +108,8 @@ const sha256 = (text: string): string => createHash('sha256').update(text).diges
 const hmac = (key: string | Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest()
 
 /**
- * The headers of one request to a service that speaks AWS Signature Version 4: those given, and `authorization`,
- * `x-amz-date` and `x-amz-content-sha256`. Good for 15 minutes around `nowMs`.
+ * The headers of a request to a service with AWS Signature Version 4: the given headers, and `authorization`,
+ * `x-amz-date` and `x-amz-content-sha256`. Valid for 15 minutes around `nowMs`.
  */
 export const signedHeaders = (
   key: SigningKey,

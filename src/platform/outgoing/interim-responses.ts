@@ -3,12 +3,12 @@ import type { Socket } from 'node:net'
 const newline = 0x0a
 const carriageReturn = 0x0d
 
-/** The digits of a status line end here. */
+/** The length of a status line up to the end of its status code. */
 const statusEnd = 'HTTP/1.1 100'.length
 
 /**
- * Where a connection is: in a status line, with what came of it; in the header lines of an interim response, with how many
- * bytes the present one has; or in what follows, until the next request.
+ * The parser's state on a connection: in a status line, with its text so far; in the header lines of an interim
+ * response, with the number of bytes of the current line (0 or 1: not empty); or in the rest, until the next request.
  */
 type Place =
   | { readonly in: 'status'; readonly line: string }
@@ -20,7 +20,7 @@ const statusLine = { in: 'status', line: '' } as Place
 const placeAfterStatus = (line: string): Place =>
   /^HTTP\/1\.\d 1(?!01)\d\d$/.test(line) ? { in: 'headers', bytes: 1 } : { in: 'response' }
 
-/** Where the connection is after these bytes. Every 100 in them is changed to 102. */
+/** The state after these bytes. Every 100 in them is changed to 102. */
 const renameContinues = (start: Place, bytes: Buffer): Place => {
   let place = start
   for (let at = 0; at < bytes.length && place.in !== 'response'; at++) {
@@ -38,9 +38,9 @@ const renameContinues = (start: Place, bytes: Buffer): Place => {
 }
 
 /**
- * A client must take interim responses that it did not ask for (RFC 9110, 15.2). undici takes all but 100, which ends its
- * connection, so a 100 reaches it as 102, which it ignores. One request at a time is on the connection: what comes first
- * after bytes were sent is a status line.
+ * A client must accept interim responses that it did not request (RFC 9110, 15.2). undici ignores all of them but
+ * 100, which ends its connection. So a 100 is changed to 102 before undici reads it. The connection has one request
+ * at a time: the first bytes after a write are a status line.
  */
 export const ignoreContinue = (socket: Socket): void => {
   let place = statusLine

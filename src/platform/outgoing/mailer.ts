@@ -1,30 +1,30 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 
-/** A letter of the console: plain text, a few short lines. */
+/** An e-mail of the console: plain text, a few short lines. */
 export type MailMessage = { readonly to: string; readonly subject: string; readonly text: string }
 
 export type Mailer = {
   /**
-   * Takes the letter and sends it beside the request, tried three times: whoever asked must not see by the time that it
-   * takes whether an address is known. A letter that does not go out is logged, and worthless ten minutes later.
+   * Sends the e-mail in the background, with three attempts. The response time must not reveal whether an address is
+   * known. An e-mail that cannot be sent is only logged, because it is worthless after ten minutes.
    */
   send(letter: MailMessage): void
-  /** Resolves when no letter is on its way. */
+  /** Resolves when no e-mail is being sent. */
   idle(): Promise<void>
   close(): Promise<void>
 }
 
 const attempts = 3
 const pauseMs = 2_000
-/** Letters on their way at once; one more is not taken. */
+/** The most e-mails that are sent at the same time. Further ones are rejected and logged. */
 const maxUnderWay = 200
 
 const seconds = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 20_000 } as const
 
 /**
- * @param smtp where letters are handed over, such as `smtps://user:password@mail.example:465`
- * @param from who they are from, such as `Farebox <console@shop.example>`
+ * @param smtp the mail server, such as `smtps://user:password@mail.example:465`
+ * @param from the sender, such as `Farebox <console@shop.example>`
  */
 export const createMailer = ({
   smtp,
@@ -35,7 +35,7 @@ export const createMailer = ({
   readonly from: string
   readonly logger: Logger
 }): Mailer => {
-  // Its client is read when the first letter goes out: a start need not wait for it.
+  // The SMTP client is loaded with the first e-mail, so that the start does not wait for it.
   const transport = async () => {
     const { createTransport } = await import('nodemailer')
     const { hostname, port, protocol, username, password } = new URL(smtp)
@@ -63,11 +63,11 @@ export const createMailer = ({
     const sender = await opened
     for (let attempt = 1; ; attempt += 1) {
       try {
-        // As an object, an address with a comma in it is no list of them.
+        // As an object, so that an address with a comma is not parsed as a list of addresses.
         await sender.sendMail({ ...letter, to: { name: '', address: letter.to }, from })
         return
       } catch (error) {
-        // The error of a server may quote the letter, and with it the link: its code alone is told.
+        // The error of a server may quote the e-mail and so the link, so only its code is logged.
         const { code, responseCode } = error as { code?: unknown; responseCode?: unknown }
         logger.warn({ code, responseCode, attempt }, 'the mail server did not take a letter of the console')
         if (attempt === attempts || stopping.signal.aborted) return

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { isAbsolute, resolve } from 'node:path'
 
-/** Where small files are kept: a folder, an address that takes PUT and GET, or a bucket. */
+/** The location of a store of small files: a folder, an address that accepts PUT and GET, or a bucket. */
 export type StoreLocation =
-  /** Absolute. It must be there: a folder that is made by itself hides a disk that is not mounted. */
+  /** Absolute. It must exist: a folder that is created automatically would hide a disk that is not mounted. */
   | { readonly kind: 'folder'; readonly path: string }
   /** Ends with a slash. */
   | { readonly kind: 'http'; readonly url: string }
@@ -35,7 +35,7 @@ const bucketOf = (text: string): StoreLocation | null => {
   return { kind: 's3', bucket, prefix: parts.map((part) => `${part}/`).join('') }
 }
 
-/** Null when the text names no such place. Secrets have no place in it: user, password and query are refused. */
+/** Null if the text is not a location. It must not contain secrets: user, password and query are rejected. */
 export const parseStoreLocation = (text: string): StoreLocation | null => {
   if (text.length > 2_000) return null
   if (text.startsWith('file:')) return folderOf(text)
@@ -43,7 +43,7 @@ export const parseStoreLocation = (text: string): StoreLocation | null => {
   return httpOf(text)
 }
 
-/** The place as it is written in settings and told in messages; the same place has one name. */
+/** The location as text for settings and messages. Equal locations have equal texts. */
 export const storeLocationText = (place: StoreLocation): string => {
   switch (place.kind) {
     case 'folder':
@@ -57,21 +57,18 @@ export const storeLocationText = (place: StoreLocation): string => {
   }
 }
 
-/**
- * A place for small files that are written once and never changed. What somebody else wrote under a name is left as it
- * is and told.
- */
+/** A store of small files that are written once. A file with other contents is reported and not changed. */
 export type Store = {
   /**
-   * `stored`: the place has it now, byte for byte, whoever put it there. `other`: under that name it has something else.
-   * The place is read before and after the write.
+   * `stored`: the store now has the file byte for byte, whether it was written now or before. `other`: the file has
+   * other contents. The file is read before and after the write.
    * @throws StoreFailed
    */
   put(name: string, text: string): Promise<'stored' | 'other'>
-  /** Null where nothing has that name. @throws StoreFailed */
+  /** Null if there is no file with that name. @throws StoreFailed */
   get(name: string): Promise<string | null>
   /**
-   * Whether a file that is there outlasts a write that must only make a new one. It is tried with a file that stays there,
+   * Whether an existing file survives a write that must only create a new file. The test writes a file that remains,
    * `probeName`.
    * @throws StoreFailed
    */
@@ -79,23 +76,29 @@ export type Store = {
   close(): Promise<void>
 }
 
-/** What one kind of place can do. Each throws StoreFailed. */
+/** The operations of one kind of store. Each throws StoreFailed. */
 export type StoreOperations = Pick<Store, 'get' | 'close'> & {
-  /** Makes a file where none has that name, and leaves one that is there. False: the place cannot do that; nothing was written. */
+  /**
+   * Creates a file if there is none with that name; an existing file is not changed. False: the store does not
+   * support this; nothing was written.
+   */
   create(name: string, text: string): Promise<boolean>
-  /** Writes a file, whatever has that name. */
+  /** Writes a file and replaces an existing one. */
   replace(name: string, text: string): Promise<void>
 }
 
-/** The place could not be reached or said no: worth another try. The message holds no secret and no text of the other side. */
+/**
+ * The store could not be reached or rejected the request. A retry may succeed. The message contains no secret and no
+ * text of the server.
+ */
 export class StoreFailed extends Error {
   override readonly name = 'StoreFailed'
 }
 
-/** Without an ending, so that no pattern for the files of a place includes it. */
+/** Without an extension, so that no pattern for the files of a store matches it. */
 export const probeName = 'farebox-probe'
 
-/** A store over what a kind of place can do. */
+/** A store on top of the operations of its kind. */
 export const writeOnceStore = ({ create, replace, get, close }: StoreOperations): Store => {
   const compare = async (name: string, text: string): Promise<'stored' | 'other' | null> => {
     const kept = await get(name)
@@ -124,5 +127,5 @@ export const writeOnceStore = ({ create, replace, get, close }: StoreOperations)
   }
 }
 
-/** No file of a store is longer. */
+/** The most bytes of a file. */
 export const maxFileBytes = 65_536

@@ -5,35 +5,35 @@ import { httpStore, signedHeaders } from './http-store.ts'
 import { maxFileBytes, type Store, type StoreLocation } from './object-store.ts'
 import type { Outgoing, SendLimits } from './send.ts'
 
-/** What opens places that ask who comes. */
+/** Credentials and permissions for stores. */
 export type StoreAccess = {
-  /** A bearer token for an HTTP address; null: none is sent. */
+  /** The bearer token for an HTTP address; null: no token is sent. */
   readonly token: string | null
-  /** For buckets; null: none was set. */
+  /** For buckets; null: not set. */
   readonly s3: {
-    /** Null: that of AWS for the region. */
+    /** Null: the endpoint of AWS for the region. */
     readonly endpoint: string | null
     readonly region: string
     readonly accessKey: string
     readonly secretKey: string
   } | null
-  /** Places in private networks and over plain http are allowed, too. */
+  /** Whether stores in private networks and over plain http are also allowed. */
   readonly allowPrivate: boolean
 }
 
-/** A place, and what opens it and others like it. */
+/** A location, and the access to it and to similar ones. */
 export type StoreSettings = {
-  /** Null: none was set. */
+  /** Null: not set. */
   readonly location: StoreLocation | null
   readonly access: StoreAccess
 }
 
 const limits: SendLimits = { connectMs: 5_000, requestMs: 15_000, responseBytes: maxFileBytes }
 
-/** @throws Error when it is a bucket and no access to one was set */
+/** @throws Error if it is a bucket and no access to buckets is set */
 export const openStore = async (place: StoreLocation, access: StoreAccess, clock: Clock): Promise<Store> => {
   const outgoingTo = async (url: string): Promise<Outgoing> => {
-    const { originOutgoing, publicOutgoing } = await import('./send.ts') // its client takes longer than most commands
+    const { originOutgoing, publicOutgoing } = await import('./send.ts') // loading undici takes longer than most commands
     return access.allowPrivate ? originOutgoing(url, { limits }) : publicOutgoing({ limits })
   }
   switch (place.kind) {

@@ -1,10 +1,10 @@
 import { isIPv6, type Socket } from 'node:net'
 
-/** Of RFC 8305 section 5: between two addresses of one name. */
+/** The delay between two addresses of one name (RFC 8305 section 5), milliseconds. */
 const attemptDelayMs = 250
 const maxAddresses = 6
 
-/** IPv6 first, then in turns, as RFC 8305 section 4 says. */
+/** Alternates the families, IPv6 first (RFC 8305 section 4). */
 export const interleaveFamilies = (addresses: readonly string[]): readonly string[] => {
   const six = addresses.filter((address) => isIPv6(address))
   const four = addresses.filter((address) => !isIPv6(address))
@@ -15,7 +15,7 @@ export const interleaveFamilies = (addresses: readonly string[]): readonly strin
     .slice(0, maxAddresses)
 }
 
-/** The time for the race is over. */
+/** No address answered in time. */
 export class RaceTimeout extends Error {
   override readonly name = 'RaceTimeout'
 }
@@ -29,13 +29,13 @@ export type Race<Connection extends { readonly socket: Socket }> = {
   readonly signal?: AbortSignal
   /** Starts a connection to one of the addresses. */
   readonly dial: (address: string) => Connection
-  /** The event of a socket that has answered; left out: `connect`. */
+  /** The event that means that the socket has answered; default: `connect`. */
   readonly event?: 'connect' | 'secureConnect'
 }
 
 /**
- * Connects to the first address that answers: one after another, the next as soon as one fails or after 250 ms. That delay
- * ends no attempt: a slow address may still be the first to answer (RFC 8305 section 5).
+ * Connects to the first address that answers. It starts the attempts one after another, the next as soon as one fails
+ * or after 250 ms. That delay does not end an attempt: a slow address may still answer first (RFC 8305 section 5).
  * @throws the last socket's error, RaceTimeout, RaceCanceled
  */
 export const raceTo = <Connection extends { readonly socket: Socket }>(

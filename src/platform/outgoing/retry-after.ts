@@ -1,7 +1,7 @@
-/** A year: what is longer is no time to wait for, and stays a safe number. */
+/** A year in milliseconds. Longer waits are useless, and this limit remains a safe number. */
 const longestMs = 31_536_000_000
 
-/** The three forms of a date (RFC 9110, 5.6.7). One that names no zone, as that of asctime, is in GMT. */
+/** The three forms of a date (RFC 9110, 5.6.7). A date without a zone, such as asctime's, is in GMT. */
 const date = /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .*\d\d:\d\d:\d\d/
 const zone = /(?:GMT|UTC|[+-]\d{4})$/
 
@@ -9,8 +9,9 @@ const dateMs = (text: string): number =>
   date.test(text) ? Date.parse(zone.test(text) ? text : `${text} GMT`) : Number.NaN
 
 /**
- * The milliseconds of a `Retry-After` (RFC 9110, 10.2.3): seconds, or a date. At most a year; null for anything else. Of
- * seconds that are sent twice, with a comma between, the first count.
+ * The wait of a `Retry-After` header (RFC 9110, 10.2.3) in milliseconds. The header contains seconds or a date. At
+ * most a year; null for any other text. If the seconds are sent twice, with a comma in between, the first number
+ * counts.
  */
 export const retryAfterMs = (header: string | undefined | null, nowMs: number): number | null => {
   const text = header?.trim() ?? ''

@@ -45,9 +45,9 @@ const nameOf = (name: string): Buffer =>
 const dayMs = 86_400_000
 
 /**
- * A certificate that a key signs for itself, as PEM; Node cannot make one.
+ * A self-signed certificate as PEM. Node cannot create one.
  * @param keys an EC key of P-256 or an Ed25519 key
- * @param names host names and addresses, the first one also as common name
+ * @param names host names and addresses; the first one is also the common name
  */
 export const selfSignedCertificate = (
   keys: { readonly privateKey: KeyObject; readonly publicKey: KeyObject },

@@ -2,45 +2,45 @@ import { Agent, fetch, type Response } from 'undici'
 import { guardedConnector, systemConnector } from './connector.ts'
 import { createResolve, parseTarget, type Resolve, type TargetRules } from './target.ts'
 
-/** Sends one request; rejects on a network fault, a time-out, a redirect, or a target that is not allowed. */
+/** Sends one request. Rejects on a network fault, a timeout, a redirect, or a target that is not allowed. */
 export type Send = (
   url: string,
   init?: {
     readonly method?: string
     readonly headers?: Readonly<Record<string, string>>
     readonly body?: string
-    /** Ends it early, in the middle of its answer too. */
+    /** Aborts the request, even during its answer. */
     readonly signal?: AbortSignal
   },
 ) => Promise<{ readonly status: number; readonly headers: Headers; text(): Promise<string> }>
 
 export type Outgoing = { readonly send: Send; close(): Promise<void> }
 
-/** How long a connection and a whole request may take, and how much an answer may hold once it is unpacked. */
+/** Time limits of a connection and of a whole request in milliseconds, and the most bytes of a decompressed answer. */
 export type SendLimits = {
   readonly connectMs: number
   readonly requestMs: number
   readonly responseBytes: number
 }
 
-/** Of payment servers and bots. */
+/** The limits for payment servers and bots. */
 const usual: SendLimits = { connectMs: 5_000, requestMs: 10_000, responseBytes: 2_097_152 }
 
-/** Its `code` is what a log says of it. */
+/** Logs show its `code`. */
 class AnswerTooLarge extends Error {
   override readonly name = 'AnswerTooLarge'
   readonly code = 'answer_too_large'
 }
 
 /**
- * The body as text, counted as it is unpacked: a few hundred packed bytes may hold gigabytes, and the agent's own bound
- * counts those that came over the wire.
- * @throws AnswerTooLarge above the limit, before more of it is read
+ * The body as text. Its bytes are counted after decompression: a few hundred compressed bytes may contain gigabytes,
+ * and the agent's own limit counts the received bytes.
+ * @throws AnswerTooLarge above the limit, before more is read
  */
 const textOf = async ({ body }: Pick<Response, 'body'>, maxBytes: number): Promise<string> => {
   const chunks: Uint8Array[] = []
   let size = 0
-  // Leaving the loop ends the connection.
+  // An early exit from the loop closes the connection.
   for await (const chunk of body ?? []) {
     size += chunk.length
     if (size > maxBytes) throw new AnswerTooLarge(`an answer of more than ${maxBytes} bytes`)
@@ -69,8 +69,8 @@ const sender = (agent: Agent, limits: SendLimits, check: (url: string) => unknow
 })
 
 /**
- * To addresses that somebody else chose, a reseller's payment server or bot: https to public addresses, by the rule and
- * the connector of webhook receivers.
+ * For addresses that a reseller chose, such as its payment server or bot: only https to public addresses, with the
+ * rules and the connector of webhook receivers.
  */
 export const publicOutgoing = ({
   resolve = createResolve(),
@@ -91,7 +91,7 @@ export const publicOutgoing = ({
     (url) => parseTarget(url, rules),
   )
 
-/** To one origin that the operator chose, in a private network too, and nowhere else. */
+/** For one origin that the operator chose, also in a private network, and for no other. */
 export const originOutgoing = (
   baseUrl: string,
   { limits = usual, called = 'the server' }: { readonly limits?: SendLimits; readonly called?: string } = {},
@@ -102,6 +102,6 @@ export const originOutgoing = (
   })
 }
 
-/** To the stand-ins of this installation, and nowhere else. */
+/** For the sandbox servers of this installation only. */
 export const sandboxOutgoing = (baseUrl: string, limits: SendLimits = usual): Outgoing =>
   originOutgoing(baseUrl, { limits, called: 'the sandbox' })

@@ -7,8 +7,8 @@ const wordOf = (value: unknown): string | null =>
   typeof value === 'string' && /^\w{1,60}$/.test(value) ? value : null
 
 /**
- * What kind of fault an error is: its code or its cause's (`ECONNREFUSED`), else its name. Never its text, which may hold
- * what the other side wrote.
+ * The kind of an error: its code or its cause's (`ECONNREFUSED`), else its name. Never its text, which may contain
+ * text of the other side.
  */
 export const faultKind = (error: unknown): string => {
   const { name, code, cause } = error as { name?: unknown; code?: unknown; cause?: unknown }
@@ -16,24 +16,24 @@ export const faultKind = (error: unknown): string => {
   return wordOf(code) ?? wordOf(inner?.code) ?? wordOf(inner?.name) ?? wordOf(name) ?? 'fault'
 }
 
-/** What may be dialled beside public addresses over https (for webhooks `FAREBOX_WEBHOOK_ALLOW_LOOPBACK`). */
+/** Targets besides public addresses over https (for webhooks `FAREBOX_WEBHOOK_ALLOW_LOOPBACK`). */
 export type TargetRules = { readonly allowLoopback: boolean }
 
-/** The target is not one that may be called; the message says why and names no address that DNS gave. */
+/** The target is not allowed. The message gives the reason and contains no address that DNS returned. */
 export class TargetRefused extends Error {
   override readonly name = 'TargetRefused'
 }
 
-/** The addresses of a host name, both families; rejects when it does not resolve. */
+/** The addresses of a host name in both families. Rejects if it does not resolve. */
 export type Resolve = (hostname: string) => Promise<readonly string[]>
 
-/** 2000::/3 is all that is given out (RFC 4291); `ipaddr.js` also calls `::127.0.0.1` in its hex form unicast. */
+/** Only 2000::/3 is allocated (RFC 4291). `ipaddr.js` also classifies `::127.0.0.1` in its hex form as unicast. */
 const isGlobalUnicast = ({ parts }: ipaddr.IPv6): boolean => ((parts[0] ?? 0) & 0xe000) === 0x2000
 
 /**
- * Addresses in the public ranges that lead to a cloud's own machinery from within it (its agents, DNS and metadata), and
- * nowhere from elsewhere. Those of the other clouds (169.254.169.254, 100.100.100.200, 192.0.0.192, fd00:ec2::254) are
- * in ranges that are refused anyway.
+ * Addresses in public ranges that lead to a cloud's own services from within it (its agents, DNS and metadata), and
+ * lead nowhere from elsewhere. The addresses of other clouds (169.254.169.254, 100.100.100.200, 192.0.0.192,
+ * fd00:ec2::254) are in ranges that are rejected anyway.
  */
 const platform: readonly [ipaddr.IPv4, number][] = [
   '168.63.129.16/32', // Azure, all regions
@@ -44,15 +44,15 @@ const platform: readonly [ipaddr.IPv4, number][] = [
 
 const isPlatform = (address: ipaddr.IPv4): boolean => platform.some((network) => address.match(network))
 
-/** ISATAP (RFC 5214) carries an IPv4 address, private ones too, behind any prefix. */
+/** ISATAP (RFC 5214) embeds an IPv4 address, possibly a private one, behind any prefix. */
 const isIsatap = ({ parts }: ipaddr.IPv6): boolean =>
   (parts[4] === 0 || parts[4] === 0x200) && parts[5] === 0x5efe
 
 /**
- * One rule for every form: what `ipaddr.js` calls unicast, once an IPv4 address in IPv6 form is read as what it is.
- * That leaves out private, loopback, link-local, CGNAT, multicast, documentation, benchmarking, 6to4, Teredo, NAT64,
- * discard, unique local, unspecified, broadcast and reserved ranges; a cloud's own addresses are left out, too. What cannot be
- * read is refused.
+ * One rule for every form: the address is unicast for `ipaddr.js`, after an IPv4 address in IPv6 form is converted to
+ * IPv4. This excludes private, loopback, link-local, CGNAT, multicast, documentation, benchmarking, 6to4, Teredo,
+ * NAT64, discard, unique local, unspecified, broadcast and reserved ranges. A cloud's own addresses and invalid
+ * addresses are rejected, too.
  */
 export const isAllowedAddress = (address: string, { allowLoopback }: TargetRules): boolean => {
   if (isIP(address) === 0 || !ipaddr.isValid(address)) return false
@@ -63,13 +63,13 @@ export const isAllowedAddress = (address: string, { allowLoopback }: TargetRules
   return parsed instanceof ipaddr.IPv4 ? !isPlatform(parsed) : isGlobalUnicast(parsed) && !isIsatap(parsed)
 }
 
-/** Names that are never public: special uses (RFC 6761, 6762, 8375), what networks use inside, names without a dot. */
+/** Names that are never public: special uses (RFC 6761, 6762, 8375), internal networks, names without a dot. */
 const internalName =
   /^(?:[^.]+|.*\.(?:localhost|local|internal|intranet|private|corp|home|lan|home\.arpa|test|invalid|onion))$/
 
 const isLoopbackName = (hostname: string): boolean => /^(?:.*\.)?localhost\.?$/.test(hostname)
 
-/** TLS names no root dot (RFC 6066, 3), and certificates have none. */
+/** TLS server names have no root dot (RFC 6066, 3), and certificates have none. */
 export const withoutRootDot = (hostname: string): string => hostname.replace(/\.$/, '')
 
 /** The host of a URL without brackets and without the dot of an absolute name. */
@@ -78,8 +78,8 @@ const hostOf = ({ hostname }: URL): string => withoutRootDot(hostname.replace(/^
 export const maxUrlLength = 2048
 
 /**
- * The URL, when its text alone does not rule it out. The URL standard reads every form of an IPv4 literal (decimal, hex,
- * octal, short) as dotted, so one check on the address covers them.
+ * Parses a URL and checks its text. The URL standard converts every form of an IPv4 literal (decimal, hex, octal,
+ * short) to dotted form, so that one check on the address covers them.
  * @throws TargetRefused
  */
 export const parseTarget = (text: string, rules: TargetRules): URL => {
@@ -87,7 +87,7 @@ export const parseTarget = (text: string, rules: TargetRules): URL => {
   if (!URL.canParse(text))
     throw new TargetRefused('must be an absolute URL such as https://example.com/hooks')
   const url = new URL(text)
-  // The URL standard repairs `https:example.com` and `https:\\example.com`; whoever reads it otherwise sees another host.
+  // The URL standard repairs `https:example.com` and `https:\\example.com`. Another parser may read another host.
   if (!/^https?:\/\/[^/\\]/i.test(text))
     throw new TargetRefused('must be an absolute URL such as https://example.com/hooks')
   if (url.protocol !== 'https:' && !(rules.allowLoopback && url.protocol === 'http:'))
@@ -104,9 +104,9 @@ export const parseTarget = (text: string, rules: TargetRules): URL => {
 }
 
 /**
- * The addresses of a host that may all be dialled. One that may not refuses the host: an attacker who mixes public and
- * private answers must not have the choice made by chance.
- * @throws TargetRefused, and what `resolve` throws
+ * The addresses of a host, if all of them are allowed. One address that is not allowed rejects the host: if an
+ * attacker mixes public and private answers, the result must not depend on chance.
+ * @throws TargetRefused, and the error of `resolve`
  */
 export const allowedAddresses = async (
   hostname: string,
@@ -123,8 +123,8 @@ export const allowedAddresses = async (
 const dnsTimeoutMs = 3_000
 
 /**
- * Asks DNS itself (c-ares): `getaddrinfo` would hold one of four threads of the process for as long as a slow name
- * server likes. `localhost` needs no DNS.
+ * Queries DNS directly (c-ares): `getaddrinfo` would block one of the four threads of the process as long as a slow
+ * name server does not answer. `localhost` needs no DNS.
  */
 export const createResolve = (): Resolve => {
   const resolver = new Resolver({ timeout: dnsTimeoutMs, tries: 2 })
@@ -138,8 +138,8 @@ export const createResolve = (): Resolve => {
 }
 
 /**
- * How long a registration waits for the name. Its name server may be anybody's, and one that never answers would hold the
- * request's place among those of all customers for nine seconds.
+ * The longest wait of a registration for the name, milliseconds. Without this limit a foreign name server that never
+ * answers would block one of the request slots, which all customers share, for nine seconds.
  */
 const registrationMs = 1_000
 
@@ -154,8 +154,8 @@ const orLate = async (asked: Promise<unknown>): Promise<void> => {
 }
 
 /**
- * The check at registration: what the text says, and where the name leads just now. A host that does not resolve in time
- * is taken (docs/http-api.md); every connection checks again.
+ * The check at registration: the text of the URL, and the present addresses of its name. A host that does not resolve
+ * in time is accepted (docs/http-api.md); every connection checks again.
  * @throws TargetRefused
  */
 export const checkTarget = async (

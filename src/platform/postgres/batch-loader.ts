@@ -4,19 +4,19 @@ import { isDatabaseOutage, isOfOtherVersion } from './errors.ts'
 
 type Waiting<Value> = PromiseWithResolvers<Value | undefined>
 
-/** Keys of one look-up at most. */
+/** The most keys of one look-up. */
 const maxKeys = 500
 
-/** Of the values: it would not meet other keys as well. */
+/** Postgres rejected the values. A look-up of other keys would not fail with this error. */
 const isRefusal = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && !isDatabaseOutage(error) && !isOfOtherVersion(error)
 
 /**
- * Look-ups by key, gathered: all that are asked for in one turn of the event loop, and while the last look-up is under
- * way, share the next one. Each sees the database as it is after it was asked. Fifty readers at once then cost a few
- * statements instead of fifty.
- * @param load set-based; keys that it leaves out are undefined. What it throws is thrown to all who share it; only where
- * Postgres refuses the statement for its values, the keys at fault are found and the others are looked up without them
+ * Combines look-ups by key: all look-ups of one turn of the event loop, and all during the previous look-up, share
+ * one statement. Each sees the database as it is after the call. Fifty concurrent readers then cost a few statements
+ * instead of fifty.
+ * @param load set-based; keys without an entry in its result are undefined. Its error rejects all look-ups that share
+ * it. If Postgres rejects the values, the keys at fault are found and the others are looked up without them
  */
 export const createBatchLoader = <Key, Value>(
   load: (keys: readonly Key[]) => Promise<ReadonlyMap<Key, Value>>,

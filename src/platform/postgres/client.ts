@@ -3,7 +3,7 @@ import { noteConnectError } from './errors.ts'
 
 type Connected = ((error: Error) => void) | ((error: null, client: pg.Client) => void)
 
-/** A client whose failure to connect counts as an outage of the database, whatever Postgres or the network answers. */
+/** A client whose connect errors count as an outage of the database, whatever their code is. */
 export class DatabaseClient extends pg.Client {
   override connect(): Promise<pg.Client>
   override connect(callback: Connected): void

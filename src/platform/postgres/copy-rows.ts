@@ -1,13 +1,13 @@
-// COPY in binary format (Postgres manual, "COPY", "Binary Format"): a head, a row as the count of its fields and then
-// each field behind its size (-1: null), and an end.
+// COPY in binary format (Postgres manual, "COPY", "Binary Format"): a header, then for each row the number of its
+// fields and each field after its size (-1: null), then a trailer.
 const head = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1')
 const end = Buffer.from([0xff, 0xff])
 const countBytes = 2
 const sizeBytes = 4
 
-/** How the values of one column travel. */
+/** The binary format of the values of one column. */
 export type Format<Value> =
-  /** As they are, in UTF-8. */
+  /** The text in UTF-8. */
   | { readonly kind: 'text'; text(value: Value): string }
   | {
       readonly kind: 'fixed'
@@ -17,20 +17,20 @@ export type Format<Value> =
   | { readonly kind: 'bytes'; bytes(value: Value): Buffer }
 
 export type CopyColumn<Row> = {
-  /** Null and undefined are null. */
+  /** Null and undefined are written as null. */
   value(row: Row): unknown
-  // biome-ignore lint/suspicious/noExplicitAny: columns of many types stand in one list
+  // biome-ignore lint/suspicious/noExplicitAny: the list has columns of many types
   readonly format: Format<any>
 }
 
-/** Stands where something else is written afterwards. */
+/** A placeholder for bytes that are written later. */
 const gap = (bytes: number): string => '\0'.repeat(bytes)
 const sizeGap = gap(sizeBytes)
 
-/** Texts and bytes in the order of their fields: each is made once. */
+/** Texts and bytes in the order of their fields. Each is created once. */
 type Parts = (string | Buffer)[]
 
-/** Texts joined to one before they are written: in rows of short ones, writing each took four times as long. */
+/** Joins all texts before they are written. For rows of short texts, separate writes took four times as long. */
 const joined = <Row>(columns: readonly CopyColumn<Row>[], rows: readonly Row[], parts: Parts): string => {
   const count = gap(countBytes)
   const gaps = columns.map(({ format }) => (format.kind === 'fixed' ? gap(sizeBytes + format.bytes) : ''))
@@ -57,8 +57,8 @@ const joined = <Row>(columns: readonly CopyColumn<Row>[], rows: readonly Row[], 
 }
 
 /**
- * Rows as a `copy … from stdin (format binary)` takes them, its columns in the order given.
- * @throws what a column's format throws of a value that is not of its type
+ * Rows in the format of `copy … from stdin (format binary)`, with the columns in the given order.
+ * @throws the error of a column's format for a value that is not of its type
  */
 export const copyRows = <Row>(columns: readonly CopyColumn<Row>[], rows: readonly Row[]): Buffer => {
   const parts: Parts = []

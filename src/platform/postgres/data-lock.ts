@@ -4,12 +4,12 @@ import { DatabaseSync } from 'node:sqlite'
 import { StartRefused } from './errors.ts'
 import { makeFolder } from './make-folder.ts'
 
-/** What stands beside the data while somebody uses it (mode 600: the address carries the password). */
+/** The contents of a file in the data directory during its use (mode 600: the address contains the password). */
 export type DataUser = {
   readonly pid: number
-  /** What it is, for messages: `server`, `command`, `test run`. */
+  /** What the process is, for messages: `server`, `command`, `test run`. */
   readonly role: string
-  /** Where its Postgres answers; null while it starts. */
+  /** The address of its Postgres; null while it starts. */
   readonly url: string | null
 }
 
@@ -26,17 +26,17 @@ export class DataInUse extends Error {
 }
 
 export type DataLock = {
-  /** Tells others where Postgres answers. */
+  /** Publishes the address of Postgres for other processes. */
   publish(url: string | null): Promise<void>
   release(): Promise<void>
 }
 
-/** In the data directory; it stays there when nobody holds it. */
+/** In the data directory. The file remains when it is not locked. */
 export const lockFile = 'lock'
 
 const userFile = (dataDir: string): string => join(dataDir, 'running.json')
 
-/** Who uses this data directory by its own account; the file may be left over from a killed process. */
+/** The user of this data directory according to its file, which may be left over from a killed process. */
 export const readDataUser = async (dataDir: string): Promise<DataUser | null> => {
   const text = await readFile(userFile(dataDir), 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null
@@ -45,15 +45,16 @@ export const readDataUser = async (dataDir: string): Promise<DataUser | null> =>
   try {
     return text === null ? null : (JSON.parse(text) as DataUser)
   } catch {
-    // Written whole, so that nobody of ours left this.
+    // Farebox replaces the file as a whole, so it did not write this content.
     return null
   }
 }
 
 /**
- * Takes a data directory for this process alone. The lock is SQLite's lock on an empty database file: the kernel drops
- * it at the end of the process, however it ends, so none is ever stale (a pid file would be, and its pid reused).
- * @throws DataInUse
+ * Locks a data directory for this process. The lock is SQLite's lock on an empty database file: the kernel releases
+ * it at the end of the process, however it ends, so a lock is never stale. (A pid file can be stale, and its pid
+ * reused.)
+ * @throws DataInUse if another process uses the directory
  */
 export const lockData = async (dataDir: string, role: string): Promise<DataLock> => {
   await makeFolder(dataDir)
@@ -75,12 +76,12 @@ export const lockData = async (dataDir: string, role: string): Promise<DataLock>
   }
 }
 
-/** Of SQLite: somebody holds the lock. */
+/** SQLite's code for a database that is locked. */
 const busy = 5
-/** Of SQLite: the disk is full. */
+/** SQLite's code for a full disk. */
 const full = 13
 
-/** @throws StartRefused when the file cannot be a lock: a directory is in its place, or it is closed to this user */
+/** @throws StartRefused if the file cannot be a lock: it is a directory, or this user has no permission */
 const openExclusive = (path: string): DatabaseSync | null => {
   let database: DatabaseSync | null = null
   try {

@@ -11,7 +11,7 @@ import { makeFolder } from './make-folder.ts'
 import { defaultSettings, startWithRetries, stopChild, stopOrphan, tailOf } from './postmaster.ts'
 import { notInstalledIn } from './wait-for-database.ts'
 
-/** Where the parts of an embedded Postgres lie. */
+/** The paths of an embedded Postgres. */
 export type ClusterPaths = {
   readonly dataDir: string
   readonly cluster: string
@@ -23,7 +23,7 @@ const own = async (launcher: Launcher, path: string): Promise<void> => {
   if (launcher.owner) await chown(path, launcher.owner.uid, launcher.owner.gid)
 }
 
-/** Makes the cluster under another name first, so that a start that was killed in between leaves none half made. */
+/** Creates the cluster under another name first, so that a killed start leaves no incomplete cluster. */
 export const createCluster = async (
   launcher: Launcher,
   paths: ClusterPaths,
@@ -57,25 +57,25 @@ export const createCluster = async (
 }
 
 export type EmbeddedPostgres = {
-  /** Address with password, of the role that serves; only this machine can reach it. */
+  /** The address with the password of the service's role. Only this machine can reach it. */
   readonly url: string
-  /** The same database as its owner, who may do everything on this server. */
+  /** The same database as its owner, who has all permissions on this server. */
   readonly ownerUrl: string
   readonly pid: number
-  /** Settles when Postgres ends by itself; never after `stop`. */
+  /** Resolves when Postgres ends by itself; never after `stop`. */
   readonly failed: Promise<Error>
-  /** A fast shutdown: sessions end, everything committed is on disk, the data directory is free again. */
+  /** A fast shutdown: sessions end, everything committed is on disk, the data directory is unlocked. */
   stop(): Promise<void>
 }
 
 export type EmbeddedOptions = {
-  /** The cluster lies in `postgres/` here, its log in `postgres.log`, its password in `postgres.password`. */
+  /** The cluster is in `postgres/` here, its log in `postgres.log`, its password in `postgres.password`. */
   readonly dataDir: string
-  /** What others are told that this process is; default `server`. */
+  /** The role of this process for other processes; default `server`. */
   readonly role?: string
-  /** False: a directory without a cluster is refused and nothing is written there. Default true: one is made. */
+  /** False: a directory without a cluster is rejected, nothing is written. Default true: a cluster is created. */
   readonly makes?: boolean
-  /** More settings of Postgres, which win over ours. */
+  /** More settings of Postgres, which override the defaults of Farebox. */
   readonly settings?: Readonly<Record<string, string>>
 }
 
@@ -88,8 +88,8 @@ const isAbsent = async (path: string): Promise<boolean> =>
   )
 
 /**
- * The password of the cluster: a small file, made by the first start and kept.
- * @throws StartRefused when it is lost: a new one would not fit the cluster
+ * The password of the cluster: a small file that the first start creates.
+ * @throws StartRefused if the file is lost: a new password would not fit the cluster
  */
 const keptPassword = async (path: string, cluster: string): Promise<string> => {
   const kept = await readStartFile(path).catch((error: NodeJS.ErrnoException) => {
@@ -106,14 +106,14 @@ const keptPassword = async (path: string, cluster: string): Promise<string> => {
   return made
 }
 
-/** The role that serves; the owner has the name that the cluster was made with. */
+/** The service's role. The owner has the name that the cluster was created with. */
 const service = 'farebox_service'
 
-/** From the owner's, so that nothing more has to be kept; the way back is closed. */
+/** Derived from the owner's password, so that it need not be stored. The owner's cannot be derived from it. */
 const servicePassword = (ownerPassword: string): string =>
   createHmac('sha256', ownerPassword).update(service).digest('hex')
 
-/** The database, and the role that serves, which a data folder of an earlier version does not have. */
+/** Creates the database, and the service's role, which a data directory of an earlier version does not have. */
 const createDatabase = async (serverUrl: string, password: string): Promise<void> => {
   const client = new pg.Client({ connectionString: `${serverUrl}/postgres` })
   await client.connect()
@@ -131,8 +131,8 @@ const createDatabase = async (serverUrl: string, password: string): Promise<void
 }
 
 /**
- * The owner's address of a running embedded Postgres: the one that others are told has the role that serves. Null when
- * this user may not read the password.
+ * The owner's address of a running embedded Postgres. The published address has the service's role. Null if this user
+ * may not read the password.
  */
 export const ownerUrlOf = async (dataDir: string, url: string): Promise<string | null> => {
   const password = (await readFile(join(dataDir, passwordFile), 'utf8').catch(() => '')).trim()
@@ -140,13 +140,13 @@ export const ownerUrlOf = async (dataDir: string, url: string): Promise<string |
 }
 
 /**
- * Starts a Postgres of our own on data in `dataDir`, made at the first start. What a killed run left behind, up to a
- * Postgres that still runs, is cleared first.
- * @throws DataInUse when another process uses the directory; FareboxNotInstalled
+ * Starts the embedded Postgres on data in `dataDir`, which the first start creates. First it removes the remains of a
+ * killed run, including a Postgres that still runs.
+ * @throws DataInUse if another process uses the directory; FareboxNotInstalled
  */
 export const startEmbeddedPostgres = async (options: EmbeddedOptions): Promise<EmbeddedPostgres> => {
   const { makes = true } = options
-  // Nobody ever locked a directory without this file, so that nobody is making a cluster there now.
+  // A directory without this file was never locked, so no process is creating a cluster there now.
   if (!makes && (await isAbsent(join(options.dataDir, lockFile)))) throw notInstalledIn(options.dataDir)
   await makeFolder(options.dataDir)
   const dataDir = await realpath(options.dataDir)
@@ -197,7 +197,7 @@ const startLocked = async (
 }
 
 const endedByItself = async (how: string, logFile: string): Promise<Error> => {
-  const tail = await tailOf(logFile).catch((error: Error) => error.message) // how it ended is worth more than why
+  const tail = await tailOf(logFile).catch((error: Error) => error.message) // how it ended matters more than its log
   return new Error(`the embedded Postgres ended by itself (${how}); the end of ${logFile}:\n${tail}`)
 }
 

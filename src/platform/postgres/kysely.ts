@@ -5,19 +5,19 @@ import { statementNamesOf } from './pipeline.ts'
 
 const require = createRequire(import.meta.url)
 
-/** Loaded with the first query: its 255 modules are a third of what a command would load to start. */
+/** Loaded with the first query: its 255 modules are a third of the modules that a command loads to start. */
 const kysely = (): typeof import('kysely') => require('kysely')
 
-/** `sql` of Kysely. Use it in functions: at the top of a module it would load Kysely with the module. */
+/** `sql` of Kysely. Use it in functions only: at the top of a module it would load Kysely with the module. */
 export const sql: Sql = new Proxy((() => undefined) as unknown as Sql, {
   apply: (_, __, [strings, ...values]) => kysely().sql(strings, ...values),
   get: (_, name: keyof Sql) => kysely().sql[name],
 })
 
 /**
- * A page of rows and how many there are in all, in one round trip and as of one moment. A page that begins behind the last
- * row is empty: then the total takes a second statement.
- * @param counting gives the total, in one row; no row is none
+ * A page of rows and the total number of rows, in one round trip and as of one time. A page after the last row is
+ * empty: then the total takes a second statement.
+ * @param counting returns the total in one row; no row counts as 0
  */
 export const countedPage = async <Database, Tables extends keyof Database, Row>(
   fitting: SelectQueryBuilder<Database, Tables, Row>,
@@ -34,14 +34,14 @@ export const countedPage = async <Database, Tables extends keyof Database, Row>(
 }
 
 /**
- * Kysely over a pool, each of its statements prepared under a name (Kysely sends them unnamed). Any number of them
- * may share a pool, which stays the caller's to end.
+ * Kysely over a pool. Each statement is prepared under a name (Kysely sends them unnamed). Any number of them may
+ * share a pool. The caller ends the pool.
  */
 export const createKysely = <Database>(pool: pg.Pool): Kysely<Database> => {
   const connect = async () => {
     const client = await pool.connect()
     const named = statementNamesOf(client)
-    // As `pool.query`: a session that answered an error may be its cause, so it is closed.
+    // As in `pool.query`: a session with an error may be its cause, so it is closed.
     let failed = false
     return {
       query: async (text: string, values: readonly unknown[]) => {

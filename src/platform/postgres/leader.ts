@@ -6,18 +6,18 @@ import { openSession, type Session, setIdleTimeouts } from './postgres-session.t
 
 export type SessionLoop = {
   readonly pool: pg.Pool
-  /** What Postgres calls the session. */
+  /** The name of the session in Postgres. */
   readonly applicationName: string
-  /** How long the session may be without a word from Postgres that it waits for, or from this process, milliseconds. */
+  /** The longest silence of Postgres while an answer is due, or of this process, milliseconds. */
   readonly answerTimeoutMs: number
   readonly stop: AbortSignal
-  /** Told of each failure; gives the pause before the next session, milliseconds. */
+  /** Receives each failure and returns the pause before the next session, milliseconds. */
   readonly onError: (error: unknown) => number
 }
 
 /**
- * Works over one session after another until the signal: each connection that is lost, and each error, starts over with a
- * new one. Locks live and die with the session, so a process that stands still keeps none from the others.
+ * Runs `work` with one session after another until `stop` is aborted. After each lost connection and each error it
+ * starts again with a new session. Locks belong to the session, so a suspended process does not block the others.
  */
 export const runWithSession = async (
   { pool, applicationName, answerTimeoutMs, stop, onError }: SessionLoop,
@@ -34,23 +34,23 @@ export const runWithSession = async (
     } catch (error) {
       if (!stop.aborted) pauseMs = onError(error)
     } finally {
-      await session?.close().catch(() => undefined) // its locks go with it, however it ends
+      await session?.close().catch(() => undefined) // this releases its locks, even if it fails
     }
     await sleep(pauseMs, undefined, { signal: stop }).catch(() => undefined)
   }
 }
 
-/** A standby asks this often whether the leader is gone. */
+/** How often a standby checks whether the leader is gone, milliseconds. */
 const defaultStandbyMs = 500
 
 /**
- * Of all processes one at a time does the work: the one that holds an advisory lock. A leader that stands still says
- * nothing over its session, and Postgres gives its lock to another.
+ * Runs the work in one process at a time: the process with the advisory lock. A suspended leader sends nothing over
+ * its session, so Postgres ends the session, and another process gets the lock.
  */
 export const runAsLeader = (
   loop: SessionLoop & {
     readonly lock: string | number
-    /** How often a process that stands by asks for the lock, milliseconds; well below `answerTimeoutMs`. Default 500. */
+    /** How often a standby tries to get the lock, milliseconds; well below `answerTimeoutMs`. Default 500. */
     readonly standbyMs?: number
   },
   work: (session: Session, signal: AbortSignal) => Promise<void>,
@@ -60,7 +60,7 @@ export const runAsLeader = (
       await sleep(loop.standbyMs ?? defaultStandbyMs, undefined, { signal })
       signal.throwIfAborted()
     }
-    // A session that ended tells so by itself.
+    // An ended session aborts its signal by itself.
     const say = (): void => void session.client.query('select').catch(() => undefined)
     const stopSaying = every(loop.answerTimeoutMs / 3, say)
     try {

@@ -1,17 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 
-/** The session that holds a lock, as Postgres knows it. */
+/** The session with a lock, as Postgres reports it. */
 export type LockHolder = {
   /** E.g. `farebox-server`. */
   readonly application: string
-  /** Where it comes from; null over a local socket. */
+  /** The client's address; null over a local socket. */
   readonly address: string | null
-  /** Its process on the server of Postgres, for `pg_stat_activity`. */
+  /** The session's process on the server of Postgres, for `pg_stat_activity`. */
   readonly backend: number
 }
 
-/** The lock was not free in time. The message says who holds it, as far as Postgres tells. */
+/** The lock was not free in time. The message names its owner, if Postgres reports it. */
 export class LockHeld extends Error {
   override readonly name = 'LockHeld'
 }
@@ -45,17 +45,17 @@ const described = (holder: LockHolder | null): string =>
     : `${holder.application}${holder.address === null ? '' : ` on ${holder.address}`} (backend ${holder.backend})`
 
 export type TakeOptions = {
-  /** What the holder does, for the message: `is migrating the database`. */
+  /** What the owner of the lock does, for the message: `is migrating the database`. */
   readonly what: string
-  /** How long to wait, milliseconds; left out, for as long as it takes. */
+  /** The longest wait, milliseconds. Default: no limit. */
   readonly withinMs?: number
-  /** Told of the holder when the lock is not free, and once a minute while it is not. */
+  /** Called with the owner when the lock is not free, and then once a minute. */
   readonly onWait?: (holder: LockHolder | null) => void
 }
 
 /**
- * Takes a session-level advisory lock, which another process may hold for minutes. It is asked for again and again: a
- * statement that waits would run into the limits of statements and locks, and could not say for whom it waits.
+ * Acquires a session-level advisory lock, which another process may own for minutes. It polls: a waiting statement
+ * would reach the time limits of statements and locks, and could not report the owner of the lock.
  * @throws LockHeld when the time is over
  */
 export const takeLock = async (client: pg.ClientBase, key: number, options: TakeOptions): Promise<void> => {
@@ -75,19 +75,20 @@ export const takeLock = async (client: pg.ClientBase, key: number, options: Take
   }
 }
 
-/** The service's session-level advisory locks in one database, by number: no two may share one. */
+/** The service's session-level advisory locks in one database, by number. Each number must be unique. */
 export const lockKeys = {
   /** One process at a time migrates. */
   migrating: 7_230_001,
-  /** One process at a time fills an empty log: with the demo, or with an import. */
+  /** One process at a time fills an empty log, with the demo or with an import. */
   filling: 7_230_002,
-  /** One process at a time looks whether the gateway's exits answer. */
+  /** One process at a time probes the gateway's exits. */
   probing: 7_230_003,
 } as const
 
 /**
- * Takes a session-level advisory lock, by its name or its number, if it is free. It is asked for again and again where it is not: a session that
- * blocks on it would hold back the vacuum of the very rows that the owner updates all the time.
+ * Tries to acquire a session-level advisory lock, by its name or its number. A caller polls instead of waiting in a
+ * statement: a session that waits for the lock would delay the vacuum of the rows that the owner updates all the
+ * time.
  */
 export const tryLock = async (client: pg.ClientBase, name: string | number): Promise<boolean> => {
   if (typeof name === 'number') return isFree(client, name)
@@ -102,7 +103,7 @@ export const unlock = async (client: pg.ClientBase, name: string): Promise<void>
   await client.query('select pg_advisory_unlock(hashtextextended($1::text, 0))', [`farebox ${name}`])
 }
 
-/** Which session of this database holds it, in words; null: none. */
+/** The session of this database with the lock, as text; null: none. */
 export const describeHolder = async (pool: pg.Pool, name: string): Promise<string | null> => {
   const { rows } = await pool.query<LockHolder>(
     `select a.application_name as application, host(a.client_addr) as address, a.pid as backend
@@ -115,7 +116,7 @@ export const describeHolder = async (pool: pg.Pool, name: string): Promise<strin
   return rows[0] === undefined ? null : described(rows[0])
 }
 
-/** Whether some session of this database holds it. */
+/** Whether a session of this database has the lock. */
 export const isLocked = async (pool: pg.Pool, name: string): Promise<boolean> => {
   const { rows } = await pool.query<{ locked: boolean }>(
     `select exists (

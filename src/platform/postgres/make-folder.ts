@@ -8,8 +8,8 @@ const exists = (path: string): Promise<boolean> =>
   )
 
 /**
- * Makes a folder and those above it; one that is there is kept. Node's own `recursive` never ends where a folder takes no
- * folders and says ENOENT, as /proc does.
+ * Creates a folder and its parents, if they do not exist. Node's own `recursive` never ends in a folder that accepts
+ * no folders and answers ENOENT, such as /proc.
  * @throws the system's error
  */
 export const makeFolder = async (path: string): Promise<void> => {

@@ -5,11 +5,12 @@ import { allowSilence } from './postgres-session.ts'
 import { transact } from './transaction.ts'
 
 /**
- * What the service's role may do, of what the owner made. It owns the read tables, which it makes anew, and makes scratch
- * schemas; it writes work, the vault and the engine's rows; and of the log it may read and append, through functions that
- * run as their owner wherever more is needed than an insert. It changes no function, key, trigger, owner or right.
+ * The privileges of the service's role on the owner's objects. The role owns the read tables, which it rebuilds, and
+ * creates scratch schemas. It writes work, the vault and the engine's rows. It reads the log and appends to it; for
+ * more than an insert it calls functions that run as their owner. It changes no function, key, trigger, owner or
+ * privilege.
  *
- * Only what is missing is granted, so that a start mostly changes nothing.
+ * Only missing privileges are granted, so that most starts change nothing.
  */
 const granting = `
   do $$
@@ -76,8 +77,8 @@ const granting = `
   $$`
 
 /**
- * Gives a role what the service needs in a migrated database, and no more. To be called by the owner of the database, who
- * must be a member of the role or a superuser, while nobody else migrates.
+ * Grants a role the privileges that the service needs in a migrated database, and no more. The caller must be the
+ * owner of the database and a member of the role, or a superuser. No migration may run at the same time.
  */
 export const grantService = (client: pg.ClientBase, role: string): Promise<void> =>
   transact(client, async () => {
@@ -86,12 +87,12 @@ export const grantService = (client: pg.ClientBase, role: string): Promise<void>
   })
 
 /**
- * The durable tables of one module: SQL texts by name (`0001_log`). Names are unique over all modules and say the order.
- * A text is never edited once it landed: what changes is a new migration.
+ * The durable tables of one module: SQL texts by name (`0001_log`). Names are unique over all modules and determine
+ * the order. Never edit an applied text: add a new migration.
  */
 export type Migrations = Readonly<Record<string, string>>
 
-/** The database does not fit this code; nothing was changed. The message says what to do. */
+/** The database does not fit this code. Nothing was changed. The message says what to do. */
 export class MigrationRefused extends Error {
   override readonly name = 'MigrationRefused'
 }
@@ -115,7 +116,7 @@ const refuseMismatch = (landed: readonly AppliedMigration[], migrations: Migrati
     )
 }
 
-/** What the user of the database may not do is a refusal (42501 insufficient_privilege); anything else stays as it is. */
+/** A missing privilege (42501 insufficient_privilege) becomes a MigrationRefused. Other errors are unchanged. */
 const refusalOf = (error: unknown): unknown => {
   const { code, message } = error as { readonly code?: unknown; readonly message: string }
   if (code !== '42501') return error
@@ -129,7 +130,7 @@ const throwRefusal = (error: unknown): never => {
   throw refusalOf(error)
 }
 
-/** Only asked for where it is missing: a role that may make no tables there is refused even if there is one. */
+/** Creates the table only if it is missing: without the privilege to create, Postgres rejects `if not exists`, too. */
 const makeRecord = async (client: pg.ClientBase): Promise<void> => {
   const { rows } = await client.query<{ made: boolean }>(
     "select to_regclass('public.farebox_migration') is not null as made",
@@ -148,7 +149,7 @@ const makeRecord = async (client: pg.ClientBase): Promise<void> => {
 const applyOne = async (client: pg.ClientBase, name: string, sql: string): Promise<void> => {
   try {
     await transact(client, async () => {
-      // A new index on a large table may take long; the pool's limit is meant for requests.
+      // A new index on a large table may take long. The pool's limit is meant for requests.
       await client.query('set local statement_timeout = 0')
       await client.query(sql)
       await client.query(
@@ -164,14 +165,15 @@ const applyOne = async (client: pg.ClientBase, name: string, sql: string): Promi
 }
 
 /**
- * Brings the database to this code: applies what is missing in the order of names, each in a transaction of its own,
- * while an advisory lock keeps other processes out. Returns the names that were applied. A process that migrates already
- * is waited for: a new index on a large table may take it long.
+ * Migrates the database to this code: applies the missing migrations in the order of their names, each in a
+ * transaction of its own, under an advisory lock. Returns the names of the applied migrations. It waits for a process
+ * that already migrates, because a new index on a large table may take long.
  *
- * With `service`, a role that is not the one that migrates, that role is then given what the service needs and no more.
+ * With `service`, a role other than the migrating one, that role then gets the privileges that the service needs, and
+ * no more.
  *
- * Kysely's own migrator keeps no checksums and so cannot see an edited migration; hence this one.
- * @throws MigrationRefused when the database is newer than the code, or a landed migration was edited; LockHeld when
+ * Kysely's own migrator stores no checksums, so it cannot detect an edited migration.
+ * @throws MigrationRefused if the database is newer than the code, or an applied migration was edited; LockHeld if
  * another process migrates for longer than `withinMs`
  */
 export const migrate = async (
@@ -198,7 +200,7 @@ export const migrate = async (
     if (service !== undefined) await grantService(client, service).catch(throwRefusal)
     return missing
   } finally {
-    // Ends the session, and with it the lock, whatever state an error left it in.
+    // Ends the session, which releases the lock, whatever state an error left it in.
     client.release(true)
   }
 }

@@ -3,13 +3,13 @@ import { DataInUse } from './data-lock.ts'
 import { type EmbeddedPostgres, ownerUrlOf, startEmbeddedPostgres } from './embedded.ts'
 import { withStartFiles } from './errors.ts'
 
-/** A Postgres to work with. `failed` settles when it ended by itself and was ours. */
+/** An opened Postgres. `failed` resolves if it is the embedded one of this process and ended by itself. */
 export type OpenPostgres = {
   readonly url: string
-  /** The same database as its owner, who migrates; null: whoever serves owns it, or no owner is known. */
+  /** The same database as its owner, who migrates. Null: the role of `url` is the owner, or no owner is known. */
   readonly ownerUrl: string | null
   readonly failed: Promise<Error>
-  /** Stops it where this process started it. */
+  /** Stops it if this process started it. */
   stop(): Promise<void>
 }
 
@@ -22,16 +22,17 @@ const given = (url: string, ownerUrl: string | null): OpenPostgres => ({
   stop: async () => undefined,
 })
 
-/** How long to wait for another command to end, or for a server to come up. */
+/** How long to wait for another command to end, or for a server to start, milliseconds. */
 const commandWaitMs = 60_000
 
-/** A server that was told to stop a moment ago is given this long before its data counts as in use. */
+/** How long to wait for a server that may be stopping before its data counts as in use, milliseconds. */
 const stoppingWaitMs = 5_000
 
 /**
- * The user's Postgres, or the embedded one. A server waits for a command that uses the data and is refused by another
- * server that does not stop just now. A command uses a running server's Postgres, waits for another command, or starts Postgres for itself.
- * @param makes Whether a cluster is made where there is none; left out: a server does
+ * The user's Postgres, or the embedded one. A server waits for a command that uses the data, and fails if another
+ * server uses the data and does not stop. A command uses a running server's Postgres, waits for another command, or
+ * starts Postgres itself.
+ * @param makes whether a missing cluster is created; default: by a server only
  * @throws DataInUse, FareboxNotInstalled, StartRefused
  */
 export const openPostgres = async (

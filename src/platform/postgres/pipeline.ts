@@ -1,22 +1,22 @@
 import type { Duplex } from 'node:stream'
 import type pg from 'pg'
 
-/** A statement that Postgres parses once a session, known there by its name; without one (empty) each time. */
+/** A statement that Postgres parses once per session under its name. Without a name (empty) it is parsed each time. */
 export type Prepared = { readonly name: string; readonly text: string }
 
-/** A buffer travels in Postgres's binary format, a string in its text format. */
+/** A buffer is sent in Postgres's binary format, a string in its text format. */
 export type Value = Buffer | string | null
 
-/** A statement with its parameters, or a `copy … from stdin` with all that it takes. */
+/** A statement with its parameters, or a `copy … from stdin` with its data. */
 export type Step = { readonly statement: Prepared } & (
   | { readonly values: readonly Value[] }
   | { readonly copied: Buffer }
 )
 
-/** The rows that a step answered, in Postgres's text format. */
+/** The result rows of a step, in Postgres's text format. */
 export type Answer = readonly (readonly (string | null)[])[]
 
-/** The part of `pg`'s connection that is used here; `@types/pg` knows less of it. */
+/** The part of `pg`'s connection that is used here. `@types/pg` does not declare all of it. */
 type Wire = {
   readonly stream: Duplex
   parse(statement: Prepared): void
@@ -27,7 +27,7 @@ type Wire = {
   sync(): void
 }
 
-/** The head of a CopyData message (Postgres manual, "Message Formats"). */
+/** The header of a CopyData message (Postgres manual, "Message Formats"). */
 const copyDataHead = (bytes: number): Buffer => {
   const head = Buffer.allocUnsafe(5)
   head.write('d', 'latin1')
@@ -41,7 +41,7 @@ const send = (wire: Wire, steps: readonly Step[], prepared: ReadonlyMap<string, 
   for (const step of steps) {
     const { statement } = step
     if (prepared.get(statement.name) !== statement.text) {
-      // Closed first: a transaction that failed may have left it prepared. Closing what is not there is no error.
+      // Closed first: a failed transaction may have left it prepared. Closing a missing statement is no error.
       wire.close({ type: 'S', name: statement.name })
       wire.parse(statement)
     }
@@ -56,18 +56,18 @@ const send = (wire: Wire, steps: readonly Step[], prepared: ReadonlyMap<string, 
   stream.uncork()
 }
 
-/** The text that each name stands for in a session. */
+/** The text of each prepared name of a session. */
 const preparedBy = new WeakMap<pg.ClientBase, Map<string, string>>()
 
 /**
- * Runs steps as one transaction that is sent at once and answered at once: without a Sync between them Postgres takes
- * them for one implicit transaction and commits at the Sync (its manual, "Extended Query", "Pipelining"). After an
- * error it skips all that follows, what a `copy` was to take among it, and nothing stays.
+ * Runs steps as one transaction in one round trip: without a Sync between them Postgres treats them as one implicit
+ * transaction and commits at the Sync (its manual, "Extended Query", "Pipelining"). After an error it skips all later
+ * steps, including the data of a `copy`, and rolls back.
  *
- * A `copy` writes many rows with one record of the write-ahead log and lengthens its table by several pages at once,
+ * A `copy` writes many rows with one record of the write-ahead log and extends its table by several pages at once,
  * which no `insert` does: bench/notes/orders-a-second.md, eighth round.
  *
- * Not for a connection that is in a transaction: its commit would not be here.
+ * Do not use it on a connection that is in a transaction: the steps would not be committed here.
  * @throws the driver's error of the first step that failed
  */
 export const runPipeline = (client: pg.ClientBase, steps: readonly Step[]): Promise<readonly Answer[]> =>
@@ -92,12 +92,12 @@ export const runPipeline = (client: pg.ClientBase, steps: readonly Step[]): Prom
     client.query(submittable)
   })
 
-/** Texts beyond this many go unnamed: each name holds a plan in every session. */
+/** The most names. Further texts are sent unnamed, because each name keeps a plan in every session. */
 const maxNames = 300
 
 /**
- * Names statements by their text, so that Postgres parses and plans each once a session: most of what a small read
- * costs there.
+ * Names statements by their text, so that Postgres parses and plans each once per session: most of the cost of a
+ * small read in Postgres.
  */
 const createStatementNames = (): ((text: string) => Prepared) => {
   const names = new Map<string, string>()
@@ -113,7 +113,7 @@ const createStatementNames = (): ((text: string) => Prepared) => {
 
 const ofSessions = new WeakMap<object, ReturnType<typeof createStatementNames>>()
 
-/** The names of a session: whoever works on it uses these, for a name stands for one text there as long as it lasts. */
+/** The names of a session. All statements on it must use these: a name stands for one text until the session ends. */
 export const statementNamesOf = (client: pg.ClientBase): ReturnType<typeof createStatementNames> => {
   const names = ofSessions.get(client) ?? createStatementNames()
   ofSessions.set(client, names)

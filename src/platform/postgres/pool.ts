@@ -14,7 +14,7 @@ const safeNumber = (text: string): number => {
   return value
 }
 
-// What Postgres prints under `timezone=UTC` and `datestyle=ISO`: 2026-11-21 02:30:00.123456+00
+// The output of Postgres under `timezone=UTC` and `datestyle=ISO`: 2026-11-21 02:30:00.123456+00
 const utcText = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?\+00$/
 
 const isoText = (text: string): string => {
@@ -34,8 +34,8 @@ const arrayOf =
           .map((item) => (item === 'NULL' ? null : parse(item.replaceAll('"', ''))))
 
 /**
- * How column values are read: int8 as a number that is asserted to be safe, timestamptz as ISO 8601 UTC text with
- * milliseconds (finer digits are cut), arrays of both alike; everything else as `pg` does, so numeric stays text.
+ * How column values are read: int8 as a number (an unsafe one is an error), timestamptz as ISO 8601 UTC text with
+ * milliseconds (more digits are cut), arrays of both alike. All other types as in `pg`, so numeric remains text.
  */
 export const registerTypes = (): pg.CustomTypesConfig => {
   const types = new pg.TypeOverrides()
@@ -51,35 +51,35 @@ export type PoolOptions = {
   readonly url: string
   /** Shown in `pg_stat_activity`, e.g. `farebox-http`. */
   readonly applicationName: string
-  /** At most this many connections; default 10. */
+  /** The most connections; default 10. */
   readonly max?: number
-  /** How long a query may run on the server, milliseconds; default 30,000. 0 sets no limit. */
+  /** The longest time of a query on the server, milliseconds; default 30,000. 0: no limit. */
   readonly statementTimeoutMs?: number
   /**
-   * A connection over which nothing comes for so long while a query waits is broken, milliseconds; default 5,000 more than
-   * a query may run, or no bound where that has none. 0 sets none.
+   * A connection is closed if nothing arrives for this long while a query waits, milliseconds. Default: 5,000 more
+   * than the time limit of a query, or no limit if a query has none. 0: no limit.
    */
   readonly answerTimeoutMs?: number
-  /** How long to wait for a free or a new connection, milliseconds; default 5,000. */
+  /** The longest wait for a free or a new connection, milliseconds; default 5,000. */
   readonly connectTimeoutMs?: number
-  /** Told of an idle connection that broke (the pool replaces it); without it such an error is dropped. */
+  /** Called when an idle connection breaks (the pool replaces it). Without it the error is ignored. */
   readonly onError?: (error: Error) => void
 }
 
 /**
- * How Postgres notices that this machine is gone, whatever the system's own settings say (two hours, mostly): until then
- * it keeps the session, and with it the locks that another process waits for. A minute at most.
+ * How Postgres detects within a minute that this machine is gone, independent of the system's settings (mostly two
+ * hours). Until then Postgres keeps the session and its locks, for which another process may wait.
  */
 const aliveOptions =
   '-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3 -c tcp_user_timeout=60000'
 
 /**
- * Every statement here is short or reads much from indexes: none is worth a compiler, which Postgres starts for whatever
- * it believes to be dear. The address may say otherwise.
+ * Every statement here is short or reads much from indexes. None is worth the JIT compiler, which Postgres uses for
+ * every plan with a high estimated cost. The address may override it.
  */
 const planOptions = '-c jit=off'
 
-/** An answered write is on disk, whatever the server, the database or the role has as its default. The address may say otherwise. */
+/** An answered write is on disk, whatever the default of server, database or role is. The address may override it. */
 const durableOptions = '-c synchronous_commit=on'
 
 const sessionOptions = (url: string): string => {
@@ -93,12 +93,12 @@ const withoutOptions = (url: string): string => {
   return parsed.toString()
 }
 
-/** How long a transaction may idle before the server ends its session. */
+/** The longest idle time in a transaction before the server ends the session. */
 const idleInTransactionTimeoutMs = 30_000
 
 /**
- * The settings of one connection, for the few places that need a client of their own (LISTEN, long advisory locks).
- * int8 is read as a safe number, timestamptz as ISO 8601 UTC text with milliseconds; numeric stays text.
+ * The settings of one connection, for the few places that need their own client (LISTEN, long advisory locks). int8
+ * is read as a safe number, timestamptz as ISO 8601 UTC text with milliseconds; numeric remains text.
  */
 export const clientConfig = (options: PoolOptions): pg.ClientConfig => ({
   connectionString: withoutOptions(options.url),
@@ -115,15 +115,15 @@ export const clientConfig = (options: PoolOptions): pg.ClientConfig => ({
 const answerTimeoutOf = ({ answerTimeoutMs, statementTimeoutMs = 30_000 }: PoolOptions): number =>
   answerTimeoutMs ?? (statementTimeoutMs === 0 ? 0 : statementTimeoutMs + 5_000)
 
-/** The connections of a pool are replaced no more often, milliseconds: the fault may last. */
+/** The shortest time between two replacements of a pool's connections, milliseconds: the fault may last. */
 const replaceEveryMs = 1_000
 
 /**
  * A pool of connections with the settings of `clientConfig`. End it with `pool.end()`.
  *
- * When one session answers that its database is read-only, that its role may not do something, or that the table of a prepared
- * statement was exchanged, all sessions that were opened before are replaced: each of them has the settings and the statements
- * of its own past.
+ * If one session answers that its database is read-only, that its role has no privilege, or that the table of a
+ * prepared statement was replaced, all sessions that are open are replaced, because each of them may have outdated
+ * settings and statements.
  */
 export const createPool = (options: PoolOptions): pg.Pool => {
   const config = clientConfig(options)
@@ -140,15 +140,15 @@ export const createPool = (options: PoolOptions): pg.Pool => {
     if (performance.now() - replacedAtMs < replaceEveryMs) return
     replacedAtMs = performance.now()
     for (const client of open) releaseForGood(client)
-    // Those that are idle are taken out, so that nobody else is given one.
+    // Idle connections are removed at once, so that no caller gets one.
     for (let idle = pool.idleCount; idle > 0; idle -= 1)
       pool.connect().then(
         (client) => client.release(),
         () => undefined,
       )
   }
-  // Without listeners a connection that breaks would end the process: while it is idle, and while it is lent. Then the
-  // pool has none on it, and the query under way says what happened.
+  // Without listeners a connection that breaks would end the process, both while it is idle and while it is checked
+  // out. The pool has no listener on a connection that is checked out; the query in progress reports the error.
   pool.on('error', (error) => options.onError?.(error))
   const answerTimeoutMs = answerTimeoutOf(options)
   pool.on('connect', (client) => {

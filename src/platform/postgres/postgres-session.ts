@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import type pg from 'pg'
 import { DatabaseClient } from './client.ts'
 
-/** The part of `pg`'s client that is used here; `@types/pg` knows less of it. */
+/** The part of `pg`'s client that is used here. `@types/pg` does not declare all of it. */
 type Inside = {
   readonly connection: {
     readonly stream: Socket
@@ -11,23 +11,23 @@ type Inside = {
   /** False while an answer is awaited. */
   readonly readyForQuery: boolean
   readonly _ending: boolean
-  /** Of a pool's client: how often it was lent. */
+  /** For a client of a pool: how often it was checked out. */
   _poolUseCount?: number
 }
 
 const inside = (client: pg.ClientBase): Inside => client as unknown as Inside
 
-/** With the code of a connection that the network gave up, for it is the same outage. */
+/** With the code of a connection that the network timed out, because it is the same outage. */
 const silence = (silentMs: number): Error =>
   Object.assign(new Error(`Postgres did not answer within ${silentMs} ms`), { code: 'ETIMEDOUT' })
 
 /**
- * Breaks a connection over which an answer is awaited and nothing was heard for so long, milliseconds: a network that
- * was cut and a server that stands still may say nothing for hours. What waits fails with the code ETIMEDOUT, and the
- * client tells of the error as of any other that breaks it. 0 is no bound.
+ * Closes a connection if an answer is awaited and nothing arrives for `silentMs` milliseconds: an interrupted network
+ * or a suspended server may be silent for hours. Pending queries fail with the code ETIMEDOUT, and the client reports
+ * the error like any other connection error. 0: no limit.
  *
- * This is the socket's own timer, which each read and write only pushes back. `pg` would arm one for each query
- * (`query_timeout`), and leave a query that it gave up in the way of the next one.
+ * This is the socket's own timer, which each read and write only resets. `pg` would start one for each query
+ * (`query_timeout`), and an abandoned query would block the next one.
  */
 export const destroyWhenSilent = (client: pg.ClientBase, silentMs: number): void => {
   const { stream } = inside(client).connection
@@ -38,31 +38,31 @@ export const destroyWhenSilent = (client: pg.ClientBase, silentMs: number): void
   })
 }
 
-/** Told of every error that Postgres answers over this connection, also where the caller goes on after it. */
+/** Calls the listener for every error that Postgres answers here, even if the caller continues after it. */
 export const onErrorAnswer = (client: pg.ClientBase, told: (error: Error) => void): void =>
   inside(client).connection.on('errorMessage', told)
 
-/** The pool closes this client when it is given back, as one that was lent as often as it may be. */
+/** Makes the pool close this client on release, as if it had reached its maximum number of uses. */
 export const releaseForGood = (client: pg.PoolClient): void => {
   inside(client)._poolUseCount = Number.POSITIVE_INFINITY
 }
 
-/** From now on a statement over this connection may take as long as it needs: a new index, a backup. */
+/** Removes the time limit of answers on this connection, for long statements: a new index, a backup. */
 export const allowSilence = (client: pg.ClientBase): void => {
   inside(client).connection.stream.setTimeout(0)
 }
 
-/** A connection of its own: an advisory lock and the writes that it covers live and die with it. */
+/** A connection of its own. An advisory lock and the writes that it protects end with it. */
 export type Session = {
   readonly client: pg.Client
-  /** Aborted when the connection is gone, with the cause. */
+  /** Aborted with the cause when the connection is lost. */
   readonly ended: AbortSignal
   close(): Promise<void>
 }
 
 /**
- * From now on Postgres ends the session when this process says nothing over it for so long, milliseconds: a process that
- * stands still, stopped or on a machine that is gone, keeps no lock from those who work. 0 is no bound.
+ * From now on Postgres ends the session if this process sends nothing over it for `silentMs` milliseconds. So a
+ * suspended process, or a machine that is gone, does not block a lock. 0: no limit.
  */
 export const setIdleTimeouts = async (client: pg.ClientBase, silentMs: number): Promise<void> => {
   await client.query(
@@ -70,18 +70,18 @@ export const setIdleTimeouts = async (client: pg.ClientBase, silentMs: number): 
   )
 }
 
-/** Statements of a session are short: one that is unanswered for this long will not be answered at all. */
+/** Statements of a session are short: without an answer after this time there will be none. Milliseconds. */
 export const sessionAnswerMs = 30_000
 
 /**
- * Connects outside the pool with the pool's settings, so that a session held for hours takes nothing from requests.
+ * Connects outside the pool with the pool's settings, so that a session of hours takes no connection from requests.
  *
- * Rows and checkpoint vanish together in a crash and are folded again, so these commits need not wait for the disk
- * (right here, and only here). Rows are looked up by key only: a plan made while a table was empty
- * must not scan it when it has grown. Up to Postgres 17 a scan that is switched off and still the only way costs ten
- * billion, for which each statement would be compiled: so there is no compiling here.
- * @param answerTimeoutMs the session ends when Postgres says nothing for so long though an answer is awaited, so that its
- * locks go to somebody who works; 0 for statements that take as long as they need
+ * A crash loses rows and checkpoint together, and they are folded again. So the commits of these sessions, and only
+ * these, need not wait for the disk. Rows are looked up by key only: a plan from the time when a table was empty must
+ * not scan the table after it has grown. Up to Postgres 17 a disabled scan that is the only possible plan costs ten
+ * billion, so that each statement would be JIT-compiled. Therefore JIT is off.
+ * @param answerTimeoutMs the session ends if Postgres is silent for this long while an answer is awaited,
+ * milliseconds, so that another process can get its locks; 0 for statements of any duration
  */
 export const openSession = async (
   pool: pg.Pool,

@@ -8,13 +8,13 @@ import { promisify } from 'node:util'
 import type { Launcher } from './binaries.ts'
 import { StartRefused } from './errors.ts'
 
-/** The last lines of a program's log, for a message. */
+/** The last eight lines of a program's log, for a message. */
 export const tailOf = async (logFile: string): Promise<string> =>
   (await readFile(logFile, 'utf8')).trim().split('\n').slice(-8).join('\n')
 
 const run = promisify(execFile)
 
-/** The process id in `postmaster.pid`, or null without that file. */
+/** The process id in `postmaster.pid`; null if there is no such file. */
 export const postmasterPid = async (clusterDir: string): Promise<number | null> => {
   const text = await readFile(join(clusterDir, 'postmaster.pid'), 'utf8').catch(() => '')
   const pid = Number(text.split('\n')[0])
@@ -30,7 +30,10 @@ const exists = (pid: number): boolean => {
   }
 }
 
-/** A postmaster works in its data directory, so a reused process id is told apart. */
+/**
+ * Whether the process is the postmaster. A postmaster's working directory is its data directory, so a reused process
+ * id is detected.
+ */
 const worksIn = async (pid: number, clusterDir: string): Promise<boolean> => {
   if (process.platform === 'linux')
     return (await readlink(`/proc/${pid}/cwd`).catch(() => null)) === clusterDir
@@ -48,10 +51,11 @@ const endsWithin = async (pid: number, timeoutMs: number): Promise<boolean> => {
 }
 
 /**
- * Clears what a killed Farebox left in a cluster that this process holds the lock of: its Postgres, which runs on, is
- * stopped (a fast shutdown; sessions of the dead process and their locks end with it), and a `postmaster.pid` whose
- * process id belongs to another program by now is removed, for Postgres itself would refuse to start over it.
- * `clusterDir` is an absolute path without symbolic links.
+ * Removes the remains of a killed Farebox from a cluster that this process has locked. A Postgres that still runs is
+ * stopped (a fast shutdown; the sessions of the dead process and their locks end with it). A `postmaster.pid` whose
+ * process id now belongs to another program is removed, because Postgres would refuse to start.
+ * @param clusterDir an absolute path without symbolic links
+ * @throws StartRefused if that Postgres does not stop
  */
 export const stopOrphan = async (clusterDir: string): Promise<void> => {
   const pid = await postmasterPid(clusterDir)
@@ -71,9 +75,10 @@ export const stopOrphan = async (clusterDir: string): Promise<void> => {
 }
 
 /**
- * Throughput without a loss of durability: `fsync`, `synchronous_commit` and `full_page_writes` stay on. Checkpoints
- * are rare and spread, so that full page images stay few. A new file of the write-ahead log is not filled with zeros first:
- * that stops every commit for the time it takes, and the disk is asked for the same space when the file is written.
+ * Throughput without a loss of durability: `fsync`, `synchronous_commit` and `full_page_writes` remain on.
+ * Checkpoints are rare and spread, so that there are few full page images. A new file of the write-ahead log is not
+ * filled with zeros first: that would block every commit for its duration, and the disk allocates the same space when
+ * the file is written.
  */
 export const defaultSettings: Readonly<Record<string, string>> = {
   listen_addresses: '127.0.0.1',
@@ -103,17 +108,17 @@ const freePort = async (): Promise<number> => {
   return port
 }
 
-/** Line 8 of `postmaster.pid` tells the state; line 1 whose file it is, for a killed Postgres left its own behind. */
+/** Line 8 of `postmaster.pid` is the state. Line 1 is the process id: a killed Postgres leaves its file behind. */
 const isReady = async (cluster: string, pid: number | undefined): Promise<boolean> => {
   const text = await readFile(join(cluster, 'postmaster.pid'), 'utf8').catch(() => '')
   const lines = text.split('\n')
   return lines[0] === String(pid) && (lines[7]?.startsWith('ready') ?? false)
 }
 
-/** How long a start may take: crash recovery replays at most `max_wal_size` of log. */
+/** The longest time of a start: crash recovery replays at most `max_wal_size` of log. */
 const startTimeoutMs = 300_000
 
-/** One try to start the postmaster; null when it ended before it was ready. */
+/** Tries once to start the postmaster. Null if it ended, or was not ready in time. */
 const startPostmaster = async (
   launcher: Launcher,
   cluster: string,
@@ -139,7 +144,11 @@ const startPostmaster = async (
   return { child, port }
 }
 
-/** A port may be taken between its choice and its use, and backends of a postmaster that was killed take a moment to end. */
+/**
+ * Retries, because another process may take the chosen port first, and because backends of a killed postmaster need
+ * some time to end.
+ * @throws StartRefused after five attempts
+ */
 export const startWithRetries = async (
   launcher: Launcher,
   cluster: string,
@@ -157,7 +166,7 @@ export const startWithRetries = async (
   )
 }
 
-/** A fast shutdown; an immediate one, after which the next start replays the log, when that takes a minute. */
+/** A fast shutdown. After a minute an immediate one; then the next start replays the log. */
 export const stopChild = async (child: ChildProcess): Promise<void> => {
   if (child.exitCode !== null || child.signalCode !== null) return
   const exited = once(child, 'exit')

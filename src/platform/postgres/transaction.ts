@@ -1,11 +1,11 @@
 import type pg from 'pg'
 
-/** What a transaction sees; left out: what is committed before each of its statements. */
+/** The snapshot of a transaction. Without it, each statement sees what was committed before it. */
 export type Snapshot = 'isolation level repeatable read' | 'isolation level repeatable read read only'
 
 /**
- * Runs the work in a transaction of this connection: committed when it resolves, rolled back when it rejects.
- * @throws what the work throws; its error is what matters, also where rolling back fails
+ * Runs the work in a transaction of this connection. Commits when it resolves, rolls back when it rejects.
+ * @throws the error of the work, even if the rollback fails
  */
 export const transact = async <Value>(
   client: pg.ClientBase,
@@ -24,8 +24,8 @@ export const transact = async <Value>(
 }
 
 /**
- * The same on a connection of the pool, which closes one whose work threw: it may be what broke.
- * @throws what the pool and the work throw
+ * As `transact`, on a connection of the pool. If the work throws, the connection is closed, because it may be broken.
+ * @throws the errors of the pool and the work
  */
 export const inTransaction = async <Value>(
   pool: pg.Pool,

@@ -2,22 +2,22 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { isDatabaseOutage, StartRefused } from './errors.ts'
 
-/** Where the settings point to is no Farebox. The message says what to do. */
+/** The settings do not point to a Farebox. The message says what to do. */
 export class FareboxNotInstalled extends Error {
   override readonly name = 'FareboxNotInstalled'
 }
 
 const makers = 'A new one is made by "npm start", "farebox backup restore" and "farebox ledger import"'
 
-/** The refusal of a directory. */
+/** The error for a directory without a Farebox. */
 export const notInstalledIn = (dataDir: string): FareboxNotInstalled =>
   new FareboxNotInstalled(
     `${dataDir} holds no Farebox. Set FAREBOX_DATA to the directory that holds yours. ${makers}; nothing was made.`,
   )
 
 /**
- * Refuses a database that was never migrated, such as another program's.
- * @param url Of the database; only its host, port and name are told
+ * Rejects a database that was never migrated, e.g. of another program.
+ * @param url the address of the database; the message contains only its host, port and name
  * @throws FareboxNotInstalled
  */
 export const requireInstalled = async (pool: pg.Pool, url: string): Promise<void> => {
@@ -31,20 +31,20 @@ export const requireInstalled = async (pool: pg.Pool, url: string): Promise<void
   )
 }
 
-/** No connection came about in time. The message says to whom, for how long and what the last answer was. */
+/** No connection in time. The message names the database, the time and the last error. */
 export class DatabaseUnreachable extends Error {
   override readonly name = 'DatabaseUnreachable'
 }
 
 const pauseMs = 250
 
-/** node-postgres gives a failure over several addresses without a message of its own. */
+/** For a failure over several addresses node-postgres throws an AggregateError without a message. */
 const reasonOf = (error: unknown): string => {
   if (error instanceof AggregateError) return error.errors.map(reasonOf).join(', ')
   return error instanceof Error ? error.message : String(error)
 }
 
-/** What the server says no to, by its code; waiting does not help against it. */
+/** Reasons of the server's refusal by code. Waiting does not help. */
 const refused: Readonly<Record<string, (url: URL) => string>> = {
   '28000': ({ username }) => `does not take the user "${username}"`,
   '28P01': ({ username }) => `refuses the user "${username}" or its password`,
@@ -61,20 +61,19 @@ const refusalOf = (error: unknown, url: URL, setting: string): StartRefused | nu
 }
 
 export type WaitOptions = {
-  /** Of the database; only its host, port and name are told. */
+  /** The address of the database. Messages contain only its host, port and name. */
   readonly url: string
   readonly withinMs: number
-  /** Where the address comes from, for messages; default `DATABASE_URL`. */
+  /** The source of the address, for messages; default `DATABASE_URL`. */
   readonly setting?: string
   /** Called once, before the first wait. */
   readonly onWait?: (reason: string) => void
 }
 
 /**
- * Waits until the database takes connections: it may be starting, as beside a service of the same composition, or the
- * machine may be busy.
- * @throws DatabaseUnreachable when the time is over; at once what waiting does not help against, e.g. StartRefused for a
- * wrong password
+ * Waits until the database accepts connections: it may be starting (e.g. as a service of the same composition), or
+ * the machine may be busy.
+ * @throws DatabaseUnreachable when the time is over; other errors at once, e.g. StartRefused for a wrong password
  */
 export const waitForDatabase = async (pool: pg.Pool, options: WaitOptions): Promise<void> => {
   const { url, withinMs, onWait, setting = 'DATABASE_URL' } = options

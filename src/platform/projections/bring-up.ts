@@ -12,7 +12,7 @@ import { type RebuildContext, RebuildRunning, rebuild } from './rebuild.ts'
 export type CatchUpContext = RebuildContext & {
   readonly clock: Clock
   readonly logger: Logger
-  /** How long another process may not go on before that is said, and before this ends, milliseconds. */
+  /** Milliseconds without progress of another process before a message is shown, and before `catchUp` fails. */
   readonly silentMs?: { readonly say: number; readonly end: number }
 }
 
@@ -20,10 +20,10 @@ const pollMs = 100
 /** A server folds a large batch within seconds. */
 const defaultSilentMs = { say: 5_000, end: 30_000 }
 
-/** A group, and what people call it, e.g. `the journal`. */
+/** A group and its name in messages, e.g. `the journal`. */
 export type NamedGroup = { readonly group: ReadModelGroup; readonly displayName: string }
 
-/** Fills the group's tables from the log where this program has none. Somebody else may be at it: then it waits. */
+/** Fills the group's tables if they are outdated or missing. Returns at once if another process rebuilds them. */
 const makeTables = async (
   context: CatchUpContext,
   { group, displayName }: NamedGroup,
@@ -50,10 +50,10 @@ const makeTables = async (
 }
 
 /**
- * Brings a group up to the log's head and gives that position. Beside a running server it only waits for it; alone it folds
- * what is missing, so that a command needs no server.
- * @throws ProjectionsRefused when its tables belong to another log or a newer program; Error when another process has the group
- * and does not go on
+ * Folds a group up to the head of the log and returns that position. While a server owns the group, it only waits for
+ * the server. Without a server it folds the missing events itself, so that a command needs no server.
+ * @throws ProjectionsRefused if the tables belong to another log or to a newer program
+ * @throws Error if the group stopped, or if another process owns the group and makes no progress
  */
 export const catchUp = async (
   context: CatchUpContext,

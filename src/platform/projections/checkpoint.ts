@@ -3,11 +3,11 @@ import type { EventLog } from '../eventstore/port.ts'
 import type { Definitions } from './definition.ts'
 import type { WorkFold } from './read-model.ts'
 
-/** A row of engine.checkpoints: where a group stands. */
+/** A row of engine.checkpoints: the position up to which a group is folded. */
 export type Checkpoint = {
   readonly logId: string
   readonly position: number
-  /** The id of the event at that position; null at the start of the log, and where an older version kept none. */
+  /** The id of the event at that position. Null at the start of the log, and if an older version stored none. */
   readonly lastEvent: string | null
   readonly epoch: number
   readonly definitions: Definitions
@@ -33,7 +33,7 @@ const fromRow = (row: CheckpointRow): Checkpoint => ({
 
 type Queries = Pick<pg.ClientBase, 'query'> | pg.Pool
 
-/** The group's checkpoint, or null before its first start. `lock` holds it until the transaction ends. */
+/** The group's checkpoint, or null before its first start. `lock` locks the row until the transaction ends. */
 export const readCheckpoint = async (
   db: Queries,
   group: string,
@@ -46,7 +46,7 @@ export const readCheckpoint = async (
   return rows[0] ? fromRow(rows[0]) : null
 }
 
-/** The group's epoch alone, for who asks all the time; null before its first start. */
+/** Only the group's epoch, for frequent checks. Null before its first start. */
 export const readEpoch = async (db: Queries, group: string): Promise<number | null> => {
   const { rows } = await db.query<{ epoch: number }>({
     name: 'farebox_epoch',
@@ -56,7 +56,7 @@ export const readEpoch = async (db: Queries, group: string): Promise<number | nu
   return rows[0]?.epoch ?? null
 }
 
-/** Makes the checkpoint of a group that never ran: at the start of the log, with no tables. */
+/** Inserts the checkpoint of a group that never ran: at the start of the log, without tables. */
 export const ensureCheckpoint = async (db: Queries, group: string, logId: string): Promise<void> => {
   await db.query(
     `insert into engine.checkpoints (name, log_id, position, epoch, definitions)
@@ -66,8 +66,8 @@ export const ensureCheckpoint = async (db: Queries, group: string, logId: string
 }
 
 /**
- * The work tables of a group are filled by this version from now on. An owner of an older one, which would pass over what it
- * does not know, loses the group with the epoch.
+ * Records that this version fills the work tables of a group. The new epoch ends the ownership of an older version,
+ * which would skip events that it does not support.
  */
 export const claimWorkTables = async (
   db: Queries,
@@ -82,7 +82,7 @@ export const claimWorkTables = async (
   )
 }
 
-/** Starts a new epoch: whatever a former owner still sends is refused from now on. */
+/** Starts a new epoch. Later batches of a former owner are rejected. */
 export const startEpoch = async (db: Queries, group: string): Promise<Checkpoint> => {
   const { rows } = await db.query<CheckpointRow>(
     `update engine.checkpoints set epoch = epoch + 1 where name = $1::text
@@ -93,7 +93,7 @@ export const startEpoch = async (db: Queries, group: string): Promise<Checkpoint
   return fromRow(rows[0])
 }
 
-/** The read models do not belong to this log, or were made by a newer program. The message says what to do. */
+/** The read models belong to another log, or a newer program filled them. The message says what to do. */
 export class ProjectionsRefused extends Error {
   override readonly name = 'ProjectionsRefused'
 }
@@ -102,8 +102,8 @@ const remedy =
   'Connect the log that they belong to, or have them made anew from this one: npm run farebox -- projections rebuild all'
 
 /**
- * Why read models at this checkpoint were not folded from this log as it is now; null when they were. The event that a
- * checkpoint stands on tells a log that was restored to an earlier point even after it has grown past the checkpoint.
+ * Why read models at this checkpoint were not folded from this log as it is now; null if they were. The event id of
+ * the checkpoint detects a log that was restored to an earlier point, even after it grew past the checkpoint.
  */
 const foreignLogReason = async (
   log: Pick<EventLog, 'logId' | 'head' | 'eventAt'>,
@@ -111,7 +111,7 @@ const foreignLogReason = async (
 ): Promise<string | null> => {
   const ownId = await log.logId()
   if (logId !== ownId) return `were folded from the log ${logId}, but this log is ${ownId}`
-  // The head is read after the checkpoint, which an owner elsewhere may be moving.
+  // The head is read after the checkpoint, because an owner in another process may advance the checkpoint.
   const head = await log.head()
   if (position > head)
     return `are at position ${position}, but the log ends at ${head}: it was restored from an older backup, or is not the one they were folded from`
@@ -122,13 +122,16 @@ const foreignLogReason = async (
   return `end with event ${lastEvent} at position ${position}, but the log has ${there} there: it was restored from an older backup and went on from there, or it was changed (then "ledger verify" says where)`
 }
 
-/** Whether the read models at this checkpoint cannot be held against this log. */
+/** Whether the read models at this checkpoint cannot be compared with this log. */
 export const isOfAnotherLog = async (
   log: Pick<EventLog, 'logId' | 'head' | 'eventAt'>,
   checkpoint: Checkpoint,
 ): Promise<boolean> => (await foreignLogReason(log, checkpoint)) !== null
 
-/** @throws ProjectionsRefused when the checkpoint is of another log, past the head of this one, or of another past of it */
+/**
+ * @throws ProjectionsRefused if the checkpoint is of another log, past the head of this log, or of another history of
+ * it
+ */
 export const refuseForeignLog = async (
   group: string,
   checkpoint: Checkpoint,
@@ -138,7 +141,7 @@ export const refuseForeignLog = async (
   if (reason !== null) throw new ProjectionsRefused(`the read models of group ${group} ${reason}. ${remedy}`)
 }
 
-/** Whether all these tables stand in schema `read`. */
+/** For each table, whether it exists in schema `read`. */
 export const tablesExist = async (db: Queries, names: readonly string[]): Promise<readonly boolean[]> => {
   const { rows } = await db.query<{ found: boolean }>(
     `select to_regclass('read.' || name) is not null as found

@@ -1,16 +1,16 @@
 import { createHash } from 'node:crypto'
 import type { ReadModel, ReadModelGroup, Table } from './read-model.ts'
 
-/** What filled a model's tables: kept beside the checkpoint, so that changed code is noticed. */
+/** What filled a model's tables. Stored with the checkpoint, so that changed code is detected. */
 export type Definition = {
   readonly version: number
-  /** Digest of version, tables and content: finds a table that was changed without a new version. */
+  /** Digest of the version, the tables and the content. It detects a table that was changed without a new version. */
   readonly digest: string
 }
 
 export type Definitions = Readonly<Record<string, Definition>>
 
-/** Raise it when the engine makes its tables in another way: all of them are then made anew. */
+/** Increase it when the engine creates its tables in another way. Then all tables are rebuilt. */
 const layout = 1
 
 const tableShape = ({ name, columns, key, indexes, rewritten }: Table): unknown => [
@@ -40,18 +40,18 @@ export const definitionsOf = (models: readonly ReadModel[]): Definitions =>
   Object.fromEntries(models.map((model) => [model.name, definitionOf(model)]))
 
 export type ModelStatus = {
-  /** Their tables were filled by an older version, or under another definition, or never. */
+  /** Models whose tables were filled by an older version, were filled under another definition, or never filled. */
   readonly outdated: readonly ReadModel[]
   /**
-   * Names of the models that a newer program filled, those that this program does not know included. Moving the group's
-   * checkpoint without folding them would leave them behind for ever.
+   * Names of the models that a newer program filled, including models that this program does not have. They would
+   * miss events if this program advanced the group's checkpoint.
    */
   readonly newer: readonly string[]
 }
 
 /**
- * How the tables that stand relate to the models of this program. A model that is taken out of a group leaves by a
- * migration, which drops its tables and its name in `engine.checkpoints.definitions`: else it counts as newer.
+ * Compares the stored definitions with the models of this program. To remove a model from a group, write a migration
+ * that drops its tables and its name in `engine.checkpoints.definitions`. Otherwise the model counts as newer.
  */
 export const compareDefinitions = (group: ReadModelGroup, stored: Definitions): ModelStatus => {
   const { models, work } = group
@@ -67,7 +67,7 @@ export const compareDefinitions = (group: ReadModelGroup, stored: Definitions): 
 
 export type Row = Record<string, unknown>
 
-/** Names go into SQL texts as they are, so they must need no quotes. */
+/** Names are used in SQL without quotes, so they must need none. */
 const checkedName = (name: string): string => {
   if (!/^[a-z][a-z0-9_]*$/.test(name)) throw new Error(`${name} cannot be a table or column name`)
   return name
@@ -75,17 +75,17 @@ const checkedName = (name: string): string => {
 
 export const columnNames = (table: Table): readonly string[] => Object.keys(table.columns).map(checkedName)
 
-/** `order_id text, amount_cents bigint`: as `json_to_recordset` and `create table` want them. */
+/** `order_id text, amount_cents bigint`, the form of `json_to_recordset` and `create table`. */
 export const columnList = (table: Table, names = columnNames(table)): string =>
   names.map((name) => `${name} ${table.columns[name]?.type}`).join(', ')
 
 export const qualified = (schema: string, table: Table): string =>
   `${checkedName(schema)}.${checkedName(table.name)}`
 
-/** Byte order: an index in a language's order breaks when the system's rules of that language change, and is slower. */
+/** Byte order. The order of a language is slower, and its indexes break when the system changes its rules. */
 const definedType = (type: string | undefined): string => (type === 'text' ? 'text collate "C"' : `${type}`)
 
-/** `unlogged`: for tables that nobody needs after a crash. */
+/** `unlogged`: for tables that are not needed after a crash. */
 export const createTableSql = (schema: string, table: Table, kind: 'unlogged' | '' = ''): string => {
   const columns = columnNames(table).map(
     (name) =>
@@ -103,10 +103,10 @@ export const createIndexSql = (schema: string, table: Table): readonly string[] 
     return `create index on ${qualified(schema, table)} (${columns})${partial}`
   })
 
-/** One text for a key within its table: no column of a key holds a NUL, for Postgres stores none. */
+/** A key as one text, unique within its table: Postgres stores no NUL, so no column of a key contains one. */
 export const keyText = (key: readonly unknown[]): string => {
   const [only] = key
-  // The text itself, so that its hash is known when the next one asks for the same row.
+  // The same string object: its hash is already computed when the row is read again.
   return key.length === 1 && typeof only === 'string' ? only : key.join('\0')
 }
 

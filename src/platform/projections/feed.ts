@@ -3,9 +3,9 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 import type { EventLog, StoredEvent } from '../eventstore/port.ts'
 
 /**
- * The part of a batch that surely ends where a command ends. Events that share the correlation id of the last one are
- * left for the next batch, unless `next` (the event that follows, where it is known) shows that the command is over,
- * or nothing would be left.
+ * The part of a batch that certainly ends at the end of a command. Events with the correlation id of the last event
+ * are left for the next batch, except in two cases: `next` (the following event, if known) shows that the command is
+ * over, or no events would be left.
  */
 export const trimToCommandBoundary = (
   events: readonly RecordedEvent[],
@@ -19,7 +19,7 @@ export const trimToCommandBoundary = (
   return end === -1 ? events : events.slice(0, end + 1)
 }
 
-/** An event whose bytes cannot be read as an event of ours. */
+/** An event whose bytes cannot be decoded. */
 export class UndecodableEvent extends Error {
   override readonly name = 'UndecodableEvent'
   readonly event: StoredEvent
@@ -34,37 +34,40 @@ export class UndecodableEvent extends Error {
 
 export type LogReads = {
   /**
-   * The events after a position, at least one and at most `limit`, in log order; waits while there are none. A batch
-   * does not end in the middle of one command's events where that can be told.
-   * @throws UndecodableEvent when the first of them is one; the signal's reason when it is aborted
+   * The events after a position in log order, at least one and at most `limit`. Waits until there is one. Where the
+   * feed can determine it, a batch does not end between the events of a command.
+   * @throws UndecodableEvent if the first of them cannot be decoded; the signal's reason if it is aborted
    */
   next(after: number, limit: number, signal: AbortSignal): Promise<readonly RecordedEvent[]>
-  /** As `next`, undecoded, and perhaps ending inside a command's events: for readers of the bytes, such as the sealer. */
+  /** As `next`, but not decoded, and it may end within a command. For readers of the bytes, such as the sealer. */
   nextStored(after: number, limit: number, signal: AbortSignal): Promise<readonly StoredEvent[]>
 }
 
-/** Reads on and on from one place to the next. `close` when no more is read. */
+/** A reader that continues from one position to the next. Call `close` after the last read. */
 export type LogReader = LogReads & {
-  /** Whether an event stands after a position, as far as the feed has seen. */
+  /** Whether there is an event after a position, as far as the feed has read. */
   has(after: number): boolean
   /**
-   * Resolves when an event stands after a position and it is time to read it. A reader that has caught up waits for
-   * `batchWindowMs` after its last read; one that is behind (its last read left events unread) does not wait, for a bound on
-   * reads a second could keep it from ever catching up.
-   * @throws the signal's reason when it is aborted
+   * Resolves when there is an event after a position and it is time to read it. A reader that has caught up waits for
+   * `batchWindowMs` after its last read. A reader that is behind (its last read left events unread) does not wait:
+   * with a limit on reads per second it might never catch up.
+   * @throws the signal's reason if it is aborted
    */
   waitForEvent(after: number, signal: AbortSignal): Promise<void>
   close(): void
 }
 
 export type Pace = {
-  /** How long events gather between one read and the next, so that a busy log is not looked at with every append. Default 0. */
+  /** The time between two reads in which events collect, milliseconds. It avoids one read per append. Default 0. */
   readonly batchWindowMs?: number
 }
 
-/** One reader of the log for everything in this process that follows it: projections, reactors, the sealer. */
+/** The one reader of the log for all its followers in this process: projections, reactors and the sealer. */
 export type LogFeed = LogReads & {
-  /** Events that all readers have passed are let go, so that they die young. A reader far behind holds nothing back. */
+  /**
+   * Events that all readers have passed are dropped from memory early, for the garbage collector. A reader far behind
+   * does not prevent this.
+   */
   reader(pace?: Pace): LogReader
   close(): Promise<void>
 }
@@ -72,15 +75,15 @@ export type LogFeed = LogReads & {
 export type FeedOptions = {
   readonly log: EventLog
   readonly decode: (event: StoredEvent) => RecordedEvent
-  /** Told when the subscription fails, which it should not; it is opened again after a second. */
+  /** Called when the subscription fails, which is not expected. The feed subscribes again after a second. */
   readonly onError: (error: unknown) => void
-  /** How many of the newest events are kept in memory; a reader further behind reads the log itself. Default 4,096. */
+  /** The number of newest events in memory. A reader that is further behind reads from the log. Default 4,096. */
   readonly keep?: number
 }
 
 type Entry = { readonly stored: StoredEvent; decoded?: RecordedEvent }
 
-/** Settles when `arrival` does; rejects with the signal's reason when that comes first. */
+/** Resolves with `arrival`. Rejects with the signal's reason if it is aborted first. */
 const waitFor = async (arrival: Promise<void>, signal: AbortSignal): Promise<void> => {
   signal.throwIfAborted()
   const aborted = Promise.withResolvers<never>()
@@ -93,22 +96,22 @@ const waitFor = async (arrival: Promise<void>, signal: AbortSignal): Promise<voi
   }
 }
 
-/** What all readers have passed is let go in pieces of this many events. */
+/** Events that all readers have passed are dropped in pieces of this size. */
 const trimEvents = 256
 
-/** A subscription hands out at most this many events at once; fewer mean that the log had no more. */
+/** The most events in one delivery of a subscription. A smaller delivery means that the log has no more events. */
 const maxBatch = 1000
 
 /**
- * Follows the log from its head as of the first call of `next`, and keeps the newest events, each decoded once.
- * A reader is only its position: it may fall behind, come back or start over without the others noticing.
+ * Follows the log from its head at the first call of `next`, and caches the newest events, each decoded once. A
+ * reader is only a position: it may fall behind, catch up or start again without an effect on the others.
  */
 export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions): LogFeed => {
   const closing = new AbortController()
   let tail: Entry[] = []
-  /** Everything after this position is in `tail`, or has not been seen yet. */
+  /** All events after this position are in `tail`, or were not received yet. */
   let tailAfter = 0
-  /** The last delivery was full, so it may have ended inside a command. */
+  /** The last delivery was full, so it may have ended between the events of a command. */
   let openEnd = false
   let arrival = Promise.withResolvers<void>()
   let started: Promise<void> | null = null
@@ -120,7 +123,7 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
     former.resolve()
   }
 
-  /** Lets the first entries go. */
+  /** Drops the first entries. */
   const trim = (entries: number): void => {
     tailAfter = (tail[entries - 1] as Entry).stored.position
     tail = tail.slice(entries)
@@ -133,7 +136,7 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
     wake()
   }
 
-  /** Where each reader stands. One that reads what is older than the tail holds nothing back. */
+  /** The position of each reader. Readers of events older than the tail do not prevent the removal of events. */
   const readers = new Set<{ after: number }>()
   const letGo = (): void => {
     let passed = Number.POSITIVE_INFINITY
@@ -183,12 +186,12 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
     try {
       return decoded(entry)
     } catch {
-      // The reader that comes to it is told. Here it only means that nothing is known of where a command ends.
+      // The reader that reaches this event gets the error. Here it is only unknown where the command ends.
       return undefined
     }
   }
 
-  /** Decodes up to the first event that cannot be. */
+  /** Decodes up to the first event that cannot be decoded. */
   const decodedPrefix = (entries: readonly Entry[]): { events: RecordedEvent[]; whole: boolean } => {
     const events: RecordedEvent[] = []
     for (const entry of entries)
@@ -227,7 +230,7 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
     return whole && stored.length === limit ? trimToCommandBoundary(events) : events
   }
 
-  /** The tail begins right after an event: the one at the log's head when following began, or one that was let go. */
+  /** The tail begins right after an event: the head of the log when following began, or a dropped event. */
   const has = (position: number): boolean => position < tailAfter || firstAfter(position) < tail.length
 
   const somethingAfter = async (position: number, signal: AbortSignal): Promise<void> => {
@@ -239,7 +242,7 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
     }
   }
 
-  /** The first events after a position that one of the two finds: in what is kept, or in the log before it. */
+  /** The first events after a position, from memory or from the log. */
   const nextOf = async <Found>(
     after: number,
     signal: AbortSignal,
@@ -252,7 +255,7 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
       const begin = tailAfter
       const events = from < begin ? await older(from) : kept(from)
       if (events.length > 0) return events
-      // What is older than the tail was read and is not there, so nothing lies in between.
+      // The log before the tail has no events after `from`, so continue with the tail.
       if (from < begin) from = begin
     }
   }

@@ -6,9 +6,7 @@ import { createDispatch, type Dispatch, type ReadModel, type Rows, type Table } 
 import type { RowCache, TableCache } from './row-cache.ts'
 import { keyProblem, rowProblem } from './row-problem.ts'
 
-/**
- * What a batch changes in one table: new rows, rows to insert or replace, keys to delete. Each key stands once.
- */
+/** The changes of a batch in one table: new rows, rows to insert or replace, keys to delete. Each key occurs once. */
 export type TableChange = {
   readonly table: Table
   readonly inserted: readonly Row[]
@@ -16,7 +14,7 @@ export type TableChange = {
   readonly removed: readonly (readonly (string | number)[])[]
 }
 
-/** The events of a group after one position and up to another, and what they change in the read tables. */
+/** The events of a group after one position and up to another, and their changes in the read tables. */
 export type FoldedBatch = {
   readonly group: string
   readonly after: number
@@ -24,20 +22,20 @@ export type FoldedBatch = {
   readonly tables: readonly TableChange[]
 }
 
-/** Who learns which events were folded, before the tables say so. */
+/** Receives the folded events before their changes are visible in the tables. */
 export type FoldWatch = {
-  /** A batch is about to be written to the tables that are read; it waits. */
+  /** A batch is about to be written to the live tables. The write waits for the result. */
   beforeWrite(batch: FoldedBatch): Promise<void>
-  /** A batch was folded for tables that are made anew beside these, from the first event of the log on. */
+  /** A batch was folded into tables that are rebuilt next to the live ones, from the first event of the log. */
   onReplayed(batch: FoldedBatch): void
-  /** Tables that were made anew are read in place of the others once the transaction of `client` is committed. */
+  /** Rebuilt tables replace the live ones when the transaction of `client` is committed. */
   beforeSwap(group: string, client: Pick<pg.ClientBase, 'query'>): Promise<void>
 }
 
-/** What a batch of events changes; `commit` tells the cache once it is written (or is sure to be). */
+/** The changes of a batch. `commit` updates the cache: call it when they are written, or certain to be written. */
 export type Changes = { readonly tables: readonly TableChange[]; commit(): void }
 
-/** A model threw on an event: the events before it may be applied, it and what follows may not. */
+/** A model threw an error on an event. The events before it may be applied; the event itself and later ones may not. */
 export class PoisonEvent extends Error {
   override readonly name = 'PoisonEvent'
   readonly event: RecordedEvent
@@ -52,25 +50,25 @@ export class PoisonEvent extends Error {
   }
 }
 
-/** Loads rows by key, one set-based select a table; absent ones are left out. */
+/** Loads rows by key with one set-based select per table. Absent rows are not in the result. */
 export type LoadRows = (
   table: Table,
   keys: readonly (readonly (string | number)[])[],
 ) => Promise<readonly Row[]>
 
-/** A batch that is being folded, while its events come. */
+/** A batch that is folded while its events arrive. */
 export type Fold = {
-  /** How many events were taken. */
+  /** The number of folded events. */
   readonly events: number
-  /** The last one that was. */
+  /** The last folded event. */
   readonly last: RecordedEvent | null
   /**
    * Folds the next events in log order.
    * @param yieldToCommands called between steps
-   * @throws PoisonEvent; what was taken before that event stands
+   * @throws PoisonEvent; the events before that event remain folded
    */
   take(events: readonly RecordedEvent[], yieldToCommands?: YieldToCommands): Promise<void>
-  /** What all of them together change. */
+  /** The changes of all folded events together. */
   changes(): Changes
 }
 
@@ -79,20 +77,20 @@ export type FoldOptions = {
   readonly cache: RowCache
   readonly load: LoadRows
   /**
-   * Is told of each event that a model cannot take. The event then passes that model by, whole, and the rest goes on; rows that
-   * Postgres would refuse are such a case. Left out, the fold ends with the first.
+   * Called with each event that a model cannot apply, including events with rows that Postgres would reject. That
+   * model skips the whole event and the fold continues. Without it, the fold ends with the first such event.
    */
   readonly onPoison?: (poison: PoisonEvent) => void
   /**
-   * Nobody else writes these tables: a row that is known to be absent is inserted by `copy`, which costs less than replacing
-   * what may be there. Left out, one that somebody put there meanwhile is replaced.
+   * No other process writes these tables. A row that is known to be absent is then inserted by `copy`, which costs
+   * less than an upsert. Without it, a row that another process inserted in the meantime is replaced.
    */
   readonly alone?: true
 }
 
 /** Events folded in one step: about half a millisecond of work. */
 const stepEvents = 40
-/** Steps after which the rest of the process gets a turn in any case: some milliseconds of work. */
+/** Steps after which the event loop gets a turn in any case: some milliseconds of work. */
 const turnSteps = 12
 
 type Key = readonly (string | number)[]
@@ -102,11 +100,11 @@ type NamedRow = { readonly table: Table; readonly key: Key; readonly text: strin
 
 type Named = {
   readonly rows: readonly NamedRow[]
-  /** A model threw when it was asked what this event reads. Thrown when the event's turn comes; null: none did. */
+  /** The error of a model in `reads` of this event. Thrown when the event is applied. Null if there was none. */
   readonly poison: PoisonEvent | null
 }
 
-/** Of each list of models: it is folded batch by batch. */
+/** One per list of models, because each list is folded batch by batch. */
 const dispatches = new WeakMap<readonly ReadModel[], Dispatch<ReadModel>>()
 const dispatchOf = (models: readonly ReadModel[]): Dispatch<ReadModel> => {
   let dispatch = dispatches.get(models)
@@ -117,7 +115,10 @@ const dispatchOf = (models: readonly ReadModel[]): Dispatch<ReadModel> => {
   return dispatch
 }
 
-/** What events read, as far as they alone tell. @param noYield past a model that throws, whose rows are loaded one by one */
+/**
+ * The rows that the events read, as far as the events alone determine them.
+ * @param goOn continue after a model that throws an error. Its rows are then loaded one by one.
+ */
 const nameRows = (models: readonly ReadModel[], events: readonly RecordedEvent[], goOn: boolean): Named => {
   const asked = dispatchOf(models)
   const tables = new Map(models.flatMap((model) => model.tables.map((table) => [table.name, table as Table])))
@@ -137,14 +138,14 @@ const nameRows = (models: readonly ReadModel[], events: readonly RecordedEvent[]
   return { rows, poison: null }
 }
 
-/** Whether a row ends the batch as it began: an order counted as open and closed again within the batch, say. */
+/** Whether a row is the same before and after the batch, e.g. an order that was opened and closed within the batch. */
 const isSame = (before: Row | null | undefined, after: Row | null): boolean => {
   if (before === undefined) return false
   if (before === null || after === null) return before === after
   return Object.keys(after).every((name) => before[name] === after[name])
 }
 
-/** `apply` asked for a row that neither the batch nor the cache has: it is loaded and the event applied again. */
+/** `apply` read a row that is neither in the batch nor in the cache. The row is loaded, the event applied again. */
 class RowNotLoaded extends Error {
   override readonly name = 'RowNotLoaded'
   readonly row: NamedRow
@@ -161,19 +162,19 @@ const refuse = (problem: string | null): void => {
 /** The rows of a table, by `keyText`. */
 type TableRows = {
   readonly table: Table
-  /** What the batch changes. */
+  /** The changes of the batch. */
   readonly changes: Map<string, Change>
-  /** What was loaded for it, and what it must keep knowing. */
+  /** The rows that were loaded for the batch, and rows that must stay known until its end. */
   readonly loaded: Map<string, Row | null>
   readonly cache: TableCache
-  /** Null while nothing was added. */
+  /** Null until a row is added. */
   added: Row[] | null
 }
 
-/** Rows as of the event that is folded: changed by the batch, else loaded for it, else cached. Undefined: not known. */
+/** Rows as of the current event: changed by the batch, else loaded for it, else cached. Undefined: not known. */
 const createOverlay = (cache: RowCache, checksRows: boolean) => {
   const tables = new Map<Table, TableRows>()
-  /** What the event at hand changed, with what stood before: to take it back. */
+  /** The changes of the current event with the former values, so that they can be undone. */
   const journal: (
     | { readonly changes: Map<string, Change>; readonly text: string; readonly former: Change | undefined }
     | { readonly list: Row[] }
@@ -187,7 +188,7 @@ const createOverlay = (cache: RowCache, checksRows: boolean) => {
     }
     return known
   }
-  /** As it was before the batch. */
+  /** The row before the batch. */
   const before = ({ loaded, cache: kept }: TableRows, text: string): Row | null | undefined => {
     const row = loaded.size === 0 ? undefined : loaded.get(text)
     return row === undefined ? kept.find(text) : row
@@ -202,7 +203,7 @@ const createOverlay = (cache: RowCache, checksRows: boolean) => {
     if (row === null && former?.inserted) changes.delete(text)
     else changes.set(text, { key, row, inserted: former?.inserted ?? isNew })
   }
-  /** Takes back what the event at hand changed since a mark. */
+  /** Undoes the changes of the current event since a mark. */
   const undoTo = (mark: number): void => {
     for (const entry of journal.splice(mark).reverse())
       if ('list' in entry) entry.list.pop()
@@ -238,7 +239,7 @@ const createOverlay = (cache: RowCache, checksRows: boolean) => {
         part()
         return null
       } catch (error) {
-        // Its turn comes again once the row is there.
+        // The event is applied again after the row is loaded.
         if (error instanceof RowNotLoaded) throw error
         undoTo(since)
         return error instanceof Error ? error.message : String(error)
@@ -246,7 +247,7 @@ const createOverlay = (cache: RowCache, checksRows: boolean) => {
     },
   }
   return {
-    /** Whether the row is known, and stays known to the end of the batch whatever the cache lets go. */
+    /** Whether the row is known. If so, it stays known until the end of the batch, even if the cache drops it. */
     holds: (table: Table, text: string): boolean => {
       const known = rowsOf(table)
       if (known.changes.has(text)) return true
@@ -265,7 +266,7 @@ const createOverlay = (cache: RowCache, checksRows: boolean) => {
     beginEvent: (): void => {
       journal.length = 0
     },
-    /** How much the event at hand has changed so far. */
+    /** The number of changes of the current event so far. */
     mark: (): number => journal.length,
     undoTo,
   }
@@ -273,8 +274,8 @@ const createOverlay = (cache: RowCache, checksRows: boolean) => {
 
 /**
  * Folds events into row changes in memory, in log order. Rows that are neither changed by this batch nor cached are
- * loaded when the first event asks for one, then for all events at hand at once: mostly one select a table, or none.
- * Which rows an event reads is therefore not asked while every row is known.
+ * loaded when an event first needs one, and then for all remaining events at once: mostly one select per table, or
+ * none. So `reads` is not called while every row is known.
  */
 export const startFold = ({ models, cache, load, onPoison, alone }: FoldOptions): Fold => {
   const overlay = createOverlay(cache, onPoison !== undefined || models.some(({ attempts }) => attempts))
@@ -298,7 +299,7 @@ export const startFold = ({ models, cache, load, onPoison, alone }: FoldOptions)
     }
   }
 
-  /** The row that it asked for and that is not loaded, or null when every model has taken the event or passed it by. */
+  /** The row that the event needs and that is not loaded; null when every model has applied or skipped the event. */
   const applyEvent = (event: RecordedEvent): NamedRow | null => {
     const poisons: PoisonEvent[] = []
     beginEvent()
@@ -317,7 +318,7 @@ export const startFold = ({ models, cache, load, onPoison, alone }: FoldOptions)
         poisons.push(poison)
       }
     }
-    // Only now: the event may have been applied several times, until all of its rows were loaded.
+    // Only now, because the event may have been applied several times until all of its rows were loaded.
     for (const poison of poisons) onPoison?.(poison)
     return null
   }
@@ -330,7 +331,7 @@ export const startFold = ({ models, cache, load, onPoison, alone }: FoldOptions)
     let named: Named | null = null
     for (const [index, event] of events.entries()) {
       if (index > 0 && index % stepEvents === 0) await rest()
-      // Each turn loads one more row of the finitely many that the event is about.
+      // Each pass loads one more of the finitely many rows of the event.
       for (let row = applyEvent(event); row; row = applyEvent(event)) {
         if (event === named?.poison?.event) throw named.poison
         const isFirst = named === null
@@ -382,7 +383,7 @@ export const startFold = ({ models, cache, load, onPoison, alone }: FoldOptions)
 }
 
 /**
- * Folds a batch whose events are all at hand.
+ * Folds a batch whose events are all available.
  * @throws PoisonEvent
  */
 export const foldBatch = async ({

@@ -5,13 +5,13 @@ import type { ReadModel } from './read-model.ts'
 import { createRowCache } from './row-cache.ts'
 import { createBatchWriter } from './write-batch.ts'
 
-/** Folds events into the tables of a schema that were empty before the first of them. */
+/** Folds events into the tables of a schema that were empty before the first event. */
 export type Folding = {
   /**
-   * Folds the next events in log order. Their rows are on the way when it resolves: the next call folds while they are
-   * written.
-   * @returns what the events change
-   * @throws PoisonEvent: the models did not take an event of this batch, and nothing of it is written; not with `onPoison`
+   * Folds the next events in log order. It resolves while their rows are being written: the next call folds during
+   * the write.
+   * @returns the changes of the events
+   * @throws PoisonEvent if a model cannot apply an event; nothing of this batch is written. Not with `onPoison`.
    */
   take(events: readonly RecordedEvent[]): Promise<readonly TableChange[]>
   /** Resolves when all rows are written. */
@@ -22,9 +22,9 @@ export type FoldingOptions = {
   readonly session: Session
   readonly schema: string
   readonly models: readonly ReadModel[]
-  /** Rows held in memory; default 100,000. While all fit, none is ever selected. */
+  /** Rows in memory; default 100,000. While all rows fit, none is selected. */
   readonly maxRows?: number
-  /** Is told of events that a model cannot take, which then pass it by. */
+  /** Called with events that a model cannot apply. The model then skips them. */
   readonly onPoison?: (poison: PoisonEvent) => void
 }
 
@@ -35,7 +35,7 @@ export const createFolding = (options: FoldingOptions): Folding => {
   let written: Promise<unknown> = Promise.resolve()
   return {
     async take(events) {
-      // Loads wait behind the write that is under way, for both go through one session.
+      // Loads wait for the write in progress, because both use the same session.
       const changes = await foldBatch({
         models,
         events,
@@ -46,7 +46,7 @@ export const createFolding = (options: FoldingOptions): Folding => {
       })
       await written
       written = writer.write(changes.tables, null)
-      written.catch(() => undefined) // the next to wait for it is told
+      written.catch(() => undefined) // the next caller that awaits the write gets the error
       changes.commit()
       return changes.tables
     },

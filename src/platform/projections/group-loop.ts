@@ -14,9 +14,12 @@ import type { ReadModel, ReadModelGroup } from './read-model.ts'
 import { type RebuildContext, RebuildRunning, rebuildGroup } from './rebuild.ts'
 
 /**
- * `owner` folds; `standby` takes over when the owner is gone; `rebuilding` makes its tables first; `poisoned` stopped
- * before an event that it cannot apply; `superseded` found tables of another version of the program; `unreachable` has
- * no connection.
+ * - `owner` folds.
+ * - `standby` takes over when the owner is gone.
+ * - `rebuilding` creates its tables first.
+ * - `poisoned` stopped before an event that it cannot apply.
+ * - `superseded` found tables of another version of the program.
+ * - `unreachable` has no connection.
  */
 export type GroupState =
   | 'starting'
@@ -33,18 +36,18 @@ export type GroupContext = LeaderContext &
   RebuildContext & {
     readonly pool: pg.Pool
     readonly logger: EngineLogger
-    /** How long a session of a group may be without a word from Postgres that it waits for, or from this process. */
+    /** The longest silence of Postgres while an answer is due, or of this process, in a session. Milliseconds. */
     readonly answerTimeoutMs: number
     readonly setState: (group: string, state: GroupState, error?: Error) => void
   }
 
-/** A standby asks this often whether the owner is gone. */
+/** How often a standby checks whether the owner is gone, milliseconds. */
 const standbyMs = 500
-/** The pause after a failure; it doubles with each one until something works again. */
+/** The pause after a failure, milliseconds. It doubles with each failure and is reset after a success. */
 const firstBackoffMs = 100
 const maxBackoffMs = 2000
 
-/** The models whose tables must be made: never filled, filled by older code, or dropped by hand. */
+/** The models whose tables must be created: never filled, filled by older code, or dropped by hand. */
 export const outdatedModels = async (
   pool: pg.Pool | pg.ClientBase,
   group: ReadModelGroup,
@@ -63,11 +66,12 @@ export const outdatedModels = async (
 }
 
 /**
- * Keeps a group going for as long as the process runs: makes its tables where they are not of this program, waits for
- * ownership, folds, and starts over after each lost connection. Ends only by its signal.
+ * Runs a group as long as the process runs: creates its tables if they are not of this program, waits for ownership,
+ * folds, and starts again after each lost connection. Ends only when `stop` is aborted.
  *
- * It is no `runAsLeader`, for a group gives its lock up while another version of the program has the tables, hears hints of
- * the owner over the session with which it stands by, and its owner's fence check keeps the session from being idle.
+ * It does not use `runAsLeader` for three reasons: a group releases its lock while another version of the program
+ * owns the tables, a standby receives hints of the owner over its session, and the owner's fence check keeps the
+ * session from being idle.
  */
 export const runGroup = async (
   context: GroupContext,
@@ -76,12 +80,12 @@ export const runGroup = async (
 ): Promise<void> => {
   const { logger, progress, setState } = context
   const lockName = `projection ${group.name}`
-  /** This process has seen the tables of its own program: if they change now, another program is at work. */
+  /** This process has used the tables of its own program. If they change now, another program is running. */
   let adopted = false
   let backoffMs = firstBackoffMs
   const leadership: LeaderContext = {
     ...context,
-    // A connection and tables that fit say nothing of that: a disk that is full can be read.
+    // A written batch resets the backoff. A connection and matching tables do not: a full disk can be read.
     onBatch: (batch) => {
       backoffMs = firstBackoffMs
       context.onBatch?.(batch)
@@ -92,7 +96,7 @@ export const runGroup = async (
     sleep(ms, undefined, { signal }).catch(() => undefined)
 
   const stayPoisoned = async (session: Session, epoch: number, signal: AbortSignal): Promise<void> => {
-    // The fold would meet the same event again, so it waits until somebody exchanges the tables.
+    // A new fold would fail on the same event, so it waits until the tables are replaced.
     while (!signal.aborted) {
       const checkpoint = await readCheckpoint(session.client, group.name)
       if (checkpoint?.epoch !== epoch) return
@@ -128,7 +132,7 @@ export const runGroup = async (
     }
   }
 
-  /** True when the tables are those of this program, so that they may be read and folded into. */
+  /** True if the tables are those of this program, so that they can be read and folded into. */
   const tablesFit = async (session: Session, signal: AbortSignal): Promise<boolean> => {
     const checkpoint = await readCheckpoint(session.client, group.name)
     if (!checkpoint) throw new Error(`group ${group.name} has no checkpoint`)
@@ -146,7 +150,7 @@ export const runGroup = async (
     const make = [...new Set([...outdated, ...missing])]
     if (make.length > 0) {
       progress.setUsable(group.name, false)
-      // They are made over sessions of their own, for minutes.
+      // The rebuild uses sessions of its own and takes minutes.
       await setIdleTimeouts(session.client, 0)
       await makeTables(make, session, checkpoint, signal)
       await setIdleTimeouts(session.client, context.answerTimeoutMs)

@@ -1,11 +1,11 @@
 import type pg from 'pg'
 import type { Progress } from './progress.ts'
 
-/** Lets batches through, or holds them before they start: tests see what a request does while nothing is folded. */
+/** Lets batches pass, or stops them before they start. Tests use it to check requests while nothing is folded. */
 export type Gate = {
-  /** Runs one batch, once the gate is open. Rejects with the signal's reason when it is aborted before. */
+  /** Runs one batch when the gate is open. Rejects with the signal's reason if it is aborted before that. */
   pass<Value>(signal: AbortSignal, batch: () => Promise<Value>): Promise<Value>
-  /** Resolves when no batch is under way; none starts until `open`. */
+  /** Resolves when no batch is in progress. No batch starts until `open`. */
   close(): Promise<void>
   open(): void
 }
@@ -45,13 +45,13 @@ export const createGate = (): Gate => {
   }
 }
 
-/** The one channel on which owners of groups tell all processes what they committed. */
+/** The one channel on which the owners of groups announce their commits to all processes. */
 const channel = 'farebox_read'
 
 /**
- * Tells other processes that rows of these tables changed. It is sent after the commit, in a statement of its own: NOTIFY
- * within a batch would make its commit wait for those of the log. A hint may be lost; every process also looks at the
- * checkpoint twice a second.
+ * Notifies other processes that rows of these tables changed. It is sent after the commit, in a statement of its own:
+ * with NOTIFY in the batch, its commit would wait for the commits of the log. A hint may be lost, so every process
+ * also reads the checkpoint twice a second.
  */
 export const sendHint = async (
   client: pg.ClientBase,
@@ -65,7 +65,7 @@ export const sendHint = async (
   })
 }
 
-/** Listens to the hints of a group's owner for as long as the connection lives. */
+/** Listens to the hints of a group's owner until the connection ends. */
 export const listenForHints = async (
   client: pg.ClientBase,
   name: string,
@@ -78,7 +78,7 @@ export const listenForHints = async (
   await client.query(`listen ${channel}`)
 }
 
-/** An owner need not hear itself. */
+/** An owner does not need its own hints. */
 export const stopListening = async (client: pg.ClientBase): Promise<void> => {
   client.removeAllListeners('notification')
   await client.query(`unlisten ${channel}`)

@@ -19,7 +19,7 @@ export type BatchDone = {
   readonly rows: number
 }
 
-/** Named points of a batch, for tests that kill the process there. `sent`: the transaction is on its way. */
+/** Points of a batch at which tests kill the process. `sent`: the transaction is sent and not answered. */
 export type BatchPoint = 'projection-batch-folded' | 'projection-batch-sent'
 
 export type LeaderContext = {
@@ -28,12 +28,12 @@ export type LeaderContext = {
   readonly progress: Progress
   readonly gate: Gate
   readonly logId: string
-  /** Events after which a batch is written. */
+  /** A batch of this many events is written. */
   readonly maxBatch: number
   readonly maxRows: number
-  /** How long after the last write a batch goes on taking events, milliseconds, unless a read waits. */
+  /** How long after the last write a batch still accepts events, milliseconds. It is shorter if a read waits. */
   readonly batchWindowMs: number
-  /** Called between steps of folding and before a batch is written, while the batch is in good time by the clock. */
+  /** Called between steps of folding and before a batch is written, unless the batch is late by the clock. */
   readonly yieldToCommands: YieldToCommands
   readonly clock: Clock
   readonly onBatch?: ((batch: BatchDone) => void) | undefined
@@ -41,22 +41,25 @@ export type LeaderContext = {
   readonly onPoint?: ((point: BatchPoint) => void | Promise<void>) | undefined
 }
 
-/** How a tenure ended: its tables were exchanged, another owner took over, or an event cannot be applied. */
+/**
+ * How a leadership ended: its tables were replaced or another owner took over (`fenced`), or an event cannot be
+ * applied (`poisoned`).
+ */
 export type LeadershipEnd =
   | { readonly kind: 'fenced' }
   | { readonly kind: 'poisoned'; readonly error: Error; readonly epoch: number }
 
-/** SQLSTATE classes of data that Postgres does not take: values, constraints, texts it cannot read, sizes. */
+/** SQLSTATE classes of data that Postgres rejects: values, constraints, unreadable texts, sizes. */
 const isDataError = (error: unknown): boolean =>
   /^(22|23|54)/.test((error as { code?: unknown }).code?.toString() ?? '')
 
-/** Events read, and so decoded, at once: some milliseconds in which nothing else of the process runs. */
+/** The most events in one read. They are decoded together: some milliseconds that block the event loop. */
 const maxRead = 1_000
 
-/** How soon an owner with nothing to fold learns that another program exchanged its tables. */
+/** After this time an owner without events detects that another program replaced its tables, milliseconds. */
 const fenceCheckMs = 500
 
-/** Aborts its signal when the group's epoch is no longer this one; else this owner is seen to be current. */
+/** Aborts its signal when the group has another epoch. Otherwise it calls `current`. */
 const watchFence = (
   session: Session,
   group: string,
@@ -71,9 +74,9 @@ const watchFence = (
   }
   let looking: Promise<void> | null = null
   const stop = every(fenceCheckMs, () => {
-    // A session takes one statement at a time, and a batch looks at the epoch when it is written.
+    // A session executes one statement at a time, and the write of a batch checks the epoch, too.
     if (isBusy() || looking !== null) return
-    // A query fails when its session ends, and that the tenure notices by itself.
+    // The query fails when the session ends, which the caller detects by itself.
     looking = look()
       .catch(() => undefined)
       .finally(() => {
@@ -83,7 +86,7 @@ const watchFence = (
   return { signal: fenced.signal, looked: async () => looking, stop }
 }
 
-/** While it is open a batch takes what comes. */
+/** A batch accepts events while the window is open. */
 type Window = {
   isOver(): boolean
   readonly over: Promise<void>
@@ -91,8 +94,8 @@ type Window = {
 }
 
 /**
- * Events gather between batches, so that rows which change again and again are written once: wallets, counts and plans
- * under load. It is over at once when a read waits, and for the first batch after a quiet time.
+ * Collects events between batches, so that rows that change often under load (wallets, counts, plans) are written
+ * once. The window ends at once if a read waits, and for the first batch after a quiet time.
  */
 const openWindow = (progress: Progress, group: string, waitMs: number): Window => {
   const { promise: over, resolve } = Promise.withResolvers<void>()
@@ -122,8 +125,9 @@ const countRows = (tables: readonly TableChange[]): number =>
   tables.reduce((sum, change) => sum + rowsOf(change), 0)
 
 /**
- * Folds the log into the group's tables as their only writer, until the signal, an error of the connection (thrown),
- * or an end that the caller must look at. Each batch lands with its checkpoint, exactly once, at this tenure's epoch.
+ * Folds the log into the group's tables as their only writer. Ends when the signal is aborted, on an error of the
+ * connection (thrown), or with an end that the caller must handle. Each batch is written with its checkpoint, exactly
+ * once, under the epoch of this leadership.
  */
 export const foldAsLeader = async (
   context: LeaderContext,
@@ -143,7 +147,7 @@ export const foldAsLeader = async (
   let limit = maxBatch
   let gatherUntilMs = 0
   let busy = false
-  /** When the last event that was folded was recorded: those after it are not older. */
+  /** When the last folded event was recorded. Later events are not older. */
   let foldedMs = Number.NEGATIVE_INFINITY
 
   const yieldWhileCatchingUp = yieldWhileOnTime(
@@ -151,10 +155,10 @@ export const foldAsLeader = async (
     () => context.clock() < foldedMs + batchWindowMs + maxYieldMs,
   )
 
-  /** What the batch at hand has for the group's work tables. */
+  /** The events of the current batch for the group's work tables. */
   let forWork: RecordedEvent[] = []
 
-  /** Folds what comes into a batch, in lulls, until it is time to write it or an event cannot be applied. */
+  /** Folds events into a batch, yielding to commands, until it must be written or an event cannot be applied. */
   const fill = async (fold: Fold, ended: AbortSignal): Promise<void> => {
     const at = (): number => fold.last?.position ?? position
     const window = openWindow(progress, group.name, gatherUntilMs - performance.now())
@@ -165,7 +169,7 @@ export const foldAsLeader = async (
     try {
       let isLast: boolean
       do {
-        // What is there when the time is over still comes along.
+        // Events that are available at the end of the window are still included.
         isLast = window.isOver()
         await yieldWhileCatchingUp()
         const events = await reader.next(at(), Math.min(limit, maxRead), ended)
@@ -180,7 +184,7 @@ export const foldAsLeader = async (
     }
   }
 
-  /** False when the checkpoint was not where the batch starts: another owner is at work. */
+  /** False if the checkpoint was not at the start of the batch: another owner is active. */
   const write = async (fold: Fold): Promise<boolean> => {
     await onPoint?.('projection-batch-folded')
     await yieldWhileCatchingUp()
@@ -191,7 +195,7 @@ export const foldAsLeader = async (
     const written = group.work
       ? writeWork(session.client, group.work, forWork, step)
       : writer.write(changes.tables, step).then((landed) => (landed ? countRows(changes.tables) : null))
-    // It is awaited below; a failure while the point is passed is not unhandled.
+    // It is awaited below. A failure during `onPoint` must not be an unhandled rejection.
     written.catch(() => undefined)
     await onPoint?.('projection-batch-sent')
     const rows = await written
@@ -208,7 +212,7 @@ export const foldAsLeader = async (
     return true
   }
 
-  /** Null while the group can go on. */
+  /** Null while the group can continue. */
   const takeBatch = async (ended: AbortSignal): Promise<LeadershipEnd | null> => {
     await reader.waitForEvent(position, ended)
     const fold = startFold({ models: group.models, cache, load: writer.load })
@@ -220,7 +224,7 @@ export const foldAsLeader = async (
       if (!(error instanceof UndecodableEvent || error instanceof PoisonEvent)) throw error
       poison = error
     }
-    // What stands before it is applied first.
+    // The events before the poison event are applied first.
     if (fold.last !== null)
       try {
         if (!(await gate.pass(ended, () => write(fold)))) return { kind: 'fenced' }
@@ -228,7 +232,7 @@ export const foldAsLeader = async (
         limit = maxBatch
       } catch (error) {
         if (!isDataError(error) || session.ended.aborted) throw error
-        // Nothing landed. Smaller and smaller batches find the event that the database does not take.
+        // Nothing was written. Smaller and smaller batches find the event that the database rejects.
         if (fold.events > 1) {
           limit = Math.floor(fold.events / 2)
           return null

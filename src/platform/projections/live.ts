@@ -3,22 +3,22 @@ import type { EngineLogger } from './group-loop.ts'
 import type { Watch } from './progress.ts'
 import { ReadsBehind } from './read-your-writes.ts'
 
-/** Rows of read tables that this process holds in memory, kept up by what the engine tells of their changes. */
+/** Rows of read tables that this process caches in memory. Notifications of changes cause a new load. */
 export type LiveRows<Held> = {
   /**
-   * As of the last load; no request waits for a query.
-   * @throws ReadsBehind before the first: what is not known yet must not be told as unknown
+   * The rows of the last load. It never waits for a query.
+   * @throws ReadsBehind before the first load, because unknown rows must not be reported as absent
    */
   current(): Held
   /**
-   * Holds every change that this process was told of before it was called; queries only when there was one. All who ask
-   * before a load begins share it.
-   * @throws what `load` throws
+   * The rows with every change that was announced to this process before the call. It queries only if there was a
+   * change. All callers before the start of a load share it.
+   * @throws the errors of `load`
    */
   fresh(): Promise<Held>
-  /** Loads what is in the tables now, told or not. @throws what `load` throws */
+  /** Loads the current rows of the tables, even without an announced change. @throws the errors of `load` */
   refresh(): Promise<Held>
-  /** Loads, then again after each change until `stop`. Rejects when the first load fails. */
+  /** Loads, and loads again after each change until `stop`. Rejects if the first load fails. */
   start(): Promise<void>
   stop(): Promise<void>
 }
@@ -26,14 +26,14 @@ export type LiveRows<Held> = {
 export type LiveRowsOptions<Held> = {
   readonly name: string
   readonly watch: Watch
-  /** Reads the tables, or what changed in them since `former` was read; never run twice at once. */
+  /** Reads the tables, or their changes since `former` was read. Two loads never run at the same time. */
   readonly load: (former: Held | null) => Promise<Held>
   readonly logger: Pick<EngineLogger, 'error'>
-  /** For rows whose meaning the clock changes: how long a load is `fresh` at most, by both clocks. */
+  /** For rows whose meaning depends on the time: the longest age of a fresh load, by both clocks. */
   readonly maxAge?: { readonly ms: number; readonly clock: Clock; readonly monotonicMs: MonotonicClock }
 }
 
-/** The pause after a load that failed; it doubles up to the longest. */
+/** The pause after a failed load. It doubles up to the maximum. */
 const firstRetryMs = 100
 const longestRetryMs = 2_000
 
@@ -65,7 +65,7 @@ export const createLiveRows = <Held>(options: LiveRowsOptions<Held>): LiveRows<H
   const refresh = (): Promise<Held> => {
     if (next === null) {
       next = running.then(loadNow)
-      running = next.catch(() => undefined) // each waiter hears of it; the next load is a new one
+      running = next.catch(() => undefined) // each caller gets the error; the next load is a new one
     }
     return next
   }
@@ -100,7 +100,7 @@ export const createLiveRows = <Held>(options: LiveRowsOptions<Held>): LiveRows<H
     fresh: async () => (loaded !== null && isFresh(loaded) ? loaded.held : refresh()),
     refresh,
     start: async () => {
-      // From before the first load on, so that no change falls between.
+      // Subscribed before the first load, so that no change is missed.
       unsubscribe ??= watch.onChange(follow)
       await refresh()
     },

@@ -2,22 +2,22 @@ import type pg from 'pg'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { Checkpoint } from './checkpoint.ts'
 
-/** What tells that rows of some tables, which this process holds in memory, may have changed. */
+/** Notifies that rows of some tables, which this process caches in memory, may have changed. */
 export type Watch = {
   /**
-   * A number that rises with each change that this process is told of; read it before the rows. Null while this process
-   * has not seen the group's checkpoint for a second: then it may have missed any change.
+   * A number that increases with each change that is announced to this process. Read it before the rows. Null if this
+   * process did not see the group's checkpoint for a second: then it may have missed changes.
    */
   version(): number | null
-  /** Calls the listener with each change. Returns the way to unsubscribe. */
+  /** Calls the listener on each change. Returns the function to unsubscribe. */
   onChange(listener: () => void): () => void
 }
 
-/** Told of changes to the tables of one group, it tells whoever watches them. */
+/** Receives the changes of the tables of one group and notifies the listeners. */
 export type Changes = {
-  /** Rows of these tables were written, or of any. */
+  /** Rows of these tables were written, or of any table. */
   changed(tables: Iterable<string> | 'any'): void
-  /** Rises with each change of one of these tables. */
+  /** Increases with each change of one of these tables. */
   version(tables: readonly string[]): number
   onChange(tables: readonly string[], listener: () => void): () => void
 }
@@ -26,7 +26,7 @@ export const createChanges = (): Changes => {
   const versions = new Map<string, number>()
   const listeners = new Set<{ readonly tables: readonly string[]; readonly tell: () => void }>()
   let last = 0
-  /** When all tables changed last. */
+  /** The number of the last change of all tables. */
   let any = 0
 
   return {
@@ -54,62 +54,69 @@ type GroupProgress = {
   usable: boolean
   owned: boolean
   waiters: Set<Waiter>
-  /** Told when somebody starts to wait. */
+  /** Called when a read starts to wait. */
   listeners: Set<() => void>
   readonly changes: Changes
-  /** Up to which checkpoint its changes were told. */
+  /** The checkpoint up to which its changes were announced. */
   told: { position: number; epoch: number }
-  /** When this process last knew all changes up to a checkpoint that it saw, milliseconds. */
+  /** When this process last knew all changes up to a checkpoint that it read, milliseconds. */
   seenMs: number
-  /** How often the position rose by another owner's hand. */
+  /** How often the position increased through another owner. */
   moves: number
 }
 
 /**
- * How far each group has come, as far as this process knows. Positions only rise, until a connection to Postgres ends:
- * commits of batches do not wait for the disk (session.ts), so a crash of Postgres takes the last ones back.
+ * The position of each group, as far as this process knows. Positions only increase until a connection to Postgres
+ * ends: commits of batches do not wait for the disk (postgres-session.ts), so a crash of Postgres can undo the last
+ * ones.
  */
 export type Progress = {
-  /** The last position known to be committed, 0 while none is; -1 while this process cannot use the group's tables. */
+  /** The last position known to be committed; 0: none is known; -1: this process cannot use the group's tables. */
   position(group: string): number
-  /** Resolves true when the group is past a position, false when `timeoutMs` passed first. */
+  /** Resolves to true when the group reaches the position, to false after `timeoutMs`. */
   reached(group: string, position: number, timeoutMs: number): Promise<boolean>
   advance(group: string, to: Pick<Checkpoint, 'position' | 'epoch'>): void
-  /** As `advance`, by the owner: it tells its changes itself. */
+  /** As `advance`, for the owner: the owner announces its changes itself. */
   advanceAsOwner(group: string, position: number): void
-  /** As `advance`, by who looks at the checkpoint twice a second: a step that no hint told of counts as any change. */
+  /**
+   * As `advance`, for a process that reads the checkpoint twice a second. A step that no hint announced counts as a
+   * change of any table.
+   */
   observeCheckpoint(group: string, checkpoint: Pick<Checkpoint, 'position' | 'epoch'>): void
-  /** The connection that told where the group is has ended: readers that wait ask Postgres again. */
+  /** The connection that reported the group's position has ended. Reads that wait query Postgres again. */
   forget(group: string): void
-  /** Rows of these tables were committed: by the owner here, or so another one says. */
+  /** Rows of these tables were committed, by the owner in this process or according to the hint of another owner. */
   changed(group: string, tables: Iterable<string> | 'any'): void
   /**
-   * Watches tables of a group. The owner here tells before readers see its position. Of another owner a hint tells, and
-   * half a second later at the latest its checkpoint; with `exact` each step of its position counts, so that what was
-   * waited for is in what is read.
+   * Watches tables of a group. An owner in this process announces changes before reads see its position. The changes
+   * of another owner are announced by a hint, and at the latest half a second later by its checkpoint. With `exact`,
+   * each step of its position counts as a change, so that the rows include what the caller waited for.
    */
   watch(group: string, tables: readonly string[], options?: { readonly exact?: true }): Watch
-  /** Tells as soon as somebody in this process waits for the group, at once when somebody does. Returns the way to unsubscribe. */
+  /**
+   * Calls the listener when a read in this process waits for the group, and at once if one waits already. Returns the
+   * function to unsubscribe.
+   */
   onAwaited(group: string, listener: () => void): () => void
-  /** Who moves the checkpoint: this process (it will say so), or another (then it is asked for). */
+  /** Sets whether this process moves the checkpoint and announces it, or another one, whose checkpoint is polled. */
   setOwned(group: string, owned: boolean): void
-  /** False while the tables are being made, or belong to another version of the program. */
+  /** False while the tables are being created, or belong to another version of the program. */
   setUsable(group: string, usable: boolean): void
-  /** Lets go of the pool. */
+  /** Removes the listener on the pool. */
   close(): void
 }
 
-/** Another process owns the group: how often its checkpoint is asked for while somebody waits. */
+/** How often the checkpoint of another process is polled while a read waits, milliseconds. */
 const pollMs = 5
-/** The owner here tells of each step, so this poll only catches what happens around a change of owner. */
+/** The owner in this process announces each step, so this poll only covers a change of owner. */
 const ownedPollMs = 250
-/** A process that has not seen a checkpoint for this long does not know of changes; it looks twice a second. */
+/** A process that read no checkpoint for this long may have missed changes. It reads one twice a second. */
 const unseenMs = 1_000
 
 /**
- * Waits for checkpoints. The owner tells each commit at once; for groups of other processes one query every 5 ms
- * serves all waiters, and none runs while nobody waits. (NOTIFY for each batch was left out: it serialises commits of
- * the whole server, those of the log included.)
+ * Waits for checkpoints. The owner announces each commit at once. For groups of other processes one query every 5 ms
+ * serves all waiting reads, and no query runs without a waiting read. (There is no NOTIFY for each batch, because it
+ * serializes the commits of the whole server, including those of the log.)
  */
 export const createProgress = (options: {
   readonly pool: pg.Pool
@@ -154,7 +161,7 @@ export const createProgress = (options: {
   const advance: Progress['advance'] = (name, { position, epoch }) => {
     const group = groupNamed(name)
     group.epoch = epoch
-    // Another owner, or other tables: what changed is not known here.
+    // Another owner or other tables: the changes are unknown here.
     if (epoch !== group.told.epoch) observeCheckpoint(name, { position, epoch })
     else moveTo(group, position)
   }
@@ -184,11 +191,11 @@ export const createProgress = (options: {
       })
       for (const { name, ...to } of rows) advance(name, to)
     } catch {
-      // Waiters give up at their own time; a query of theirs will meet the same database and say what is wrong.
+      // Waiting reads time out. Their own queries use the same database and report the error.
     }
     schedule()
   }
-  /** Whether the owner here tells of each step from a position that is known. */
+  /** Whether the owner in this process announces each step from a known position. */
   const isTold = ({ owned, position }: GroupProgress): boolean => owned && position > 0
   const schedule = (): void => {
     polling = true
@@ -207,7 +214,7 @@ export const createProgress = (options: {
   const forget = (group: GroupProgress): void => {
     group.position = 0
   }
-  // Any of them may have told where a group is. Forgetting without need costs one query more.
+  // Any of the connections may have reported the position of a group. An unnecessary reset costs one more query.
   const forgetAll = (): void => {
     for (const group of groups.values()) forget(group)
   }
@@ -268,7 +275,7 @@ export const createProgress = (options: {
       const group = groupNamed(name)
       const became = usable && !group.usable
       group.usable = usable
-      // Tables that were made anew may say something else.
+      // Rebuilt tables may have other rows.
       if (became) group.changes.changed('any')
       settle(group)
     },

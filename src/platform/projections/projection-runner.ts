@@ -23,32 +23,32 @@ import type { ReadModelGroup } from './read-model.ts'
 export type GroupHealth = {
   readonly group: string
   readonly state: GroupState
-  /** Why it does not go on; null while it does. */
+  /** Why it does not continue; null while it does. */
   readonly error: string | null
 }
 
 export type GroupLag = {
   readonly group: string
-  /** How far behind the log's head, in positions: events on Postgres. */
+  /** The distance to the head of the log in positions. On Postgres these are events. */
   readonly positions: number
-  /** The age of the first event that is not folded; 0 when there is none. */
+  /** The age in seconds of the first event that is not folded; 0 if there is none. */
   readonly seconds: number
 }
 
 export type ProjectionRunner = {
   /**
-   * Checks that log and tables belong together, then keeps all groups going in the background.
+   * Checks that the log and the tables belong together, then runs all groups in the background.
    * @throws ProjectionsRefused (another log, a log shorter than the checkpoint, tables of a newer program)
    */
   start(): Promise<void>
-  /** Finishes the batches under way and gives the groups up. */
+  /** Finishes the batches in progress and releases the groups. */
   stop(): Promise<void>
   readonly progress: Progress
   health(): readonly GroupHealth[]
   lag(): Promise<readonly GroupLag[]>
-  /** Whether all groups pass the head of the log, as it is now, within a bound (default 1,000 ms). */
+  /** Whether all groups reach the current head of the log within a time limit (default 1,000 ms). */
   caughtUp(timeoutMs?: number): Promise<boolean>
-  /** Resolves when no batch is under way; none starts until `resume`. */
+  /** Resolves when no batch is in progress. No batch starts until `resume`. */
   pause(): Promise<void>
   resume(): void
 }
@@ -61,15 +61,15 @@ export type RunnerOptions = {
   readonly groups: readonly ReadModelGroup[]
   readonly logger: EngineLogger
   readonly clock: Clock
-  /** Events after which a batch is written, however briefly it has gathered; default 4,000. */
+  /** A batch of this many events is written, even if its window is still open. Default 4,000. */
   readonly maxBatch?: number
-  /** Rows of a group kept in memory; default 20,000. */
+  /** Cached rows of a group; default 20,000. */
   readonly maxRows?: number
   /** Called between steps of folding and before a batch is written. */
   readonly yieldToCommands?: YieldToCommands
-  /** How long after the last write a batch goes on taking events, milliseconds, unless a read waits; default 60. */
+  /** How long after the last write a batch still accepts events, milliseconds; default 60. Shorter if a read waits. */
   readonly batchWindowMs?: number
-  /** A session is given up when Postgres owes an answer and is silent for this long, milliseconds; default 30,000. */
+  /** A session is closed when Postgres does not answer for this long, milliseconds; default 30,000. */
   readonly answerTimeoutMs?: number
   readonly onBatch?: (batch: BatchDone) => void
   readonly watch?: FoldWatch | undefined
@@ -77,14 +77,14 @@ export type RunnerOptions = {
   readonly onPoint?: (point: BatchPoint) => void | Promise<void>
 }
 
-/** Folds the log into the read tables of all groups. One process owns a group at a time. */
+/** Folds the log into the read tables of all groups. Each group has one owner process at a time. */
 export const createProjectionRunner = (options: RunnerOptions): ProjectionRunner => {
   const { pool, log, groups, logger, decode, clock } = options
   const names = groups.map(({ name }) => name)
   const progress = createProgress({ pool, groups: names })
   const gate = createGate()
   const stopping = new AbortController()
-  // Every wait of every group listens to it.
+  // Every wait of every group listens to the signal.
   setMaxListeners(0, stopping.signal)
   const health = new Map<string, GroupHealth>(
     names.map((group) => [group, { group, state: 'starting', error: null }]),
@@ -146,7 +146,7 @@ export const createProjectionRunner = (options: RunnerOptions): ProjectionRunner
 
   const lagOf = async (group: string, head: number): Promise<GroupLag> => {
     const known = Math.max(0, progress.position(group))
-    // What this process knows of another owner's checkpoint may be old.
+    // The known checkpoint of another owner may be outdated.
     const checkpoint = known >= head ? null : await readCheckpoint(pool, group)
     if (checkpoint) progress.advance(group, checkpoint)
     const position = checkpoint?.position ?? known

@@ -1,13 +1,13 @@
 import type pg from 'pg'
 import type { RecordedEvent } from '../../kernel/event.ts'
 
-/** Tells which models an event says something to, in their order. */
+/** Returns the models that take an event, in their order. */
 export type Dispatch<Model> = (event: Pick<RecordedEvent, 'type' | 'stream'>) => readonly Model[]
 
-/** A log of ours has fewer types, each in one or two kinds of streams; a log of another may have any number. */
+/** A log of Farebox has fewer types, each in one or two kinds of streams. A foreign log may have any number. */
 const maxKnown = 2_000
 
-/** `ledger-` of `ledger-acc_…`; the whole name where nothing of it is an id. */
+/** `ledger-` for `ledger-acc_…`; the whole name if it has no id part. */
 export const kindOfStream = (stream: string): string => stream.slice(0, stream.indexOf('-') + 1) || stream
 
 export const createDispatch = <Model extends Pick<ReadModel, 'takes'>>(
@@ -34,7 +34,7 @@ export const createDispatch = <Model extends Pick<ReadModel, 'takes'>>(
   }
 }
 
-/** Postgres types that read tables use. Money is `bigint` micro-dollars or cents and comes back as a safe number. */
+/** Postgres types of columns of read tables. Money is `bigint` micro-dollars or cents and is read as a safe number. */
 export type ColumnType =
   | 'text'
   | 'bigint'
@@ -47,17 +47,21 @@ export type ColumnType =
 
 export type Column = { readonly type: ColumnType; readonly nullable?: true }
 
-/** A table of a read model: its columns, its primary key, its indexes: column lists (`desc` and a `where` allowed), or `using …` as `create index` takes it. */
+/**
+ * A table of a read model: columns, primary key and indexes. An index is a column list (`desc` and a `where` are
+ * allowed) or `using …` as in `create index`.
+ */
 export type Table<Row extends object = Record<string, unknown>> = {
   readonly name: string
   readonly columns: { readonly [Name in keyof Row & string]: Column }
   readonly key: readonly (keyof Row & string)[]
   readonly indexes: readonly string[]
-  /** Rows are only added, by `Rows.add`: none is ever looked at, replaced or kept in memory. */
+  /** Rows are only added, by `Rows.add`. They are never read, replaced or cached. */
   readonly appendOnly?: true
   /**
-   * Rows are replaced again and again. Half of every page is left free, so that a row's next version fits beside it:
-   * otherwise it moves to another page and every index is written (of 5,000 replaced rows 448 stayed; with it, all did).
+   * Rows are replaced often. Half of every page stays free for the next version of a row. Otherwise that version
+   * moves to another page and every index is written: of 5,000 replaced rows 448 stayed on their page; with the free
+   * space, all did.
    */
   readonly rewritten?: true
 }
@@ -65,88 +69,91 @@ export type Table<Row extends object = Record<string, unknown>> = {
 /** One row by its primary key, in the order of `table.key`. */
 export type RowKey = { readonly table: string; readonly key: readonly (string | number)[] }
 
-/** The rows of one batch: what `put` and `remove` change is written set-based at its end. */
+/** The rows of one batch. The changes of `put` and `remove` are written set-based at its end. */
 export type Rows = {
   /**
-   * The row as of this event, or undefined. What `reads` named is loaded for the whole batch at once; any other row is
-   * loaded when it is asked for, a round trip each (and `apply` is called again: it must be pure).
+   * The row as of this event, or undefined. Rows that `reads` named are loaded for the whole batch at once. Any other
+   * row is loaded on access, with one round trip each. Then `apply` is called again, so it must be pure.
    */
   get<Row extends object>(table: Table<Row>, key: readonly (string | number)[]): Row | undefined
   /**
-   * A row whose key never had one. It costs less than `put`, and a row that is removed again within its batch costs
-   * nothing; it is not held in memory for later events. A key that has a row is a poison event.
+   * A row whose key never had a row. It costs less than `put`, and nothing if the row is removed again within the
+   * batch. The row is not cached for later events. A key that already has a row is a poison event.
    */
   insert<Row extends object>(table: Table<Row>, row: Row): void
   /** Inserts or replaces the whole row. */
   put<Row extends object>(table: Table<Row>, row: Row): void
   remove<Row extends object>(table: Table<Row>, key: readonly (string | number)[]): void
-  /** Inserts a row into a table that is `appendOnly`. Its key must be new: the position of the event is part of it. */
+  /** Inserts a row into a table that is `appendOnly`. Its key must be new: it includes the position of the event. */
   add<Row extends object>(table: Table<Row>, row: Row): void
   /**
-   * Does a part of what an event says. What that part cannot take is taken back, whole, and its reason given; null when it
-   * was taken. Only for models that state `attempts`.
+   * Applies a part of an event. If the part fails, all of its changes are undone and the reason is returned. Null if
+   * it succeeds. Only for models that set `attempts`.
    */
   attempt(part: () => void): string | null
 }
 
-/** The events that say something to a model. */
+/** The events that a model takes. */
 export type EventFilter = {
-  /** Of these types, in whatever stream. */
+  /** Events of these types, in any stream. */
   readonly types: ReadonlySet<string>
-  /** Of streams of these kinds (`ledger-`), of whatever type. */
+  /** Events of any type in streams of these kinds (`ledger-`). */
   readonly streams?: ReadonlySet<string>
 }
 
 /**
- * A pure fold of the log into tables: no clock, no I/O, no other read model. Dropped and rebuilt it comes out byte for
- * byte the same. A throw is a poison event: it stops the model's group and raises an alarm.
+ * A pure fold of the log into tables: no clock, no I/O, no other read model. A rebuild produces the same bytes. An
+ * error is a poison event: it stops the model's group and raises an alarm.
  */
 export type ReadModel = {
   readonly name: string
-  /** Rises with every change of tables or handlers; a new version is rebuilt beside the old. */
+  /** Increase it with every change of tables or handlers. A new version is rebuilt next to the old one. */
   readonly version: number
-  /** Says what it is made of, where the version alone does not: the tables are rebuilt after a change of it, too. */
+  /** Describes the input of the model that the version does not cover. The tables are also rebuilt when it changes. */
   readonly content?: string
-  // biome-ignore lint/suspicious/noExplicitAny: tables of many row types stand in one list
+  // biome-ignore lint/suspicious/noExplicitAny: the list has tables of many row types
   readonly tables: readonly Table<any>[]
-  /** Names of tables that earlier versions had: they go when the tables of this version come. */
+  /** Names of tables of earlier versions. They are dropped when the tables of this version are created. */
   readonly formerTables?: readonly string[]
-  /** It takes events in parts (`Rows.attempt`): each row is looked at before it is taken, which Postgres would refuse. */
+  /** The model applies events in parts (`Rows.attempt`). Each row is first checked for values that Postgres rejects. */
   readonly attempts?: true
-  /** Any other event it is not asked about; left out: it is asked about all. */
+  /** The model skips all other events. Without it, the model takes all events. */
   readonly takes?: EventFilter
-  /** The rows that `apply` will look at, as far as the event alone tells; none for events that only insert. */
+  /** The rows that `apply` will read, as far as the event alone determines them; none for events that only insert. */
   reads(event: RecordedEvent): Iterable<RowKey>
   apply(event: RecordedEvent, rows: Rows): void
 }
 
 /**
- * Tables of schema `work` that are filled from the log and that others change too, such as a queue: they are not a fold of
- * the log alone, so they are never made anew beside the live ones and never compared.
+ * Tables of schema `work` that are filled from the log and also changed by other writers, such as a queue. The log
+ * alone does not determine them, so they are never rebuilt next to the live ones and never compared.
  */
 export type WorkFold = {
-  /** Its changes are told under this name, as those of a table. */
+  /** The name under which its changes are announced, like the name of a table. */
   readonly name: string
-  /** Rises with every change of what it knows or does: from then on a process of an older release leaves the group alone. */
+  /** Increase it with every change of its behaviour. Then a process of an older release does not fold the group. */
   readonly version: number
-  /** The stored types that say something to it. */
+  /** The stored types that it takes. */
   readonly types: ReadonlySet<string>
-  /** Writes what events of these types say, in the transaction that moves the checkpoint. Gives how many rows they are. */
+  /** Writes the changes of these events in the transaction that moves the checkpoint. Returns the number of rows. */
   take(db: Pick<pg.ClientBase, 'query'>, events: readonly RecordedEvent[]): Promise<number>
-  /** Empties the tables, which are then filled from the start of the log: they were filled from another one. */
+  /** Empties the tables, because they were filled from another log. They are then filled from the start of this log. */
   reset(db: Pick<pg.ClientBase, 'query'>): Promise<void>
 }
 
-/** Read models that share one checkpoint and one transaction: what a GET needs together (hot), what may lag (books). */
+/**
+ * Read models that share one checkpoint and one transaction: the models that a GET needs together (hot), and models
+ * that may lag (books).
+ */
 export type ReadModelGroup = {
   readonly name: string
   readonly models: readonly ReadModel[]
-  /** What the group fills in place of read models: it has none then. */
+  /** Filled in place of read models. A group with `work` has none. */
   readonly work?: WorkFold
-  /** How long after the last write a batch goes on taking events, milliseconds; left out: as the runner says. */
+  /** How long after the last write a batch still accepts events, milliseconds. Default: the setting of the runner. */
   readonly batchWindowMs?: number
-  /** Events after which a batch is written; left out: as the runner says. */
+  /** A batch of this many events is written. Default: the setting of the runner. */
   readonly maxBatch?: number
-  /** Tables that processes hold in memory: the owner hints all of them at each change. Rows that rarely change. */
+  /** Tables with rarely changing rows that processes cache in memory. The owner sends a hint on each change of them. */
   readonly held?: readonly string[]
 }

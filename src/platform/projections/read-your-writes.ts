@@ -5,44 +5,44 @@ import { ledgerStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import type { Progress } from './progress.ts'
 
-/** 503 with `Retry-After`: the read models have not come as far as the caller must see. Never answered stale. */
+/** 503 with `Retry-After`: the read models have not reached the required position. A stale answer is never sent. */
 export class ReadsBehind extends Error {
   override readonly name = 'ReadsBehind'
   /** Whole seconds, at least 1. */
   readonly retryAfterS = 1
 }
 
-/** Read your writes. */
 export type Reads = {
-  /** This process appended for the account; its reads wait for that position from now on. */
+  /** This process appended for the account. Reads of the account wait for that position from now on. */
   known(account: AccountId, position: number): void
   /**
-   * Resolves when the read models hold everything known for the account when it is called: what this process appended,
-   * what any process appended to the account's ledger, and `atLeast` (a position that the client was given).
-   * @throws ReadsBehind at the bound; what `log.lastOf` throws when the log cannot be reached
+   * Resolves when the read models include all that is known for the account at the time of the call: the appends of
+   * this process, the appends of any process to the account's ledger, and `atLeast` (a position that the client
+   * received).
+   * @throws ReadsBehind after the time limit; the error of `log.lastOf` if the log cannot be reached
    */
   settled(account: AccountId, atLeast?: number): Promise<void>
   /**
-   * As `settled`, without a look at the log: what other processes appended for the account may be missing. For reads
+   * As `settled`, but without a read of the log: appends of other processes for the account may be missing. For reads
    * that show no money of the account, such as stock.
-   * @throws ReadsBehind at the bound
+   * @throws ReadsBehind after the time limit
    */
   settledHere(account: AccountId, atLeast?: number): Promise<void>
 }
 
-/** Resolves once the read tables hold all that is in the log now, or the bound has passed. */
+/** Resolves when the read tables include all events that are in the log now, or after the time limit. */
 export type CaughtUp = () => Promise<void>
 
 export type ReadsOptions = {
   readonly progress: Progress
   readonly log: Pick<EventLog, 'lastOf' | 'head'>
-  /** The group that the reads are answered from. */
+  /** The group that answers the reads. */
   readonly group: string
-  /** Default 2,000. */
+  /** Milliseconds; default 2,000. */
   readonly timeoutMs?: number
 }
 
-/** Accounts whose last append is remembered. Forgotten ones are still found by their ledger. */
+/** The most accounts whose last append is cached. For other accounts the ledger stream is read. */
 const maxAccounts = 50_000
 
 export const createReads = ({ progress, log, group, timeoutMs = 2000 }: ReadsOptions): Reads => {
@@ -56,7 +56,7 @@ export const createReads = ({ progress, log, group, timeoutMs = 2000 }: ReadsOpt
   const reach = async (target: number, atLeast: number, deadlineMs: number): Promise<void> => {
     const now = progress.position(group)
     if (now >= target && now >= atLeast) return
-    // A position that was never given out would never be reached: no answer is newer than the log.
+    // No group reaches a position that does not exist, so the client's position is limited to the head of the log.
     const given = atLeast > Math.max(now, target) ? Math.min(atLeast, await log.head()) : atLeast
     await waitFor(Math.max(target, given), deadlineMs)
   }

@@ -10,13 +10,13 @@ import type { FoldWatch } from './fold-batch.ts'
 import { createFolding } from './folding.ts'
 import type { ReadModel, Table } from './read-model.ts'
 
-/** The first row, by key, in which two fillings of a table differ. */
+/** The first row, by key, that differs between two versions of a table. */
 export type Difference = {
   readonly table: string
   readonly key: Row
-  /** The first column that differs; null when one side has no such row. */
+  /** The first column that differs; null if one side has no such row. */
   readonly column: string | null
-  /** The column's value, or the whole row when `column` is null; null when that side has no such row. */
+  /** The column's value, or the whole row if `column` is null; null if that side has no such row. */
   readonly live: unknown
   readonly rebuilt: unknown
 }
@@ -41,8 +41,8 @@ const describe = (table: Table, { live, rebuilt }: Found): Difference => {
 }
 
 /**
- * Compares a table of schema `read` with the one of the same name in another schema, byte for byte (`*<>` compares
- * stored images). Call it in one snapshot in which both stand at the same position.
+ * Compares a table of schema `read` with the table of the same name in another schema, byte for byte (`*<>` compares
+ * stored images). Call it in one snapshot in which both tables are at the same position.
  */
 export const compareTables = async (
   client: pg.ClientBase,
@@ -61,7 +61,7 @@ export const compareTables = async (
   return rows[0] ? describe(table, rows[0]) : null
 }
 
-/** A difference as an operator reads it. */
+/** A difference as a message for the operator. */
 export const differenceText = ({ table, key, column, live, rebuilt }: Difference): string => {
   const row = `${table} ${JSON.stringify(key)}`
   if (column === null)
@@ -69,30 +69,30 @@ export const differenceText = ({ table, key, column, live, rebuilt }: Difference
   return `${row}: ${column} was ${JSON.stringify(live)}, the log says ${JSON.stringify(rebuilt)}`
 }
 
-/** Where new tables stand: what their group's checkpoint becomes. */
+/** The new checkpoint of the group of rebuilt tables. */
 export type RebuiltCheckpoint = Pick<Checkpoint, 'position' | 'lastEvent'>
 
 export type TableSwap = {
   readonly session: Session
   readonly group: string
   readonly models: readonly ReadModel[]
-  /** The models are all that the group has from now on. */
+  /** The models are all models of the group. */
   readonly whole: boolean
   readonly schema: string
   readonly logId: string
-  /** The live tables are of another log, or of another past of this one. */
+  /** The live tables belong to another log, or to another history of this log. */
   readonly foreign: boolean
   /**
-   * Called under the locks with the checkpoint: brings the new tables to where the group is to stand and returns that
-   * place, or null when they are too far behind to do it while readers wait.
+   * Called under the locks with the current checkpoint. It brings the new tables to the position of the group and
+   * returns that checkpoint, or null if they are too far behind to do it while reads wait.
    */
   readonly settle: (checkpoint: Checkpoint) => Promise<RebuiltCheckpoint | null>
 }
 
-/** SQLSTATEs of a lock that was not free in time, and of a deadlock: readers lock tables in orders of their own. */
+/** SQLSTATEs of a lock that was not free in time, and of a deadlock: reads lock tables in different orders. */
 const lockFailures = ['55P03', '40P01']
 
-/** The live tables that go: those of the models, and what they had before. */
+/** The live tables to drop: the tables of the models, and their former tables. */
 const existing = async ({ session, models }: TableSwap): Promise<readonly string[]> => {
   const { rows } = await session.client.query<{ name: string }>(
     `select format('read.%I', tablename) as name from pg_tables
@@ -108,12 +108,12 @@ const attempt = async (exchange: TableSwap, lockTimeoutMs: number): Promise<numb
   await client.query('begin')
   try {
     await client.query(`set local lock_timeout = ${lockTimeoutMs}`)
-    // The checkpoint before the tables, as a batch of the runner takes them; the other way round the two would deadlock.
+    // The checkpoint is locked before the tables, as in a batch of the runner. The other order would deadlock.
     const checkpoint = await readCheckpoint(client, group, 'for update')
     if (!checkpoint) throw new Error(`group ${group} has no checkpoint`)
     const live = await existing(exchange)
     const made = models.flatMap((model) => model.tables.map((table) => qualified(schema, table)))
-    // The new tables too: once `settle` has folded into them, nothing may be left to wait for.
+    // The new tables are locked, too, so that no wait follows after `settle` has folded into them.
     await client.query(`lock table ${[...live, ...made].join(', ')} in access exclusive mode`)
     await client.query('set local lock_timeout = 0')
     const settled = await settle(checkpoint)
@@ -147,14 +147,17 @@ const attempt = async (exchange: TableSwap, lockTimeoutMs: number): Promise<numb
   }
 }
 
-/** How long readers may queue behind one attempt. From the deadlock timeout (1 s) on, an autovacuum gives way. */
+/**
+ * How long reads may wait for one attempt, milliseconds. After the deadlock timeout (1 s) autovacuums are cancelled.
+ */
 const lockTimeouts = [100, 200, 400, 800, 1600]
 const maxAttempts = 100
 
 /**
- * Puts the new tables in the place of the live ones, in one transaction. Readers wait for some milliseconds and then
- * find the new tables; the group's owner meets a new epoch, forgets its cached rows and goes on. Retries while other
- * sessions hold the tables; resolves to null when `settle` gave null.
+ * Replaces the live tables by the new ones, in one transaction. Reads wait for some milliseconds and then use the new
+ * tables. The group's owner detects the new epoch, drops its cached rows and continues. Retries while other sessions
+ * lock the tables. Resolves to null if `settle` returned null.
+ * @throws Error if other sessions still lock the tables after 100 retries
  */
 export const swapTables = async (exchange: TableSwap): Promise<number | null> => {
   for (let count = 0; ; count += 1) {
@@ -176,9 +179,9 @@ export const swapTables = async (exchange: TableSwap): Promise<number | null> =>
 export type Replay = {
   readonly position: number
   readonly events: number
-  /** The id of the event at `position`; null when none was folded there. */
+  /** The id of the event at `position`; null if no event there was folded. */
   readonly lastEvent: string | null
-  /** Folds everything up to and including a position of the log. Nothing past it is folded. */
+  /** Folds all events up to and including a position of the log, and none after it. */
   to(bound: number, onBatch?: () => void): Promise<void>
 }
 
@@ -190,14 +193,17 @@ export type ReplayOptions = {
   readonly log: Pick<EventLog, 'readAll'>
   readonly decode: (event: StoredEvent) => RecordedEvent
   readonly signal: AbortSignal
-  /** Events of one batch; default 10,000: the more, the more often hot rows are written once for many events. */
+  /** Events of one batch; default 10,000. In larger batches, one write of a hot row covers more events. */
   readonly batch?: number
-  /** Rows held in memory; default 100,000. While all fit, none is ever selected. */
+  /** Rows in memory; default 100,000. While all rows fit, none is selected. */
   readonly maxRows?: number
   readonly watch?: FoldWatch | undefined
 }
 
-/** Reading the next events, folding these and writing the former ones overlap: that is two cores' worth of work. */
+/**
+ * Three steps overlap: reading the next events, folding these, and writing the rows of the previous ones. This is
+ * work for two cores.
+ */
 export const createReplay = (options: ReplayOptions): Replay => {
   const { log, signal, batch = 10_000, group, watch } = options
   const folding = createFolding(options)
@@ -215,7 +221,7 @@ export const createReplay = (options: ReplayOptions): Replay => {
 
   const read = (after: number): Promise<readonly StoredEvent[]> => {
     const page = log.readAll(after, batch)
-    // It is awaited later; a failure before that is not unhandled.
+    // It is awaited later. A failure before that must not be an unhandled rejection.
     page.catch(() => undefined)
     return page
   }
@@ -240,7 +246,7 @@ export const createReplay = (options: ReplayOptions): Replay => {
       if (!more) break
     }
     await folding.written()
-    // What lies between the last event and the bound was read and is nothing.
+    // There is no event between the last event and the bound.
     if (position < bound) lastEvent = null
     position = bound
   }

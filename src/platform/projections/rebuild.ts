@@ -32,7 +32,7 @@ export type RebuildProgress = {
   readonly position: number
   readonly target: number
   readonly eventsPerSecond: number
-  /** Null until it can be told. */
+  /** Null until it can be estimated. */
   readonly secondsLeft: number | null
 }
 
@@ -42,22 +42,22 @@ export type RebuildResult = {
   readonly events: number
   readonly position: number
   readonly durationMs: number
-  /** The models whose version did not change: their live tables were compared before the exchange. */
+  /** The models whose version did not change. Their live tables were compared before the replacement. */
   readonly compared: readonly string[]
-  /** At most one a table: its first. */
+  /** At most one per table: its first. */
   readonly differences: readonly Difference[]
-  /** False for a comparison only. */
+  /** False if the tables were only compared. */
   readonly exchanged: boolean
 }
 
 export type RebuildOptions = {
   readonly onProgress?: (progress: RebuildProgress) => void
   readonly signal?: AbortSignal
-  /** Compares the new tables with the live ones and drops them. */
+  /** Compares the new tables with the live ones, then drops the new ones. */
   readonly compareOnly?: boolean
 }
 
-/** The group's tables are being made anew by somebody already. */
+/** Another process already rebuilds the group's tables. */
 export class RebuildRunning extends Error {
   override readonly name = 'RebuildRunning'
 }
@@ -76,11 +76,11 @@ type Plan = {
   readonly whole: boolean
   readonly schema: string
   readonly logId: string
-  /** The live tables are of another log, or of another past of this one. */
+  /** The live tables belong to another log, or to another history of this log. */
   readonly foreign: boolean
-  /** Their live tables were filled by these very definitions, from this log. */
+  /** Their live tables were filled by exactly these definitions, from this log. */
   readonly comparable: readonly ReadModel[]
-  /** The new tables must stand exactly at the live checkpoint; else the live position says nothing. */
+  /** `checkpoint`: the new tables must be exactly at the live checkpoint. `head`: the live position does not matter. */
   readonly follows: 'checkpoint' | 'head'
 }
 
@@ -116,9 +116,9 @@ const planRebuild = async (
   }
 }
 
-/** A round of catching up this short leaves little to fold under the locks: then comes the next step. */
+/** After a round of catching up this short, little is left to fold under the locks, and the next step follows. */
 const shortRoundMs = 300
-/** The most events folded while readers wait. */
+/** The most events that are folded while reads wait. */
 const maxLockedEvents = 5000
 
 const runRebuild = async (
@@ -165,7 +165,7 @@ const runRebuild = async (
   }
   const compare = async (): Promise<readonly Difference[]> => {
     const differences: Difference[] = []
-    // One snapshot shows the live tables as of their checkpoint; what this transaction folds it sees as well.
+    // One snapshot shows the live tables as of their checkpoint. This transaction also sees its own rows.
     await client.query('begin isolation level repeatable read')
     await client.query('set local enable_hashjoin = on; set local enable_mergejoin = on')
     await client.query('set local enable_seqscan = on')
@@ -182,8 +182,7 @@ const runRebuild = async (
   }
   const settle = async (checkpoint: Checkpoint): Promise<RebuiltCheckpoint | null> => {
     const position = await findTarget(checkpoint)
-    // There are at most as many events as positions between the two. On EventStoreDB there are fewer, and another round
-    // is made without need.
+    // There are at most as many events as positions. On EventStoreDB there are fewer, so a round may be unnecessary.
     if (position - replay.position > maxLockedEvents && follows === 'checkpoint') return null
     await replay.to(position)
     await context.watch?.beforeSwap(group.name, client)
@@ -236,9 +235,9 @@ const runRebuild = async (
 }
 
 /**
- * Makes tables of a group anew beside the live ones, compares the two where the version did not change, and puts the
- * new ones in their place. Readers and the running owner, in whatever process, go on.
- * @throws RebuildRunning, PoisonEvent, UndecodableEvent, ProjectionsRefused; the live tables stand as they were
+ * Rebuilds tables of a group next to the live ones, compares the two if the version did not change, and replaces the
+ * live ones. Reads and the owner in any process continue.
+ * @throws RebuildRunning, PoisonEvent, UndecodableEvent, ProjectionsRefused; the live tables are then unchanged
  */
 export const rebuildGroup = async (
   context: RebuildContext,
@@ -265,8 +264,9 @@ export const rebuildGroup = async (
 }
 
 /**
- * Work tables that were filled from another log, or from another past of this one, are emptied and filled from the start
- * of this one, by whoever owns the group. Others stay: what they hold beside the log is nowhere else.
+ * If work tables were filled from another log, or from another history of this log, it empties them. The owner of the
+ * group then fills them from the start of this log. Other work tables remain, because they store state that is not in
+ * the log.
  */
 const resetWork = async ({ pool, log }: RebuildContext, group: ReadModelGroup): Promise<void> => {
   const logId = await log.logId()
@@ -286,13 +286,13 @@ const resetWork = async ({ pool, log }: RebuildContext, group: ReadModelGroup): 
     }
     await client.query('commit')
   } finally {
-    await session.close() // with what was not committed
+    await session.close() // rolls back a transaction that is still open
   }
 }
 
 /**
  * Rebuilds the read models of these names, or all, one group after another.
- * @throws UnknownReadModel, and what `rebuildGroup` throws
+ * @throws UnknownReadModel, and the errors of `rebuildGroup`
  */
 export const rebuild = async (
   context: RebuildContext & { readonly groups: readonly ReadModelGroup[] },

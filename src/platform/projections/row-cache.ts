@@ -1,13 +1,13 @@
 import type { Row } from './definition.ts'
 
-/** Keys of rows, of which it tells surely that one was never added: a Bloom filter. Its size never changes. */
+/** A Bloom filter of row keys: it knows for certain that a key was never added. Its size never changes. */
 export type KeyFilter = {
   add(table: string, key: string): void
-  /** False: it was never added. True: it was, or, the more keys there are the likelier, another one looks like it. */
+  /** False: the key was never added. True: it was added, or it collides, which is likelier with more keys. */
   mayHave(table: string, key: string): boolean
 }
 
-/** 8 MiB: of a million keys one in 3,000 others looks added, of ten millions one in 20. */
+/** In bits: 8 MiB. With a million keys one in 3,000 other keys collides, with ten million one in 20. */
 const defaultBits = 2 ** 26
 const probes = 3
 
@@ -55,10 +55,10 @@ export const createKeyFilter = (bits = defaultBits): KeyFilter => {
 
 /** Rows of one table as committed, by `keyText`. */
 export type TableCache = {
-  /** Null is a row known to be absent, undefined is not known. */
+  /** Null: the row is known to be absent. Undefined: not known. */
   find(key: string): Row | null | undefined
   put(key: string, row: Row | null): void
-  /** A row was written and is not kept: from now on a row of this table that is not cached may exist all the same. */
+  /** A row was written and is not cached. From then on, a row of this table that is not cached may exist. */
   leaveOut(key: string): void
 }
 
@@ -66,21 +66,20 @@ export type RowCache = { of(table: string): TableCache }
 
 const absent: Row = Object.freeze({})
 
-/** Rows of one table: those touched lately, and those that were before; a row is in one of the two. */
+/** Rows of one table: recently used rows, and rows used before that. A row is in one of the two maps. */
 type Generations = { young: Map<string, Row>; old: Map<string, Row> }
 
 /**
- * The rows that this process wrote or loaded while it alone writes them; hot ones are then never selected again.
- * `complete` says that the tables are empty now: what is not cached is then absent, unless a row of its key was let go.
- *
- * What was not touched since a third of `maxRows` others were is let go, once more than two thirds are held: two maps a
- * table cost less than one LRU list of all.
+ * The rows that this process wrote or loaded as the only writer. Hot rows are then not selected again. `complete`:
+ * the tables are empty now, so a row that is not cached is absent, unless a row with its key was dropped from the
+ * cache. When more than two thirds of `maxRows` are cached, rows that were not used since a third of `maxRows` other
+ * rows were used are dropped. Two maps per table cost less than one LRU list of all rows.
  */
 export const createRowCache = (options: { maxRows: number; complete: boolean }): RowCache => {
   const { complete } = options
   const mostYoung = Math.max(1, Math.floor(options.maxRows / 3))
   const tables = new Map<string, Generations & TableCache>()
-  /** Keys of rows that were let go; null while there are none. */
+  /** Keys of rows that were dropped from the cache; null if there are none. */
   let left: KeyFilter | null = null
   let young = 0
   let held = 0
@@ -129,7 +128,7 @@ export const createRowCache = (options: { maxRows: number; complete: boolean }):
         return row === absent ? null : row
       },
       put: (key, row) => {
-        // An absent row need not be kept while everything that exists is.
+        // While all existing rows are cached, an absent row need not be cached.
         if (row === null && isAbsent(key)) {
           drop(table, key)
           return

@@ -3,7 +3,7 @@ import type { Row } from './definition.ts'
 import type { Column, ColumnType, Table } from './read-model.ts'
 
 const isText = (value: unknown): boolean => typeof value === 'string' && !value.includes('\0')
-/** What JSON can say and `jsonb` can hold. */
+/** A value that JSON can express and `jsonb` can store. */
 const isStorableJson = (value: unknown): boolean => {
   if (typeof value === 'string') return isText(value)
   if (typeof value !== 'object' || value === null) return value !== undefined
@@ -49,7 +49,7 @@ const fieldsIn = (table: Table): readonly Field[] => {
   return fields
 }
 
-/** Why Postgres would refuse a row of a table; null when it takes it. */
+/** Why Postgres would reject a row of a table; null if it would accept it. */
 export const rowProblem = (table: Table, row: Row): string | null => {
   for (const { name, type, nullable } of fieldsIn(table)) {
     const value = row[name] ?? null
@@ -59,7 +59,7 @@ export const rowProblem = (table: Table, row: Row): string | null => {
   return null
 }
 
-/** Why no row of a table can have a key; null when one can. */
+/** Why no row of a table can have this key; null if a row can have it. */
 export const keyProblem = (table: Table, key: readonly unknown[]): string | null => {
   for (let at = 0; at < table.key.length; at += 1) {
     const name = table.key[at] as string

@@ -31,10 +31,10 @@ const arrays: Partial<Record<ColumnType, ToArray>> = {
 const element = (value: unknown): string =>
   value === null ? 'NULL' : `"${String(value).replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
 
-/** An array of texts as Postgres reads it from a text (its manual, "Array Value Input"). */
+/** An array of texts in the text format of Postgres (its manual, "Array Value Input"). */
 const arrayLiteral = (values: readonly unknown[]): string => `{${values.map(element).join(',')}}`
 
-/** Types that travel as a text, which Postgres casts. */
+/** Types that are sent as text and cast by Postgres. */
 const literals: Partial<Record<ColumnType, (value: unknown) => string>> = {
   jsonb: (value) => JSON.stringify(value),
   'text[]': (value) => arrayLiteral(value as readonly unknown[]),
@@ -51,10 +51,10 @@ const toArrayOf = (type: ColumnType): ToArray => {
   )
 }
 
-/** SQLSTATE of a value that has no binary form of its type: what Postgres would say of it. */
+/** The SQLSTATE of Postgres for a value that has no binary form of its type. */
 const invalidBinaryRepresentation = '22P03'
 
-/** An error of a row that Postgres would refuse with its SQLSTATE. */
+/** An error for a row that Postgres would reject, with its SQLSTATE. */
 export const invalidRow = (table: Table, name: string, cause: unknown): Error => {
   const why = cause instanceof Error ? cause.message : cause
   const { type } = table.columns[name] as Column
@@ -63,8 +63,8 @@ export const invalidRow = (table: Table, name: string, cause: unknown): Error =>
 }
 
 /**
- * One column of rows as an array in Postgres's binary format; what is missing is null.
- * @throws an error with an SQLSTATE when a value is not of the column's type
+ * One column of rows as an array in the binary format of Postgres. A missing value is null.
+ * @throws an error with an SQLSTATE if a value is not of the column's type
  */
 export const columnArray = (table: Table, name: string, rows: readonly Row[]): Buffer => {
   const { type } = table.columns[name] as Column
@@ -75,7 +75,7 @@ export const columnArray = (table: Table, name: string, rows: readonly Row[]): B
   }
 }
 
-/** As `inet_recv` of Postgres reads it: the family (of its own numbering), all bits, no network, the bytes. */
+/** The format of `inet_recv` of Postgres: the family (in its own numbering), all bits, no network, the bytes. */
 const inetBytes = (address: string): Buffer => {
   const bytes = ipaddr.parse(address).toByteArray()
   const family = bytes.length === 4 ? 2 : 3
@@ -84,7 +84,7 @@ const inetBytes = (address: string): Buffer => {
 
 const jsonbVersion = '\x01'
 
-// biome-ignore lint/suspicious/noExplicitAny: formats of many types stand in one list
+// biome-ignore lint/suspicious/noExplicitAny: the record has formats of many types
 const formats: Readonly<Record<ColumnType, Format<any>>> = {
   text: { kind: 'text', text: (value: string) => value },
   bigint: { kind: 'fixed', bytes: 8, write: writeInt8 },
@@ -112,8 +112,8 @@ const columnsIn = (table: Table): readonly CopyColumn<Row>[] => {
 }
 
 /**
- * Rows of a table as a binary `copy` of its columns takes them; what is missing is null.
- * @throws an error with an SQLSTATE when a value is not of its column's type
+ * Rows of a table in the format of a binary `copy` of its columns. A missing value is null.
+ * @throws an error with an SQLSTATE if a value is not of its column's type
  */
 export const tableRows = (table: Table, rows: readonly Row[]): Buffer => {
   try {
@@ -129,7 +129,7 @@ export const tableRows = (table: Table, rows: readonly Row[]): Buffer => {
   }
 }
 
-/** The step of a checkpoint that must hold for the rows to land: same log, same owner, same position as folded from. */
+/** The step of a checkpoint. Rows are written only if log, owner and start position match the checkpoint. */
 export type CheckpointStep = {
   readonly group: string
   readonly logId: string
@@ -142,7 +142,7 @@ export type CheckpointStep = {
 
 type Statement = { readonly text: string; readonly values: readonly Value[] }
 
-/** Raises `movedOn` when the checkpoint is not where the step starts: then nothing after it is written. */
+/** Raises `movedOn` if the checkpoint is not at the start of the step. Then nothing after it is written. */
 const checkpointSql =
   'select engine.move_checkpoint($1::text, $2::text, $3::bigint, $4::bigint, $5::bigint, $6::uuid)'
 
@@ -153,8 +153,8 @@ const copySql = (schema: string, table: Table): string =>
   `copy ${qualified(schema, table)} (${columnNames(table).join(', ')}) from stdin (format binary)`
 
 /**
- * Rows as one binary array a column: nothing is looked up by name, and only what has no binary form is parsed. The
- * arrays are unnested side by side in the list of columns: in `from` their rows would be written down first.
+ * Rows as one binary array per column: no lookup by name, and only values without a binary form are parsed. The
+ * arrays are unnested side by side in the select list, because in `from` Postgres would materialize their rows first.
  */
 const upsertSql = (schema: string, table: Table): string => {
   const names = columnNames(table)
@@ -183,7 +183,7 @@ const checkpointStatement = ({ group, logId, epoch, from, to, lastEvent }: Check
   values: [group, logId, String(epoch), String(from), String(to), lastEvent],
 })
 
-/** What replaces and what removes rows of a table. */
+/** The statements that replace and remove rows of a table. */
 const changeStatements = (schema: string, { table, put, removed }: TableChange): Statement[] => {
   const statements: Statement[] = []
   if (put.length > 0)
@@ -211,19 +211,19 @@ const selectSql = (schema: string, table: Table): string => {
 
 export type BatchWriter = {
   readonly load: LoadRows
-  /** In one transaction. Resolves false when the checkpoint was not where the step starts: then nothing was written. */
+  /** Writes in one transaction. False if the checkpoint was not at the start of the step: nothing was written. */
   write(tables: readonly TableChange[], checkpoint: CheckpointStep | null): Promise<boolean>
 }
 
 /**
- * Loads and writes the rows of one schema over one session. A load that is asked for while a batch is written sees that
- * batch whole, however many statements it takes.
+ * Loads and writes the rows of one schema over one session. A load during the write of a batch sees the whole batch,
+ * even if it takes several statements.
  */
 export const createBatchWriter = (client: pg.Client, schema: string): BatchWriter => {
   const named = statementNamesOf(client)
   let underWay: Promise<unknown> = Promise.resolve()
 
-  /** In one transaction: the checkpoint, then of each table the rows that are new, those replaced and those removed. */
+  /** In one transaction: the checkpoint, then for each table the new rows, the replaced rows and the removed rows. */
   const stepsOf = (tables: readonly TableChange[], checkpoint: CheckpointStep | null): Step[] => {
     const run = ({ text, values }: Statement): Step => ({ statement: named(text), values })
     const steps = checkpoint ? [run(checkpointStatement(checkpoint))] : []
@@ -258,15 +258,15 @@ export const createBatchWriter = (client: pg.Client, schema: string): BatchWrite
     },
     write: (tables, checkpoint) => {
       const written = writeBatch(tables, checkpoint)
-      underWay = written.catch(() => undefined) // the caller of `write` is told
+      underWay = written.catch(() => undefined) // the caller of `write` gets the error
       return written
     },
   }
 }
 
 /**
- * Fills work tables from a batch, in the transaction that moves the checkpoint. Gives how many rows were written, or null
- * when the checkpoint was not where the step starts: then nothing was.
+ * Fills work tables from a batch, in the transaction that moves the checkpoint. Returns the number of written rows,
+ * or null if the checkpoint was not at the start of the step: nothing was written.
  */
 export const writeWork = async (
   client: pg.Client,

@@ -12,15 +12,15 @@ import { idText } from './text.ts'
 export const toSentence = (message: string): string =>
   `${message.slice(0, 1).toUpperCase()}${message.slice(1)}.`
 
-/** The message of a refusal as a form shows it. Its key is hidden: the form was sent, changed and sent again. */
+/** The message of a refusal in a form. The idempotency key is hidden: the form was sent, changed and sent again. */
 export const formRefusalText = ({ code, message }: ApiError): string =>
   code === 'idempotency_conflict'
     ? 'This form was sent before with other values. Look whether that was done before you send it again.'
     : toSentence(message)
 
 /**
- * What a form says of a refusal that the API would answer as well, and the status of its answer.
- * @throws whatever else it is, and `not_found`, which is a page of its own
+ * The text and the status of a form's answer to a refusal that the API would give as well.
+ * @throws any other error, and `not_found`, which has a page of its own
  */
 export const refusalOf = (error: unknown): { readonly text: string; readonly status: 400 | 409 | 429 } => {
   if (!(error instanceof ApiError) || error.status >= 500 || error.code === 'not_found') throw error
@@ -28,7 +28,10 @@ export const refusalOf = (error: unknown): { readonly text: string; readonly sta
   return { text: formRefusalText(error), status: status === 409 || status === 429 ? status : 400 }
 }
 
-/** The headers of every page, beside those of every answer. Our own forms are to say where they come from. */
+/**
+ * The headers of every page, in addition to those of every answer. The browser must send the origin of the console's
+ * own forms.
+ */
 export const pageHeaders = {
   'content-security-policy': pagePolicy,
   'referrer-policy': 'same-origin',
@@ -38,7 +41,7 @@ export const pageHeaders = {
 
 const text = { mediaType: 'text/html', example: '' } as const
 
-/** The answers that pages give. */
+/** The declared answers of pages. */
 export const pageResponses = {
   200: { description: 'The page.', text },
   303: { description: 'Where to go on.' },
@@ -55,11 +58,11 @@ export type PageAnswer = {
   readonly status: keyof typeof pageResponses
   readonly headers: Readonly<Record<string, string | readonly string[]>>
   readonly text?: string | Readable
-  /** Of a file; left out: that of a page. */
+  /** The media type of a file. Left out: that of a page. */
   readonly mediaType?: string
 }
 
-/** What a page without a person says. */
+/** A page without navigation. */
 export const standalonePage = (title: string, body: Html): View => ({ title, body, alone: true })
 
 export const notAllowed: View = {
@@ -95,7 +98,7 @@ export const refusalPage =
     ),
   })
 
-/** What a page shows around itself. */
+/** The frame of a page. `more` replaces the defaults. */
 export const frameContext = (
   deps: { readonly assets: Assets; readonly name: string },
   more: Partial<FrameContext> = {},
@@ -115,7 +118,10 @@ export const frameContext = (
   ...more,
 })
 
-/** `GET /console/assets/{file}`: what pages load, kept by browsers for a year under a name that changes with it. */
+/**
+ * `GET /console/assets/{file}`: the styles and scripts of pages. Browsers cache them for a year; the name changes with
+ * the content.
+ */
 export const assetRoute = (deps: { readonly assets: Assets; readonly name: string }): Route =>
   route({
     method: 'GET',

@@ -10,7 +10,7 @@ const own = {
   dark: '--good: #5cc9a3; --warn: #e6b45c; --bad: #ff9a8f; --tint: #1a2420; --field: #0c110f; --on: #0c1512;',
 }
 
-/** The style of every page of the console, loaded once under a name that changes with it. */
+/** The style of every page of the console. Its file name changes with its content, so browsers load it once. */
 export const consoleStyle = `${colours(own)}
 ${base}
 body { font-size: 15px; line-height: 1.5; overflow-wrap: anywhere; }
@@ -92,13 +92,13 @@ meter { width: 7rem; height: .8rem; }
 
 export type Asset = { readonly mediaType: 'text/css' | 'text/javascript'; readonly text: string }
 
-/** What pages load from the service itself, each under a name that changes with what is in it. */
+/** The files that pages load from the service. Each name changes with the content of the file. */
 export type Assets = {
   /** The path of the style, e.g. `/console/assets/console-0f3a….css`. */
   readonly style: string
   /** The path of an island of `src/platform/ui/islands/`. */
   readonly island: (name: Island) => string
-  /** By the last part of its path; null when there is none, or it is of another version. */
+  /** The file by the last part of its path; null if there is none, or if it is of another version. */
   find(file: string): Asset | null
 }
 
@@ -108,8 +108,9 @@ export type Island = (typeof islands)[number]
 export const assetFolder = '/console/assets'
 
 /**
- * The script of an island: its types become blanks, so that lines and columns stay as they are. Node warns on each start
- * that the function may change; the version of Node is pinned and a test runs what comes out.
+ * The script of an island. Its types are replaced by blanks, so that lines and columns do not change. Node warns on
+ * each start that the function may change. The warning is suppressed, because the version of Node is pinned and a test
+ * runs the result.
  */
 const scriptOf = (name: Island): string => {
   const source = readFileSync(join(import.meta.dirname, `./islands/${name}.ts`), 'utf8')
@@ -122,7 +123,7 @@ const scriptOf = (name: Island): string => {
   }
 }
 
-/** Comments and indentation are for whoever reads the source. */
+/** Removes comments and indentation, which only readers of the source need. */
 const squeezed = (script: string): string =>
   script
     .replace(/\/\*\*[\s\S]*?\*\//g, '')

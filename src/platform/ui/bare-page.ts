@@ -4,7 +4,7 @@ import { onDemand } from '../http/json-schema.ts'
 import { type Route, route } from '../http/route.ts'
 import { type Html, html } from './html.ts'
 
-/** A page for people, the same for all, under its policy; made when somebody looks at it first. */
+/** The route of a page that is the same for every client. The page is created at its first request. */
 export const pageRoute = (page: {
   readonly path: string
   readonly operationId: string
@@ -39,22 +39,22 @@ export const pageRoute = (page: {
   })
 }
 
-/** A whole page, and the Content-Security-Policy that it is sent with. */
+/** A whole page and its Content-Security-Policy. */
 export type Page = { readonly html: string; readonly policy: string }
 
 type PageParts = {
   readonly title: string
   readonly style: string
-  /** What stands in the body before the script. */
+  /** The content of the body before the script. */
   readonly body: Html
   readonly script?: string
-  /** False keeps search engines away; default true. */
+  /** False: search engines must not index the page. Default true. */
   readonly indexed?: boolean
 }
 
 const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
-/** Allows the page its own style and script by their hashes, and nothing else: no request leaves it. */
+/** Allows only the page's own style and script, by their hashes. The page can send no request. */
 const policyOf = ({ style, script }: PageParts): string =>
   [
     "default-src 'none'",
@@ -66,7 +66,7 @@ const policyOf = ({ style, script }: PageParts): string =>
   ].join('; ')
 
 /**
- * A page that loads nothing: its style and its script are inside. Views are plain functions that return `Html`:
+ * A page that loads nothing: its style and its script are inline. Views are plain functions that return `Html`:
  * `pageOf({ title: 'Keys', style: `${colours()}${base}`, body: html`<main>${keys.map(keyView)}</main>` })`.
  */
 export const pageOf = (parts: PageParts): Page => {
@@ -92,8 +92,8 @@ const light = `--paper: #fbfaf7; --card: #ffffff; --ink: #1d2321; --soft: #5f6a6
 const dark = `--paper: #101513; --card: #161d1a; --ink: #e3e9e6; --soft: #98a6a0; --line: #28322e; --accent: #5cc9a3;`
 
 /**
- * The colours as CSS variables, light and dark: as the system says, or as `data-theme` on the root does. A page with
- * colours of its own gives both sets.
+ * The colours as CSS variables, light and dark. The system selects the set, or `data-theme` on the root element. A page
+ * with additional colours gives both sets.
  */
 export const colours = (
   own: { readonly light: string; readonly dark: string } = { light: '', dark: '' },
@@ -102,7 +102,7 @@ export const colours = (
 @media (prefers-color-scheme: dark) { :root:not([data-theme="light"]) { ${dark} ${own.dark} color-scheme: dark; } }
 :root[data-theme="dark"] { ${dark} ${own.dark} color-scheme: dark; }`
 
-/** What every page begins with: boxes, colours and the fonts of the system, since a page loads nothing. */
+/** The style that every page starts with: boxes, colours and system fonts, because a page loads nothing. */
 export const base = `
 * { box-sizing: border-box; }
 [hidden] { display: none !important; }

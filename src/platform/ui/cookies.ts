@@ -1,24 +1,27 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
 /**
- * Cookies of the console. The prefix has a browser refuse one that another host or a page without TLS set
- * (RFC 6265bis, 4.1.3.2); browsers take it on http://localhost too.
+ * Cookies of the console. The prefix makes a browser refuse a cookie that another host or a page without TLS set (RFC
+ * 6265bis, 4.1.3.2). Browsers accept it on http://localhost too.
  */
 export const cookieNames = {
   session: '__Host-farebox_session',
-  /** The browser that asked for a sign-in link. */
+  /** The browser that requested a sign-in link. */
   asking: '__Host-farebox_asking',
-  /** The page that somebody wanted before they could see it. */
+  /** The page that was requested before the sign-in. */
   wanted: '__Host-farebox_wanted',
   flash: '__Host-farebox_flash',
   theme: '__Host-farebox_theme',
-  /** The time zone of times; none: UTC. */
+  /** The time zone for times; none: UTC. */
   zone: '__Host-farebox_zone',
 } as const
 
 type CookieName = keyof typeof cookieNames
 
-/** The values of the cookies that a request carries. One that is sent twice is none: somebody planted one of them. */
+/**
+ * The values of the cookies of a request. A cookie that is sent twice is ignored, because one of the two may be
+ * planted.
+ */
 export const readCookies = (header: string | undefined): Readonly<Record<CookieName, string | null>> => {
   const sent = (header ?? '').split(';').map((pair) => {
     const at = pair.indexOf('=')
@@ -39,8 +42,9 @@ export const readCookies = (header: string | undefined): Readonly<Record<CookieN
 }
 
 /**
- * `Set-Cookie` of a value for so many seconds; none for a session of the browser.
- * @param sameSite `Lax` where a link from elsewhere is to find the person signed in
+ * A `Set-Cookie` line.
+ * @param sameSite `Lax` if a link from another site must find the person signed in
+ * @param maxAgeS the lifetime in seconds; left out: until the end of the browser session
  */
 export const setCookie = (
   name: CookieName,
@@ -68,12 +72,12 @@ export const flashOf = (value: string | null): string | null => {
 
 const loopbackNames: ReadonlySet<string> = new Set(['127.0.0.1', '[::1]', 'localhost'])
 
-/** Where a request belongs: here, at the console's own address, or nowhere. */
+/** The address of a request: the console's own, another name of this machine, or an unknown one. */
 export type RequestOrigin = 'here' | 'elsewhere' | 'strange'
 
 /**
- * Whether the request came to the console's own address. Cookies and passkeys belong to one name; `elsewhere` is another
- * name of this machine, from which a browser is sent on.
+ * Whether the request came to the console's own address. Cookies and passkeys belong to one name. `elsewhere` is
+ * another name of this machine, from which a browser is redirected.
  */
 export const requestOriginOf = ({ host }: IncomingHttpHeaders, origin: string): RequestOrigin => {
   const own = new URL(origin)
@@ -84,8 +88,8 @@ export const requestOriginOf = ({ host }: IncomingHttpHeaders, origin: string): 
 }
 
 /**
- * Whether a form was sent by a page of ours: what the browser says of it (Fetch Metadata), else its `Origin`. A request that
- * says neither is no browser's of today and is refused.
+ * Whether a page of the console sent the form: by the browser's Fetch Metadata, else by its `Origin`. A request with
+ * neither is not from a current browser and is refused.
  */
 export const isOwnForm = (headers: IncomingHttpHeaders, origin: string): boolean => {
   const site = headers['sec-fetch-site']
@@ -93,7 +97,7 @@ export const isOwnForm = (headers: IncomingHttpHeaders, origin: string): boolean
   return headers.origin === origin
 }
 
-/** Where pages for everybody stand, beside `/console`. */
+/** The roots of public pages outside of `/console`. */
 export const publicRoots = [
   '/free-proxies',
   '/networks',
@@ -106,17 +110,20 @@ export const publicRoots = [
 const isOurs = (path: string): boolean =>
   path === '/' || ['/console', ...publicRoots].some((root) => path === root || path.startsWith(`${root}/`))
 
-/** A path of our pages to go on to, or the start for anything else: no other site, no other part of this one. */
+/**
+ * The path of a console or public page to continue with, else `/console`. It never leads to another site or to another
+ * part of this one.
+ */
 export const consolePath = (to: string | null): string => {
   if (to === null || to.length > 500 || !/^[\x21-\x5b\x5d-\x7e]*$/.test(to)) return '/console'
   const path = to.split('?')[0] ?? ''
   return !isOurs(path) || path.includes('//') || path.includes('..') ? '/console' : to
 }
 
-/** As long as a sign-in link is good. */
+/** The lifetime of a sign-in link, seconds. */
 const wantedS = 600
 
-/** The page that somebody goes on to once they are signed in, or have their first passkey. */
+/** Stores the page to continue with after the sign-in, or after adding the first passkey. */
 export const wantedCookie = (to: string): string =>
   setCookie('wanted', encodeURIComponent(to), 'Strict', wantedS)
 

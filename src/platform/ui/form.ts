@@ -3,7 +3,7 @@ import { type ApiError, refuse } from '../http/errors.ts'
 import { refusalOf } from './answer-page.ts'
 import { type Html, html, nothing } from './html.ts'
 
-/** Whole cents as a hidden field has them; undefined for anything else. */
+/** Parses the whole cents of a hidden field; undefined for any other text. */
 export const parseWholeCents = (text: string): number | undefined =>
   /^\d{1,12}$/.test(text) ? Number(text) : undefined
 
@@ -13,27 +13,32 @@ const fieldOfCode: Readonly<Record<string, string>> = {
   invalid_period: 'period_days',
 }
 
-/** A refusal beside the field that it is about. @throws the error when it is none */
+/**
+ * The problem of a refusal, by its field.
+ * @throws the error if it is not a refusal
+ */
 export const problemOfRefusal = (error: unknown): Problems => {
   const { text } = refusalOf(error)
   return { [fieldOfCode[(error as ApiError).code] ?? 'form']: text }
 }
 
-/** What was typed into a form, as it was sent. */
+/** The sent values of a form. */
 export type FormInput = {
-  /** The text of a field, without blanks around it; empty where it was not sent. */
+  /** The text of a field, without blanks around it; empty if it was not sent. */
   text(name: string): string
   all(name: string): readonly string[]
-  /** Names this sending of the form, however often it is sent: the idempotency key of what it does. */
+  /**
+   * Identifies this submission, however often it is sent: the idempotency key of the action. Empty if it is not valid.
+   */
   readonly key: string
 }
 
 const maxFields = 300
 
-/** Nothing is typed yet. */
+/** The input before anything is typed. */
 export const emptyFormInput: FormInput = { text: () => '', all: () => [], key: '' }
 
-/** @throws invalid_body for what no form of ours sends */
+/** @throws invalid_body for input that no form of the service sends */
 export const parseFormInput = (raw: Uint8Array): FormInput => {
   if (!isUtf8(raw)) throw refuse('invalid_body', 'the form is not UTF-8')
   const fields = new URLSearchParams(Buffer.from(raw).toString('utf8'))
@@ -46,14 +51,14 @@ export const parseFormInput = (raw: Uint8Array): FormInput => {
   return { text, all: (name) => fields.getAll(name), key: /^[A-Za-z0-9_-]{43}$/.test(key) ? key : '' }
 }
 
-/** What is wrong, by the name of the field; `form` is the whole form. */
+/** Messages by the name of the field; `form` is the whole form. */
 export type Problems = Readonly<Record<string, string>>
 
 export type Field = {
   readonly name: string
   readonly label: string
   readonly hint?: string
-  /** What was typed into a `password` is never sent back: it stands empty again. */
+  /** The typed text of a `password` is never sent back: the field is empty again. */
   readonly type?: 'text' | 'email' | 'number' | 'search' | 'password'
   readonly inputmode?: 'numeric' | 'decimal'
   readonly autocomplete?: string
@@ -87,7 +92,7 @@ ${control}
 ${problem === undefined ? null : html`<p class="problem" id="${name}-problem">${problem}</p>`}
 </div>`
 
-/** A field with its label, its hint, what was typed, and what is wrong with it. */
+/** A field with its label, its hint, the typed value and its problem. */
 export const fieldOf = (field: Field, typed: FormInput, problems: Problems = {}): Html => {
   const { name, label, hint, type = 'text', inputmode, autocomplete, required, maxlength } = field
   const problem = problems[name]
@@ -102,7 +107,7 @@ export const fieldOf = (field: Field, typed: FormInput, problems: Problems = {})
   )
 }
 
-/** Several lines. */
+/** A field with several lines. */
 export const textAreaOf = (
   field: Pick<Field, 'name' | 'label' | 'hint' | 'value'>,
   typed: FormInput,
@@ -122,7 +127,7 @@ export const textAreaOf = (
 
 export type Choice = { readonly value: string; readonly label: string; readonly hint?: string }
 
-/** Boxes of which any number may be ticked, or (`one`) exactly one. */
+/** Checkboxes, or (`one`) radio buttons. */
 export const choicesOf = (
   group: {
     readonly name: string
@@ -146,7 +151,7 @@ ${choices.map(
 </fieldset>`
 }
 
-/** One of several, chosen from a list. */
+/** A list to choose one value from. */
 export const selectOf = (
   field: Pick<Field, 'name' | 'label' | 'hint'> & {
     readonly choices: readonly Choice[]
@@ -169,11 +174,10 @@ export const selectOf = (
   )
 }
 
-/** A hidden field. */
 export const hiddenOf = (name: string, value: string | number): Html =>
   html`<input type="hidden" name="${name}" value="${value}">`
 
-/** Says above a form what is wrong in it, with links to the fields. */
+/** Lists the problems of a form above it, with links to the fields. */
 export const problemsOf = (problems: Problems): Html => {
   const named = Object.entries(problems)
   if (named.length === 0) return nothing
@@ -182,5 +186,5 @@ export const problemsOf = (problems: Problems): Html => {
   )}</ul></div>`
 }
 
-/** The hidden field that makes a form that is sent twice do its work once. */
+/** The hidden field with the key of a submission: a form that is sent twice acts once. */
 export const keyField = (key: string): Html => hiddenOf('form', key)

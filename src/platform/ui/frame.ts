@@ -1,29 +1,29 @@
 import { type Html, html, nothing } from './html.ts'
 import { pageInZone } from './text.ts'
 
-/** What search engines are told of a page. */
+/** The metadata of a page for search engines. */
 export type SearchEngineMeta = {
-  /** The one path that the page is known by, with what is asked for where that makes another page. */
+  /** The canonical path of the page, with its query if the query makes another page. */
   readonly path: string
   readonly description: string
-  /** What it is about, in the words of schema.org (JSON-LD). */
+  /** The subject of the page, in the terms of schema.org (JSON-LD). */
   readonly data?: Readonly<Record<string, unknown>>
 }
 
-/** What is on a page. */
+/** The content of a page. */
 export type View = {
-  /** Names the page in its heading and in the browser. */
+  /** The title of the page, in its heading and in the browser. */
   readonly title: string
   readonly body: Html
-  /** Links and buttons beside the heading. */
+  /** Links and buttons next to the heading. */
   readonly acts?: Html
-  /** Calls of the API, or commands, that do the same: a line each. */
+  /** API calls or commands that do the same, one per line. */
   readonly same?: readonly string[]
-  /** Scripts of islands that the page holds. */
+  /** Scripts of the page's islands. */
   readonly scripts?: readonly string[]
-  /** For search engines; left out: they are to stay away. */
+  /** For search engines. Left out: the page must not be indexed. */
   readonly indexed?: SearchEngineMeta
-  /** A page without navigation, for whoever is not signed in yet. */
+  /** A page without navigation, for visitors who are not signed in yet. */
   readonly alone?: true
 }
 
@@ -32,32 +32,32 @@ export type Theme = 'light' | 'dark' | null
 export type NavItem = { readonly path: string; readonly label: string }
 export type NavGroup = { readonly label: string; readonly items: readonly NavItem[] }
 
-/** What is around a page. */
+/** The frame of a page. */
 export type FrameContext = {
   readonly style: string
-  /** The script that sends a form with a key once. */
+  /** The script that prevents a second submission of a form with a key. */
   readonly sendOnce: string
   readonly theme: Theme
-  /** The time zone of times; null: UTC. */
+  /** The time zone for times; null: UTC. */
   readonly zone: string | null
-  /** Where the page stands, for the navigation. */
+  /** The path of the page, for the navigation. */
   readonly path: string
-  /** What was just done, said once. */
+  /** The result of the last action, shown once. */
   readonly flash: string | null
   readonly navigation: readonly NavGroup[]
-  /** Who is signed in, in words; null: nobody. */
+  /** The name of the signed-in person; null: nobody is signed in. */
   readonly person: string | null
-  /** The account that a member of the staff looks at; null: none. */
+  /** The account that a member of the staff views; null: none. */
   readonly viewing: string | null
-  /** Where the pages are, e.g. `https://shop.example`; null where it makes no difference. */
+  /** The address of the pages, e.g. `https://shop.example`; null if the page does not need it. */
   readonly origin: string | null
-  /** Where the API is, e.g. `https://shop.example`; null where it makes no difference. */
+  /** The address of the API, e.g. `https://shop.example`; null if the page does not need it. */
   readonly site: string | null
   /** The name of the service. */
   readonly name: string
 }
 
-/** Pages load their style and scripts from the service and nothing from anywhere else; scripts write no HTML. */
+/** Pages load styles and scripts from the service only. Scripts write no HTML. */
 export const pagePolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -111,7 +111,7 @@ ${themeForm(around)}
 <p><a href="/console/times?${String(new URLSearchParams({ back: around.path }))}">Times in ${around.zone ?? 'UTC'}</a></p></div>
 </div></header>`
 
-/** What the names in calls stand for, as lines of a shell. */
+/** The values of the variables in calls, as shell lines. */
 const namesIn = (calls: string, site: string | null): readonly string[] =>
   [
     ['API', `${site}/api/v1`],
@@ -139,7 +139,7 @@ const bannerOf = (viewing: string | null): Html =>
     : html`<div class="banner" role="status"><p>You see the pages of <strong>${viewing}</strong> as it sees them. Nothing can be changed here, and the log says that you looked.</p>
 <form method="post" action="/console/view/stop"><button>Stop looking</button></form></div>`
 
-/** JSON that ends no element it stands in. */
+/** JSON that cannot close the element around it. */
 const scriptJson = (data: object): Html => ({ html: JSON.stringify(data).replaceAll('<', '\\u003c') })
 
 const forEngines = ({ indexed }: View, { origin }: FrameContext): Html =>
@@ -149,7 +149,7 @@ const forEngines = ({ indexed }: View, { origin }: FrameContext): Html =>
 <link rel="canonical" href="${origin}${indexed.path}">
 ${indexed.data === undefined ? null : html`<script type="application/ld+json">${scriptJson({ '@context': 'https://schema.org', url: `${origin}${indexed.path}`, ...indexed.data })}</script>\n`}`
 
-/** A whole page in its frame. */
+/** Renders a whole page in its frame. */
 export const framed = (view: View, around: FrameContext): string => {
   const { title, body, acts, same = [], scripts = [], alone } = view
   const inside = html`<main id="main">

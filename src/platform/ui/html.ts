@@ -1,4 +1,4 @@
-/** Text that is HTML already; everything else is escaped where it is put into a template. */
+/** Text that is HTML. A template escapes every other value. */
 export type Html = { readonly html: string }
 
 type Part = string | number | Html | readonly Html[] | null
@@ -19,7 +19,7 @@ const render = (part: Part): string => {
   return 'html' in part ? part.html : part.map(({ html }) => html).join('')
 }
 
-/** A template whose values are escaped unless they are HTML: ``html`<b>${name}</b>` ``. */
+/** A template whose values are escaped unless they are `Html`: ``html`<b>${name}</b>` ``. */
 export const html = (texts: TemplateStringsArray, ...parts: readonly Part[]): Html => ({
   html: texts.map((text, at) => `${text}${at < parts.length ? render(parts[at] ?? null) : ''}`).join(''),
 })

@@ -1,14 +1,14 @@
 import { type Html, html } from './html.ts'
 
-/** So many of the last runs are remembered. */
+/** The number of stored runs. */
 const kept = 20
 
-/** Work that pages begin and whose state they show: the last runs of this process, newest first. */
+/** Work that pages start and whose state they show: the last runs of this process, newest first. */
 export const createRunHistory = <Run extends { readonly state: unknown }>() => {
   let runs: readonly Run[] = []
   return {
     list: (): readonly Run[] => runs,
-    /** Adds a run; call what it gives with each later state. */
+    /** Adds a run. Call the returned function with each later state. */
     begin: (first: Run): ((state: Run['state']) => void) => {
       let run = first
       runs = [run, ...runs].slice(0, kept)
@@ -21,9 +21,9 @@ export const createRunHistory = <Run extends { readonly state: unknown }>() => {
   }
 }
 
-/** Work over the whole log that a page began: what was asked for, by whom, and how far it is. */
+/** Work over the whole log that a page started: its request, its author and its progress. */
 export type LongRun<Request, Progress, Result> = Request & {
-  /** Who asked for it: a member of the staff. */
+  /** The member of the staff who requested it. */
   readonly by: string
   readonly startedAtMs: number
   readonly state:
@@ -32,13 +32,16 @@ export type LongRun<Request, Progress, Result> = Request & {
     | { readonly kind: 'failed'; readonly why: string }
 }
 
-/** Does the work; it throws as soon as it sees that `signal` is aborted. */
+/** Does the work. It throws as soon as `signal` is aborted. */
 export type LongWork<Progress, Result> = (on: {
   readonly signal: AbortSignal
   readonly onProgress: (progress: Progress) => void
 }) => Promise<Result>
 
-/** Work that pages begin and do not wait for: one at a time, since each reads the whole log, and what became of the last. */
+/**
+ * Work that pages start without waiting for its end. One run at a time, because each reads the whole log. Stores the
+ * last runs.
+ */
 export const createLongRuns = <Request extends object, Progress, Result>() => {
   type Run = LongRun<Request, Progress, Result>
   const runs = createRunHistory<Run>()
@@ -46,9 +49,12 @@ export const createLongRuns = <Request extends object, Progress, Result>() => {
   const stopping = new AbortController()
 
   return {
-    /** Newest first; of this process alone. */
+    /** Newest first; of this process only. */
     list: runs.list,
-    /** Begins it. What it gives resolves at its end, whatever that is; null while another runs, or once `stop` was called. */
+    /**
+     * Starts a run. The promise resolves at its end, also after a failure. Null while another run is active, and after
+     * `stop`.
+     */
     start: (
       asked: Request & Pick<Run, 'by' | 'startedAtMs'>,
       work: LongWork<Progress, Result>,
@@ -68,7 +74,7 @@ export const createLongRuns = <Request extends object, Progress, Result>() => {
         })
       return running
     },
-    /** Breaks off what runs. */
+    /** Aborts the active run and waits for its end. */
     stop: async (): Promise<void> => {
       stopping.abort()
       await running
@@ -76,13 +82,13 @@ export const createLongRuns = <Request extends object, Progress, Result>() => {
   }
 }
 
-/** How far work is, as a bar and in words. */
+/** The progress of work, as a bar and in words. */
 export const progressBar = (done: number, total: number, words: string): Html =>
   html`<progress aria-label="Progress" max="${Math.max(total, 1)}" value="${Math.min(done, Math.max(total, 1))}"></progress><br><small class="soft">${words}</small>`
 
 /**
- * A part of a page that follows by itself while work runs, with the island `live-parts`; without script its link shows the
- * page again.
+ * A part of a page that refreshes automatically while work runs, with the island `live-parts`. Without script, its link
+ * reloads the page.
  */
 export const followingRuns = (id: string, here: string, running: boolean, part: Html): Html =>
   html`<live-parts><div id="${id}" data-live${running ? { html: ' data-runs' } : null}>

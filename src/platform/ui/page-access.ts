@@ -10,7 +10,7 @@ import { type ConsolePage, goTo, type PageOutcome, type Visit, type Visitor } fr
 
 const dayMs = 86_400_000
 
-/** Whether the page is one of this visitor's. */
+/** Whether the visitor may see the page. */
 export const mayVisit = (page: ConsolePage, visitor: Visitor | null): boolean => {
   if (page.for === 'anyone') return true
   if (visitor === null) return false
@@ -18,7 +18,7 @@ export const mayVisit = (page: ConsolePage, visitor: Visitor | null): boolean =>
   return page.for === 'person' || page.for.some((role) => visitor.roles.has(role))
 }
 
-/** The pages that stand in the navigation of this visitor; null: of nobody that is known. */
+/** The navigation of a visitor. Null: nobody is signed in. */
 export const navigationOf = (pages: readonly ConsolePage[], visitor: Visitor | null): readonly NavGroup[] => {
   const groups = new Map<string, { path: string; label: string }[]>()
   for (const page of pages)
@@ -30,25 +30,25 @@ export const navigationOf = (pages: readonly ConsolePage[], visitor: Visitor | n
   return [...groups].map(([label, items]) => ({ label, items }))
 }
 
-/** How long a form may be filled in after its page was shown. */
+/** The time to fill in a form after its page was shown, milliseconds. */
 const fillingMs = 10 * 60_000
 
 /**
- * Whether the person showed who they are for this page, or signed in, within the last minutes.
- * @param graceMs what is added: time to fill in a form
+ * Whether the person confirmed their identity for this page, or signed in, within the last minutes.
+ * @param graceMs additional time to fill in a form, milliseconds
  */
 const isConfirmed = ({ path }: ConsolePage, { session }: Visitor, nowMs: number, graceMs = 0): boolean =>
   session.confirmedUntil !== null &&
   nowMs < Date.parse(session.confirmedUntil) + graceMs &&
   (session.confirmedAct === null || session.confirmedAct === path)
 
-/** Whether a member of the staff looks at the pages of an account. */
+/** Whether a member of the staff views the pages of an account. */
 export const isViewing = ({ session }: Visitor): boolean => session.viewing !== null
 
 const confirmPath = (page: ConsolePage, path: string): string =>
   `/console/confirm?${new URLSearchParams({ act: page.path, to: path })}`
 
-/** The page with its query, as a person goes back to it. */
+/** The path and query of the page, for a later return. */
 const pathOf = ({ path, query }: Visit): string => consolePath(query.size === 0 ? path : `${path}?${query}`)
 
 const barrier = (page: ConsolePage, visit: Visit): PageOutcome | null => {
@@ -57,12 +57,12 @@ const barrier = (page: ConsolePage, visit: Visit): PageOutcome | null => {
   const cookies = [wantedCookie(pathOf(visit))]
   if (visitor === null)
     return { ...goTo(`/console/sign-in?${new URLSearchParams({ to: pathOf(visit) })}`), cookies }
-  // Staff has its roles once it signs in with a passkey, or adds its first one.
+  // Staff has its roles after a sign-in with a passkey, or after adding the first one.
   if (visitor.roles.size === 0) return { ...goTo('/console/passkeys'), cookies }
   return { kind: 'view', view: notAllowed, status: 403 }
 }
 
-/** What stands before a page: whose it is, and that they showed who they are. Null: nothing does. */
+/** Checks who may see a page, and the confirmation of their identity. Null: the page may be shown. */
 export const checkPageAccess = (page: ConsolePage, visit: Visit): PageOutcome | null => {
   const stopped = barrier(page, visit)
   if (stopped !== null) return stopped
@@ -84,7 +84,7 @@ const refusedForm = (visit: Visit, text: string): PageOutcome => ({
 const sentBefore =
   'This form was sent before, and counts once. Look whether it was done before you send another one.'
 
-/** What stands before the work of a form. Null: nothing does. */
+/** Checks whether the action of a form may run. Null: it may. */
 export const checkFormAccess = async (
   page: ConsolePage,
   visit: Visit,
@@ -109,9 +109,9 @@ export const checkFormAccess = async (
   return null
 }
 
-/** What may be used once: forms that are sent twice, answers of passkeys. */
+/** Values that may be used once: keys of forms, answers of passkeys. */
 export type SingleUse = {
-  /** True the first time that `what` is spent, whichever process asks; it is remembered for `ms`. */
+  /** True for the first call with `what`, in any process. The value is stored for `ms` milliseconds. */
   spend(what: string, ms: number): Promise<boolean>
 }
 

@@ -1,7 +1,7 @@
 import { type Html, html, nothing } from './html.ts'
 import { dollarText } from './text.ts'
 
-/** A bar: how far it goes up, or down below zero, and what it says. */
+/** A bar: its label, its value (below zero it hangs from the line), and the value as text. */
 export type PlotBar = { readonly label: string; readonly value: number; readonly text: string }
 
 /** Whole cents of a day. */
@@ -9,15 +9,15 @@ export type Bar = { readonly label: string; readonly cents: number }
 
 const width = 640
 const height = 120
-/** Room above the tallest bar and below the lowest. */
+/** Space above the tallest bar and below the lowest. */
 const edge = 2
 
 const tallest = (bars: readonly PlotBar[]): PlotBar | null =>
   bars.reduce<PlotBar | null>((most, bar) => (bar.value > (most?.value ?? 0) ? bar : most), null)
 
 /**
- * Values one after the other as bars, drawn here, those below zero hanging from the line; the tallest is named. The figures
- * stand in a table that the page shows as well.
+ * Draws values in order as bars. Those below zero hang from the line. The tallest is labelled. The page shows the
+ * figures in a table as well.
  */
 export const plotOf = (title: string, bars: readonly PlotBar[]): Html => {
   const values = bars.map(({ value }) => value)

@@ -44,9 +44,9 @@ export type ServeDeps = {
   readonly once: SingleUse
   readonly assets: Assets
   readonly clock: Clock
-  /** Where people reach the console, e.g. `https://shop.example`. */
+  /** The address of the console, e.g. `https://shop.example`. */
   readonly origin: () => string
-  /** Where the API is. */
+  /** The address of the API. */
   readonly site: () => string
   /** The name of the service. */
   readonly name: string
@@ -63,7 +63,7 @@ const paramsOf = (path: string): z.ZodObject | undefined => {
     : z.object(Object.fromEntries(names.map((name) => [name, z.string().max(200)])))
 }
 
-/** The query as it was asked for, whatever is in it: pages take the parts that they know. */
+/** The query as it was sent. Pages read their own fields and ignore all others. */
 const anyQuery = z.looseObject({})
 
 const queryOf = (query: unknown): URLSearchParams => {
@@ -86,7 +86,10 @@ const unknownHostPage = (deps: ServeDeps): PageAnswer => ({
   ),
 })
 
-/** Makes the HTTP routes of pages: who may see them, where forms may come from, and what their answers carry. */
+/**
+ * Creates the HTTP routes of pages. They check who may see a page and where a form comes from, and set headers and
+ * cookies.
+ */
 export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): readonly Route[] => {
   const visitOf = (page: ConsolePage, request: Request, visitor: Visitor | null): Visit => {
     const cookies = readCookies(request.headers.cookie)
@@ -166,7 +169,7 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
     }
   }
 
-  /** The visit with everything that the page asks for; the page's type was checked where it was made. */
+  /** The visit with all fields that the page needs. The type of the page was checked at its declaration. */
   const filled = (visit: Visit): never => {
     const { visitor } = visit
     const whole: Visit | PersonVisit | AccountVisit =

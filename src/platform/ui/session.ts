@@ -1,12 +1,12 @@
 import type { Cause, SignInMethod } from '../../kernel/event.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 
-/** Whose pages there are. A reseller is a customer as well; staff has no account. */
+/** The roles of visitors. A reseller is a customer as well. Staff has no account. */
 export type Role = 'customer' | 'reseller' | 'finance' | 'operator'
 
 export const roles: readonly Role[] = ['customer', 'reseller', 'finance', 'operator']
 
-/** Of the events of what is done in a session. */
+/** The cause of events that are appended for a session. */
 export const sessionCause = (
   { subjectId, sessionId, method }: Pick<Session, 'subjectId' | 'sessionId' | 'method'>,
   requestId: string,
@@ -20,20 +20,20 @@ export type Session = {
   readonly createdAt: string
   readonly seenAt: string
   readonly endsAt: string
-  /** Until when acts need no second look; null: they need one. */
+  /** Until when confirmed actions need no further confirmation; null: they need one. */
   readonly confirmedUntil: string | null
-  /** The only act that it holds for; null: any. */
+  /** The only action that the confirmation is valid for; null: any. */
   readonly confirmedAct: string | null
-  /** The account whose pages a member of the staff looks at. */
+  /** The account that a member of the staff views. */
   readonly viewing: AccountId | null
   readonly userAgent: string
   readonly address: string
 }
 
-/** A session of this moment with the secret of its cookie, which is kept nowhere. */
+/** A session and the new secret of its cookie. The secret is not stored. */
 export type Opened = { readonly sessionId: string; readonly secret: string; readonly endsAtMs: number }
 
-/** Whose browser it is. */
+/** The browser of a session. */
 export type Browser = { readonly userAgent: string; readonly address: string }
 
 export type Sessions = {
@@ -41,22 +41,22 @@ export type Sessions = {
     who: { readonly subjectId: string; readonly sessionId: string; readonly method: SignInMethod },
     browser: Browser,
   ): Promise<Opened>
-  /** The session of a cookie, marked as used; null when it ended, or never was. */
+  /** The session of a cookie, marked as used; null if it has ended or never existed. */
   find(secret: string | null): Promise<Session | null>
-  /** Gives the session another secret, so that one which somebody planted or saw opens nothing any more. */
+  /** Replaces the secret of the session. A secret that somebody planted or saw is then no longer valid. */
   renew(
     sessionId: string,
     change: {
       readonly method?: SignInMethod
-      /** The act that was confirmed; null: any, as by a sign-in. */
+      /** The confirmed action; null: any, as after a sign-in. */
       readonly act?: string | null
     },
   ): Promise<Opened>
   view(sessionId: string, account: AccountId | null): Promise<void>
-  /** Those that have not ended, the newest first. */
+  /** The sessions that have not ended, the newest first. */
   list(subjectId: string): Promise<readonly Session[]>
-  /** Ends one of a person's sessions; null when it is not theirs or is over. */
+  /** Ends one session of a person; null if the session belongs to another person or has ended. */
   end(subjectId: string, sessionId: string): Promise<{ readonly sessionId: string } | null>
-  /** Ends all of a person's but one; gives their ids. */
+  /** Ends all sessions of a person except `keep`. Returns their ids. */
   endOthers(subjectId: string, keep: string | null): Promise<readonly string[]>
 }

@@ -3,14 +3,14 @@ import { type Html, html, nothing } from './html.ts'
 export type Column<Row> = {
   readonly title: string
   readonly cell: (row: Row) => Html | string
-  /** Numbers stand under each other: right-aligned, with digits of one width. */
+  /** Numbers are right-aligned, with digits of one width. */
   readonly number?: true
   /** The column that names the row. */
   readonly head?: true
 }
 
 export type TableView<Row> = {
-  /** What the table holds, for those who hear it. */
+  /** The content of the table, for screen readers. */
   readonly caption: string
   readonly columns: readonly Column<Row>[]
   readonly rows: readonly Row[]
@@ -25,7 +25,7 @@ const cells = <Row>({ columns }: TableView<Row>, row: Row): readonly Html[] =>
     return head ? html`<th scope="row"${numbers}>${inside}</th>` : html`<td${numbers}>${inside}</td>`
   })
 
-/** A table that scrolls sideways where it is too wide, and can be scrolled by keys. */
+/** A table that scrolls sideways if it is too wide, also by keyboard. */
 export const tableOf = <Row>(view: TableView<Row>): Html => {
   if (view.rows.length === 0) return html`<div class="empty">${view.empty}</div>`
   const heads = view.columns.map(
@@ -38,13 +38,15 @@ export const tableOf = <Row>(view: TableView<Row>): Html => {
 </table></div>`
 }
 
-/** A page of a list, and where the next one begins; null: there is none. */
+/** A page of a list, and the start of the next page; null: there is none. */
 export type Paged<Row> = { readonly rows: readonly Row[]; readonly next: string | null }
 
-/** Rows of a page at the most. */
+/** The maximum number of rows of a page. */
 export const pageRows = 50
 
-/** Cuts one row more than a page shows into a page and the key of the next. */
+/**
+ * Splits rows into a page and the key of the next page. `found` has one row more than the page if there is a next page.
+ */
 export const pagedOf = <Row>(
   found: readonly Row[],
   keyOf: (row: Row) => string,
@@ -55,7 +57,7 @@ export const pagedOf = <Row>(
   return { rows, next: found.length > limit && last !== undefined ? keyOf(last) : null }
 }
 
-/** Links of a list that pages by key: to its start, and to what comes after. */
+/** Links of a list that pages by key: to its start and to the next page. */
 export const pagerOf = (
   path: string,
   query: Readonly<Record<string, string>>,
@@ -73,7 +75,7 @@ ${next === null ? null : html`<a href="${to({ before: next })}" rel="next">${wor
 </nav>`
 }
 
-/** A filter of a list: one of some values, or (without choices) a text. */
+/** A filter of a list: one of some choices, or (without choices) a text. */
 export type Filter = {
   readonly name: string
   readonly label: string
@@ -90,7 +92,7 @@ const filterControl = ({ name, value, choices, hint }: Filter): Html =>
           html`<option value="${each.value}"${each.value === value ? { html: ' selected' } : null}>${each.label}</option>`,
       )}</select>`
 
-/** The form above a list that asks for a part of it; the list is named for those who hear the page. */
+/** The filter form above a list. The hidden heading names the list for screen readers. */
 export const filtersOf = (path: string, filters: readonly Filter[]): Html =>
   html`<form method="get" action="${path}" class="filters" role="search">${filters.map(
     (filter) =>

@@ -3,14 +3,14 @@ import { type Html, html } from './html.ts'
 
 export type BadgeTone = 'good' | 'warn' | 'bad' | 'off'
 
-/** A state by its word and a shape of its own; colour only helps. */
+/** A state as a word with its own shape. The colour is only an aid. */
 export const stateText = (word: string, look: BadgeTone): Html =>
   html`<span class="state ${look}">${word}</span>`
 
-/** Where a page of a list begins: the time and id of the row before it, as they stand in a link. */
+/** The start of a list page: the time and id of the row before it, as text for a link. */
 export const afterText = (at: string, id: string): string => `${at}_${id}`
 
-/** What `afterText` wrote, or null for anything else: the list then begins with the newest. */
+/** Parses the text of `afterText`. Null for any other text: the list then starts with the newest row. */
 export const afterOf = (text: string | null): { readonly at: string; readonly id: string } | null => {
   const [, at = '', id = ''] =
     /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)_([a-z]{3}_[0-9a-f]{32})$/.exec(text ?? '') ?? []
@@ -20,8 +20,8 @@ export const afterOf = (text: string | null): { readonly at: string; readonly id
 const groupedDollars = /^\d{1,3}(?:,\d{3})+(?:\.\d*)?$/
 
 /**
- * Dollars as they were typed (`$1,000.50`), as whole cents; undefined for what is no amount or more than `most` cents. A comma
- * separates thousands only: `25,50` is no amount.
+ * Parses typed dollars (`$1,000.50`) to whole cents. Undefined for text that is not an amount, and for more than `most`
+ * cents. A comma separates thousands only: `25,50` is not an amount.
  */
 export const parseCents = (text: string, most: number): number | undefined => {
   const dollars = text.replace(/^\$/, '')
@@ -31,14 +31,17 @@ export const parseCents = (text: string, most: number): number | undefined => {
 
 const minus = '\u2212'
 
-/** Digits in groups of three: at most 16 of them, as a safe integer has. */
+/** Groups digits by three. There are at most 16 digits, as in a safe integer. */
 const grouped = (digits: string): string => {
   const groups: string[] = []
   for (let end = digits.length; end > 0; end -= 3) groups.unshift(digits.slice(Math.max(0, end - 3), end))
   return groups.join(',')
 }
 
-/** Digits of a whole number with so many of them after the point, written without arithmetic: nothing is rounded. */
+/**
+ * Writes a whole number with `places` digits after the point, without arithmetic, so that nothing is rounded. Zeros at
+ * the end are left out down to `least` digits.
+ */
 const decimal = (value: number, places: number, least: number): string => {
   const digits = String(Math.abs(value)).padStart(places + 1, '0')
   const fraction = digits.slice(-places)
@@ -47,10 +50,10 @@ const decimal = (value: number, places: number, least: number): string => {
   return `${value < 0 ? minus : ''}${grouped(digits.slice(0, -places))}.${shown}`
 }
 
-/** Whole cents for a column that says USD: `1,234.50`, with a true minus. */
+/** Whole cents for a column in USD: `1,234.50`, with a true minus sign. */
 export const amountText = (value: number): string => decimal(cents(value), 2, 2)
 
-/** Micro-dollars, every digit that is not zero and at least two: `0.003`. */
+/** Micro-dollars without zeros at the end, but with at least two decimals: `0.003` is 3,000. */
 export const microsText = (value: number): string => decimal(micros(value), 6, 2)
 
 /** Whole cents in a sentence: `$1,234.50`. */
@@ -59,7 +62,7 @@ export const dollarText = (value: number): string => {
   return text.startsWith(minus) ? `${minus}$${text.slice(1)}` : `$${text}`
 }
 
-/** An instant for people, to the minute, in UTC; the machine-readable one is whole. */
+/** An instant for people, to the minute, in UTC. The machine-readable one is complete. */
 export const timeText = (iso: string | null, none = 'never'): Html =>
   iso === null
     ? html`<span class="soft">${none}</span>`
@@ -69,12 +72,12 @@ export const timeText = (iso: string | null, none = 'never'): Html =>
 export const dayText = (iso: string): Html =>
   html`<time datetime="${iso.slice(0, 10)}">${iso.slice(0, 10)}</time>`
 
-/** An id as it is: whole, in one piece to select and copy. */
+/** A whole id, which can be selected and copied at once. */
 export const idText = (id: string): Html => html`<code class="id">${id}</code>`
 
 const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'] as const
 
-/** Bytes with up to two decimals of the unit that fits: 1 GB is 1,000,000,000 bytes. */
+/** Bytes in the fitting unit, with up to two decimals: 1 GB is 1,000,000,000 bytes. */
 export const bytesText = (bytes: number): string => {
   let unit = 0
   let scale = 1
@@ -88,11 +91,11 @@ export const bytesText = (bytes: number): string => {
   return `${grouped(String(whole))}${rest === 0 ? '' : `.${String(rest).padStart(2, '0')}`} ${units[unit]}`
 }
 
-/** What a price is for, as people say it: `IP/30d` is `IP for 30 days`. */
+/** The unit of a price in words: `IP/30d` is `IP for 30 days`. */
 export const perText = (per: string): string =>
   per.replace(/\/(\d+)d$/, (_, days: string) => ` for ${countText(Number(days), 'day')}`)
 
-/** How many of what: `1 key`, `2 keys`. */
+/** A count with its noun: `1 key`, `2 keys`. */
 export const countText = (count: number, one: string, many = `${one}s`): string =>
   `${grouped(String(count))} ${count === 1 ? one : many}`
 
@@ -100,10 +103,10 @@ const known: ReadonlySet<string> = new Set(
   Intl.supportedValuesOf('timeZone').filter((zone) => zone !== 'UTC'),
 )
 
-/** The time zones that pages can show, by name; UTC, which they show unless asked otherwise, is none of them. */
+/** The names of the time zones that pages can show. UTC, the default, is not one of them. */
 export const zones: readonly string[] = [...known]
 
-/** A zone by its name; null for UTC and for what is none. */
+/** A time zone by its name; null for UTC and for an unknown name. */
 export const zoneOf = (name: string | null): string | null => (name !== null && known.has(name) ? name : null)
 
 const writers = new Map<string, Intl.DateTimeFormat>()
@@ -125,7 +128,7 @@ const writerOf = (zone: string): Intl.DateTimeFormat => {
   return writer
 }
 
-/** An instant in a zone, to the minute, with how far it is from UTC: `2026-11-26 03:10 UTC+1`. */
+/** An instant in a time zone, to the minute, with its offset from UTC: `2026-11-26 03:10 UTC+1`. */
 export const textInZone = (iso: string, zone: string): string => {
   const parts = new Map(
     writerOf(zone)
@@ -137,7 +140,9 @@ export const textInZone = (iso: string, zone: string): string => {
   return `${part('year')}-${part('month')}-${part('day')} ${part('hour')}:${part('minute')} ${offset}`
 }
 
-/** A page with its instants (`timeText`) in a zone; days and months are those of UTC, by which the books are kept. */
+/**
+ * Rewrites the instants of a page (`timeText`) to a time zone. Days and months stay in UTC, because the books use UTC.
+ */
 export const pageInZone = (page: string, zone: string): string =>
   page.replace(
     /<time datetime="(\d{4}-\d\d-\d\dT\d\d:\d\d:[\d.]{2,6}Z)">[^<]*<\/time>/g,

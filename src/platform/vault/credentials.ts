@@ -2,13 +2,13 @@ import { hash, type KeyObject } from 'node:crypto'
 import type { PlanId, ProxyId } from '../../kernel/ids.ts'
 import { deriveKey, type MasterKey } from './keys.ts'
 
-/** What a customer's proxy client sends. `username` is the base that targeting is appended to. */
+/** The login of a customer's proxy client. Targeting is appended to `username`. */
 export type Credential = { readonly username: string; readonly password: string }
 
 export type Credentials = {
-  /** The credential of a plan or a rental; the password changes with the generation, the username never does. */
+  /** The credential of a plan or a rental. The password changes with the generation; the username never changes. */
   of(id: PlanId | ProxyId, generation: number): Credential
-  /** What the link that rotates a mobile rental ends with: 32 of `[A-Za-z0-9]`. */
+  /** The last part of the link that rotates a mobile rental: 32 of `[A-Za-z0-9]`. */
   rotationToken(id: ProxyId): string
 }
 
@@ -18,12 +18,12 @@ const usernameLength = 14
 const passwordLength = 20
 const tokenLength = 32
 
-/** Digits made by one division: the alphabet's length to this power, times 2^16, must be a safe integer. */
+/** Digits per division: the alphabet's length to this power, times 2^16, must be a safe integer. */
 const digitsAtOnce = 5
 
 /**
- * The first digits of a 512-bit number in the alphabet's base: its bias is below 2^-390. The number is divided in parts
- * of 16 bits, five digits at once: a page shows 50 credentials, and BigInt took 20 times as long for each.
+ * The first digits of a 512-bit number in the alphabet's base. The bias is below 2^-390. The number is divided in
+ * parts of 16 bits, for five digits at once: a page shows 50 credentials, and BigInt took 20 times as long for each.
  */
 const spell = (digest: string, alphabet: string, length: number): string => {
   const base = alphabet.length
@@ -48,12 +48,12 @@ const spell = (digest: string, alphabet: string, length: number): string => {
   return text.slice(0, length)
 }
 
-/** What SHA-512 takes at once; a key of HMAC is filled up to it. */
+/** The block size of SHA-512. HMAC pads its key to this size. */
 const blockBytes = 128
 
 /**
- * HMAC-SHA512 (RFC 2104) of a text in ASCII under one key, as a character a byte. By two hashes at once, through strings: an object
- * of `createHmac` for each text, and a buffer for each digest, take more than twice as long.
+ * HMAC-SHA512 (RFC 2104) of an ASCII text under one key, as one character per byte. It uses two one-shot hashes on
+ * strings: a `createHmac` object for each text and a buffer for each digest take more than twice as long.
  */
 const hmacUnder = (key: KeyObject): ((text: string) => string) => {
   const padded = Buffer.alloc(blockBytes)
@@ -65,9 +65,9 @@ const hmacUnder = (key: KeyObject): ((text: string) => string) => {
 }
 
 /**
- * Credentials are derived, never stored: HMAC-SHA512 under keys that come from the master key. A
- * username is 14 of `[a-z0-9]`, without the `-` that separates targeting; a password 20 of `[A-Za-z0-9]`, safe in every
- * line format without escaping.
+ * Credentials are derived and never stored: HMAC-SHA512 under keys that are derived from the master key. A username
+ * is 14 of `[a-z0-9]`, without the `-` that separates targeting. A password is 20 of `[A-Za-z0-9]`, which need no
+ * escaping in any line format.
  */
 export const createCredentials = (master: MasterKey): Credentials => {
   const usernames = hmacUnder(deriveKey(master, 'proxy usernames v1'))

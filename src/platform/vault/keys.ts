@@ -5,19 +5,19 @@ import type pg from 'pg'
 import { readStartFile } from '../postgres/errors.ts'
 import type { Migrations } from '../postgres/migrate.ts'
 
-/** The secrets of the service, 32 bytes each. They never enter the database. */
+/** The secrets of the service, 32 bytes each. They are never stored in the database. */
 export type Keys = {
-  /** Encrypts what the vault holds and derives proxy credentials. */
+  /** Encrypts the contents of the vault and derives proxy credentials. */
   readonly master: MasterKey
   /** The seed of the Ed25519 key that signs the log. */
   readonly seal: Uint8Array
 }
 
-/** Where the keys come from. */
+/** The sources of the keys. */
 export type KeySettings = {
-  /** The folder of the files `master.key` and `seal.key`, made where there are none. */
+  /** The folder of the files `master.key` and `seal.key`, which are created if they do not exist. */
   readonly dataDir: string
-  /** 32 bytes; null: the file's. */
+  /** 32 bytes; null: the key in the file. */
   readonly masterKey: Buffer | null
   readonly sealKey: Buffer | null
 }
@@ -27,7 +27,7 @@ export type KeyName = (typeof keyNames)[number]
 
 const settingOf = (name: KeyName): string => `FAREBOX_${name.toUpperCase()}_KEY`
 
-/** A key is not the one that the database was made with. */
+/** A key is missing or malformed, or is not the key that the database was created with. */
 export class KeyRefused extends Error {
   override readonly name = 'KeyRefused'
 }
@@ -49,7 +49,7 @@ const decode = (text: string, path: string): Buffer => {
   return key
 }
 
-/** Written under another name first, so that a kill in between leaves no half key. */
+/** Written under another name first, so that a kill leaves no incomplete key. */
 const writeKey = async (path: string, key: Buffer): Promise<void> => {
   const file = await open(`${path}.new`, 'w', 0o600)
   try {
@@ -61,10 +61,7 @@ const writeKey = async (path: string, key: Buffer): Promise<void> => {
   await rename(`${path}.new`, path)
 }
 
-/**
- * Made once, by the first start. In the place of a key that is lost none is made: it would not fit, and would stand in
- * the way of the right one.
- */
+/** The first start creates the key. A lost key is not replaced: a new key would not fit, and would take its path. */
 const keptKey = async (dataDir: string, name: KeyName, inUse: boolean): Promise<Buffer> => {
   const path = join(dataDir, `${name}.key`)
   try {
@@ -82,10 +79,10 @@ const keptKey = async (dataDir: string, name: KeyName, inUse: boolean): Promise<
 }
 
 /**
- * The keys from the settings, else (on the embedded Postgres) those kept under `dataDir`, made by the first start. Call
- * it while this process has the data directory locked.
- * @param inUse The keys that something was made with: none of them is made here
- * @throws KeyRefused when the file of one is missing or is no key
+ * The keys from the settings. For others (on the embedded Postgres) the keys in the files under `dataDir`, which the
+ * first start creates. Call it while this process has the data directory locked.
+ * @param inUse the keys that existing data was created with; none of these is created here
+ * @throws KeyRefused if the file of such a key is missing, or a file contains no key
  */
 export const loadKeys = async (
   { dataDir, masterKey, sealKey }: KeySettings,
@@ -93,25 +90,25 @@ export const loadKeys = async (
 ): Promise<Keys> => {
   const kept = (name: KeyName): Promise<Buffer> => keptKey(dataDir, name, inUse.includes(name))
   return {
-    // Both ways give 32 bytes: asserted by the setting's schema and by `decode`.
+    // Both have 32 bytes: the setting's schema and `decode` check it.
     master: (masterKey ?? (await kept('master'))) as Uint8Array as MasterKey,
     seal: sealKey ?? (await kept('seal')),
   }
 }
 
-/** Tells keys apart and tells nothing of them: SHA-256 over the key and its purpose. */
+/** Identifies a key without revealing it: SHA-256 over the key and its purpose. */
 export const fingerprintOf = (name: KeyName, key: Uint8Array): string =>
   createHash('sha256').update(`farebox ${name} key\n`).update(key).digest('hex')
 
-/** The keys that the database was made with. */
+/** The keys that the database was created with. */
 export const keysInUse = async (pool: pg.Pool): Promise<readonly KeyName[]> => {
   const { rows } = await pool.query<{ name: KeyName }>('select name from vault.key_fingerprint')
   return rows.map(({ name }) => name)
 }
 
 /**
- * Keeps the keys' fingerprints in the database at the first start and compares them at every other.
- * @throws KeyRefused when a key is another one
+ * Stores the keys' fingerprints in the database at the first start and compares them at every later start.
+ * @throws KeyRefused if a key is not the stored one
  */
 export const checkKeys = async (pool: pg.Pool, keys: Keys): Promise<void> => {
   for (const name of keyNames) {
@@ -133,8 +130,8 @@ export const checkKeys = async (pool: pg.Pool, keys: Keys): Promise<void> => {
 }
 
 /**
- * Makes another seal key the one of this database; where the key lies under `dataDir`, the file is replaced and the
- * former one kept beside it. Safe to run again after a crash.
+ * Replaces the seal key of this database. If the key is in a file under `dataDir`, the file is replaced and the
+ * former key is stored next to it. It can be repeated safely after a crash.
  */
 export const replaceSealKey = async (
   { dataDir, sealKey }: Pick<KeySettings, 'dataDir' | 'sealKey'>,
@@ -163,7 +160,7 @@ export type MasterKey = Uint8Array & { readonly [brand]: 'MasterKey' }
 
 const masterKeyBytes = 32
 
-/** @throws RangeError when these are not 32 bytes */
+/** @throws RangeError if there are not 32 bytes */
 export const masterKey = (bytes: Uint8Array): MasterKey => {
   if (bytes.length !== masterKeyBytes)
     throw new RangeError(`a master key has ${masterKeyBytes} bytes, not ${bytes.length}`)
@@ -171,9 +168,9 @@ export const masterKey = (bytes: Uint8Array): MasterKey => {
 }
 
 /**
- * A key for one purpose (HKDF-SHA256, RFC 5869), so that nothing made for one purpose says anything about another.
- * A purpose carries its version and never changes: what it made is stored or handed out. A key object, not its bytes:
- * Node 24 takes 13 µs longer over a cipher or HMAC whose key is a buffer.
+ * A key for one purpose (HKDF-SHA256, RFC 5869), so that data of one purpose reveals nothing about another. A purpose
+ * contains its version and never changes, because its results are stored or published. The result is a key object,
+ * not bytes: in Node 24 a cipher or HMAC with a buffer as key takes 13 µs longer.
  */
 export const deriveKey = (master: MasterKey, purpose: string): KeyObject =>
   createSecretKey(Buffer.from(hkdfSync('sha256', master, Buffer.alloc(0), `farebox ${purpose}`, 32)))

@@ -2,10 +2,10 @@ import type pg from 'pg'
 import type { AccountId, PlanId, ProxyId } from '../../kernel/ids.ts'
 import type { Migrations } from '../postgres/migrate.ts'
 
-/** Characters that a label may have at most. */
+/** The most characters of a label. */
 export const maxLabelLength = 64
 
-/** Sets the account's own words for a plan or a rental; the empty text takes them away. */
+/** Sets the account's label of a plan or a rental. The empty text deletes it. */
 export const setLabel = async (
   pool: pg.Pool,
   account: AccountId,
@@ -27,7 +27,7 @@ export const setLabel = async (
   )
 }
 
-/** Labels are a reseller's words for its customers, so they stand in the vault and never in an event. */
+/** Labels are texts of a reseller for its customers, so they are in the vault and never in an event. */
 export const migrations: Migrations = {
   '0401_labels': `
     create table vault.labels (
@@ -46,7 +46,7 @@ export const migrations: Migrations = {
     );
     create index on vault.replacement_comments (proxy_id);
   `,
-  // Which replacement of the rental it is about.
+  // The replacement of the rental that the comment belongs to.
   '0403_replacement_comment_of': `
     alter table vault.replacement_comments add column replaced_at timestamptz;
   `,

@@ -2,41 +2,44 @@ import type pg from 'pg'
 import { newId } from '../../kernel/ids.ts'
 import { SealBroken, type Vault } from './seal.ts'
 
-/** What signs in to somebody's proxy. */
+/** The login of an upstream proxy. */
 export type Login = { readonly username: string; readonly password: string }
 
-/** A login as an event names it, and where it signs in, e.g. `http proxy.example:8080`. */
+/** The reference to a login in an event, and the address where it is used, e.g. `http proxy.example:8080`. */
 export type LoginRef = { readonly credentialId: string; readonly place: string }
 
-/** A login with whose it is and where it signs in. */
+/** A login with its owner and the address where it is used. */
 export type PlacedLogin = { readonly owner: string; readonly place: string; readonly login: Login }
 
-/** Logins, sealed, each under an id that an event may name. A changed login is a new row under a new id. */
+/** Encrypted logins, each under an id that an event may contain. A changed login is a new row with a new id. */
 export type Logins = {
-  /** By credential id; those that are not there, do not open or sign in elsewhere are left out. */
+  /** The logins by credential id. Omits logins that are missing, cannot be decrypted or belong to another address. */
   read(logins: readonly LoginRef[]): Promise<ReadonlyMap<string, Login>>
-  /** Stores them and gives their ids, in order. */
+  /** Stores the logins and returns their ids in order. */
   store(logins: readonly PlacedLogin[]): Promise<readonly string[]>
-  /** Stores them under ids that come from what they are: one that is there stays. */
+  /** Stores the logins under ids that are derived from their contents. An existing login is not changed. */
   storeAs(logins: readonly (PlacedLogin & { readonly credentialId: string })[]): Promise<void>
-  /** Takes away what these owners have beside the given ids. */
+  /** Deletes the logins of these owners, except those with the given ids. */
   dropOthers(kept: readonly { readonly owner: string; readonly credentialId: string | null }[]): Promise<void>
   drop(credentialIds: readonly string[]): Promise<void>
   /**
-   * Opens what was read from the table by another statement.
-   * @throws SealBroken for what was not sealed under this id, or signs in elsewhere
+   * Decrypts bytes that another statement read from the table.
+   * @throws SealBroken if the bytes were not encrypted under this id, or the login belongs to another address
    */
   open(login: LoginRef, sealed: Uint8Array): Login
-  /** Whether it was sealed under this id, wherever it signs in. */
+  /** Whether the bytes were encrypted under this id, for any address. */
   isSealed(credentialId: string, sealed: Uint8Array): boolean
 }
 
-/** As it is sealed. One of a release before 0.2.0 has no place: it signs in wherever its exit or address says. */
+/**
+ * The encrypted form. A login of a release before 0.2.0 has no `place`: `open` accepts it for any place.
+ */
 type SealedLogin = Login & { readonly place?: string }
 
 /**
  * The logins in one table of the vault.
- * @param of the table, its column of owners, and what a login is called where it is sealed: it opens under this alone
+ * @param of the table, its column of owners, the encryption context (a login can be decrypted under this one only),
+ * and the prefix of its ids
  */
 export const createLogins = (
   { pool, vault }: { readonly pool: pg.Pool; readonly vault: Vault },
@@ -117,6 +120,6 @@ export const createLogins = (
   }
 }
 
-/** Whether two say the same; an absent one is not the same as one that is empty. */
+/** Whether two logins are equal. An absent login differs from an empty one. */
 export const sameLogin = (a: Login | null | undefined, b: Login | null | undefined): boolean =>
   a?.username === b?.username && a?.password === b?.password

@@ -2,35 +2,35 @@ import { randomBytes, randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { sha256 } from '../../kernel/digest.ts'
 
-/** A fresh secret of 256 bits, safe in URLs and cookies. */
+/** A new secret of 256 bits, safe in URLs and cookies. */
 export const newSecret = (): string => randomBytes(32).toString('base64url')
 
 const form = /^[A-Za-z0-9_-]{43}$/
 
-/** The hash under which a secret is kept, or null for a text that cannot be one: it costs no look-up. */
+/** The hash under which a secret is stored. Null for a text that cannot be a secret, so that it costs no look-up. */
 export const hashOfSecret = (text: string | null): Buffer | null =>
   text !== null && form.test(text) ? sha256(text) : null
 
 const digits = 8
 
-/** A fresh code that a person types: eight digits. It is good for few attempts and few minutes. */
+/** A new code that a person types: eight digits. It is valid for few attempts and few minutes. */
 export const newCode = (): string => String(randomInt(10 ** digits)).padStart(digits, '0')
 
-/** The digits of a typed code, spaces and dashes left out, or null when it cannot be one. */
+/** The digits of a typed code, without spaces and dashes; null if it cannot be a code. */
 export const codeIn = (text: string): string | null => {
   const typed = text.replaceAll(/[\s-]/g, '')
   return /^\d{8}$/.test(typed) ? typed : null
 }
 
-/** A code as it is shown: `1234 5678`. */
+/** The displayed form of a code: `1234 5678`. */
 export const shownCode = (code: string): string => `${code.slice(0, 4)} ${code.slice(4)}`
 
 /*
- * Secrets that were made up and not drawn. A drawn one meets none of these rules in the life of the universe, and they are
- * no measure of a good one.
+ * Checks for secrets that a person made up. A random secret practically never fails these checks. A secret that
+ * passes is not necessarily good.
  */
 
-/** Of 32 drawn bytes about 30 differ. */
+/** Of 32 random bytes about 30 differ. */
 const fewestBytes = 16
 const fewestLetters = 8
 
@@ -43,7 +43,7 @@ const isSequence = (codes: readonly number[]): boolean => {
   return Math.max(...steps.values()) * 2 > codes.length
 }
 
-/** Why a key of 32 bytes is weak, e.g. `repeats itself`; null when nothing shows. */
+/** Why a key of 32 bytes is weak, e.g. `repeats itself`; null if no weakness is found. */
 export const weakKey = (key: Buffer): string | null => {
   const bytes = [...key]
   if (new Set(bytes).size < fewestBytes) return 'repeats itself'
@@ -54,7 +54,7 @@ export const weakKey = (key: Buffer): string | null => {
 
 const usualWords = /password|passwort|change.?me|secret|token|metrics|farebox|example|admin|qwerty|test/gi
 
-/** The same of a text. */
+/** As `weakKey`, for a text. */
 export const weakText = (text: string): string | null => {
   const letters = [...text.replace(usualWords, '')]
   if (new Set(letters).size < fewestLetters) return 'repeats itself or is made of usual words'
@@ -67,7 +67,7 @@ const checksumLength = 6
 const displayLength = 8
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** CRC32 of the start as six base62 digits: 62^6 is above 2^32, so each checksum has one spelling. */
+/** CRC32 of the start as six base62 digits. 62^6 is above 2^32, so each checksum has one spelling. */
 const checksum = (start: string): string => {
   let rest = crc32(start)
   let digits = ''
@@ -78,19 +78,19 @@ const checksum = (start: string): string => {
   return digits
 }
 
-/** A kind of secret that is shown once and kept as a hash: a prefix, 34 random base62 characters, 6 of checksum. */
+/** A kind of secret that is shown once and stored as a hash: a prefix, 34 random base62 characters, 6 of checksum. */
 export type TokenForm<Token extends string> = {
-  /** A fresh one of 202 random bits. `randomInt` draws without bias. */
+  /** Generates a token with 202 random bits. `randomInt` has no bias. */
   generate(): Token
-  /** The text as one, or null when its form or checksum is wrong: a typo costs no look-up. */
+  /** The text as a token; null if its form or checksum is wrong, so that a typo costs no look-up. */
   parse(text: string): Token | null
-  /** SHA-256, all that is kept of it. With 202 random bits no salt and no slow hash is needed. */
+  /** SHA-256, the only stored form. With 202 random bits it needs no salt and no slow hash. */
   hash(token: Token): Buffer
   /** The first 8 characters, for display. */
   displayPrefixOf(token: Token): string
 }
 
-/** @param prefix tells the kinds apart, e.g. `fbx_` (docs/http-api.md, "Names") */
+/** @param prefix identifies the kind, e.g. `fbx_` (docs/http-api.md, "Names") */
 export const tokenForm = <Token extends string>(prefix: string): TokenForm<Token> => {
   const form = new RegExp(`^${prefix}[${base62}]{${randomLength + checksumLength}}$`)
   return {

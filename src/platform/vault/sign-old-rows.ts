@@ -3,9 +3,9 @@ import type pg from 'pg'
 const rowsAtOnce = 200
 
 /**
- * Signs the rows of a table that an older release left without a signature, page by page.
- * @param unsignedSql the rows behind the id `$1`, in the order of their ids
- * @param write stores the signatures of a page; a row that it leaves as it is stays unsigned
+ * Signs the rows of a table that an older release stored without a signature, page by page.
+ * @param unsignedSql selects the rows after the id `$1`, ordered by id
+ * @param write stores the signatures of a page; rows that it does not change remain unsigned
  */
 export const signOldRows = async <Row extends pg.QueryResultRow>(
   pool: pg.Pool,

@@ -3,9 +3,9 @@ import { every } from '../../kernel/every.ts'
 
 /** The time limit of one connection. */
 export type ConnectionDeadline = {
-  /** From now on the limit is this one, counted from now and from every `touch`. */
+  /** Sets the limit. It is counted from now and from every `touch`. */
   within(ms: number, expired: () => void): void
-  /** Something happened. */
+  /** Restarts the time limit, because there was activity. */
   touch(): void
   stop(): void
 }
@@ -15,15 +15,15 @@ export type Deadlines = { watch(): ConnectionDeadline; stop(): void }
 type Entry = { fromMs: number; limitMs: number; expired: () => void }
 
 /**
- * Time limits of many connections by one timer: a touch, once for each chunk that is passed on, is one assignment of the
- * time of the last sweep. A limit is held to within two sweeps, and is early only by what a sweep was late.
+ * Time limits of many connections with one timer. A touch, once for each forwarded chunk, is one assignment of the
+ * time of the last sweep. A limit is accurate to two sweeps. It expires early only by the delay of a late sweep.
  */
 export const createDeadlines = (clock: MonotonicClock, sweepMs: number): Deadlines => {
   const entries = new Set<Entry>()
   let nowMs = clock()
   const sweep = (): void => {
     nowMs = clock()
-    // `fromMs` may be as old as the sweep before.
+    // `fromMs` may be as old as the previous sweep.
     for (const entry of entries)
       if (nowMs - entry.fromMs >= entry.limitMs + sweepMs) {
         entry.fromMs = nowMs

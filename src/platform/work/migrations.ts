@@ -1,18 +1,19 @@
 import type { Migrations } from '../postgres/migrate.ts'
 
 /**
- * The work queue's own tables and functions; docs/decisions/0043 says why an owner is leased and not an item.
+ * The work queue's own tables and functions. docs/decisions/0043 explains why the lease is on an owner and not on an
+ * item.
  *
- * `queue_owners` has a row for each owner that ever had an item: when its earliest pending item is due (never later than
- * that), until when it is left alone, who works on it, and what the queue remembers of it. Due times are the service's
- * clock, leases Postgres's.
+ * `queue_owners` has a row for each owner that ever had an item: the time when its earliest pending item is due
+ * (never later than that), the time until which it is paused, the worker that has the lease, and the memory of the
+ * queue about it. Due times are in the service's clock, leases in the clock of Postgres.
  *
- * `work.add_queue('scrapes', 'work.scrapes', 'site')` makes a table a queue. The table has the columns `status` ('pending',
- * 'done' or 'dead'), `due_at`, `attempts`, `finished_at` and `result`, an owner column and a key, all text. From then on a
- * plain insert or update is enough: a trigger tells the owner's row.
+ * `work.add_queue('scrapes', 'work.scrapes', 'site')` makes a table a queue. The table has the columns `status`
+ * ('pending', 'done' or 'dead'), `due_at`, `attempts`, `finished_at` and `result`, an owner column and a key, all
+ * text. After that a plain insert or update is enough: a trigger updates the owner's row.
  *
- * `worker_runs` has a row for each worker of each process (worker-runs.ts): its last round and its last error. `reported_at`
- * is Postgres's clock, all other times the service's.
+ * `worker_runs` has a row for each worker of each process (worker-runs.ts): its last round and its last error.
+ * `reported_at` is in the clock of Postgres, all other times in the service's clock.
  */
 export const migrations: Migrations = {
   '1410_queues': `

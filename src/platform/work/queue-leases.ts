@@ -2,26 +2,26 @@ import type pg from 'pg'
 import { openSession, type Session } from '../postgres/postgres-session.ts'
 import { ownerOf, type QueueItem, type QueueTable } from './queue-table.ts'
 
-/** An owner that is this worker's until it is released or the worker ends. */
+/** An owner that is leased to this worker until it is released or the worker ends. */
 export type ClaimedOwner = {
   readonly owner: string
-  /** Nothing pending of it is due before. */
+  /** No pending item of the owner is due before this time. */
   readonly since: string
-  /** What the queue remembers of the owner; null at first. */
+  /** The memory of the queue about the owner; null at first. */
   readonly memory: unknown
 }
 
-/** What a lease leaves behind. */
+/** The result of a lease that is written on release. */
 export type Released = {
   readonly owner: string
   readonly memory: unknown
-  /** The owner is left alone until then, ISO 8601. */
+  /** No item of the owner starts before this time, ISO 8601. */
   readonly holdUntil: string | null
 }
 
-/** The statements of one queue. Instants are the service's clock, ISO 8601; leases are Postgres's. */
+/** The statements of one queue. Times are in the service's clock, ISO 8601; leases are in the clock of Postgres. */
 export type Leases<Item> = {
-  /** Owners that have something to do, for this worker alone: those that wait longest first, at most so many. */
+  /** Leases owners with due items to this worker only. At most `owners`, those that wait longest first. */
   claim(
     db: Db,
     options: {
@@ -29,19 +29,25 @@ export type Leases<Item> = {
       readonly now: string
       readonly owners: number
       readonly leaseMs: number
-      /** These are passed over. */
+      /** Owners to skip. */
       readonly except: readonly string[]
     },
   ): Promise<readonly ClaimedOwner[]>
-  /** What is due of each owner, at most `limit` each. In its own statement: a claim's snapshot may be older than its locks. */
+  /**
+   * The due items of each owner, at most `limit` each. A separate statement, because the snapshot of a claim may be
+   * older than its locks.
+   */
   due(
     db: Db,
     owners: readonly Pick<ClaimedOwner, 'owner' | 'since'>[],
     options: { readonly now: string; readonly limit: number },
   ): Promise<ReadonlyMap<string, readonly Item[]>>
-  /** Has an item tried again at this instant, which counts as an attempt. Not of one that is over or was tried meanwhile. */
+  /**
+   * Sets the time of the next attempt and counts the attempt. Has no effect on an item that is finished or was tried
+   * in the meantime.
+   */
   postpone(db: Db, item: Item, dueAt: string): Promise<void>
-  /** Gives owners back; each is due again when its earliest item is. */
+  /** Releases owners. Each is due again when its earliest item is due. */
   release(db: Db, worker: number, owners: readonly Released[]): Promise<void>
 }
 
@@ -119,16 +125,16 @@ export const createLeases = <Item extends QueueItem>(queue: QueueTable): Leases<
   }
 }
 
-/** Advisory locks of workers are a class of their own: its two numbers are this and the worker's. */
+/** Advisory locks of workers have their own class: the two numbers of a lock are this one and the worker's number. */
 const lockClass = 72_309_002
 
-/** One query after the other, as a connection takes them. */
+/** Runs queries one after another on one connection. */
 export type Db = { query<Row extends pg.QueryResultRow>(query: pg.QueryConfig): Promise<pg.QueryResult<Row>> }
 
-/** A process's place among those that work off queues. */
+/** The registration of a process as a worker of queues. */
 export type Membership = {
   readonly worker: number
-  /** The worker's own connection, whose commits do not wait for the disk: leases that a crash loses are taken again. */
+  /** The worker's own connection. Its commits do not wait for the disk: leases that a crash loses are claimed again. */
   readonly db: Db
   readonly session: Session
 }
@@ -144,12 +150,12 @@ const inTurn = (client: pg.ClientBase): Db => {
   }
 }
 
-/** The name of the connection that a process keeps while it works off queues. */
+/** The name of the connection of a process that works on queues. */
 export const workerSession = 'farebox queue worker'
 
 /**
- * A number for this worker that is its own for as long as its connection lives: Postgres lets go of the lock when the
- * process dies, however it dies, so a lease is known to be void within a second of that.
+ * Assigns a number to this worker that is unique while its connection is open. Postgres releases the lock when the
+ * process ends in any way, so a lease of an ended process is detected within a second.
  */
 export const joinWorkers = async (pool: pg.Pool): Promise<Membership> => {
   const session = await openSession(pool, workerSession)
@@ -167,7 +173,7 @@ export const joinWorkers = async (pool: pg.Pool): Promise<Membership> => {
 }
 
 /**
- * Takes owners back from workers that are gone, or whose lease is over.
+ * Releases the leases of workers that have ended, and expired leases.
  * @returns the queues whose owners are free again
  */
 export const sweepLeases = async (db: Db): Promise<ReadonlySet<string>> => {

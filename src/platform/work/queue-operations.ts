@@ -3,18 +3,18 @@ import { isoTime } from '../../kernel/clock.ts'
 import type { Db } from './queue-leases.ts'
 import { deadCondition, keyOf, type QueueTable } from './queue-table.ts'
 
-/** How a queue stands. */
+/** The status of a queue. */
 export type Depth = {
   readonly queue: string
-  /** Items that are not over. */
+  /** Pending items. */
   readonly waiting: number
-  /** Those of them whose time has come. */
+  /** Pending items that are due now. */
   readonly due: number
-  /** When the oldest of these was due, ISO 8601; null without any. */
+  /** When the oldest due item was due, ISO 8601; null if there is none. */
   readonly oldestDueAt: string | null
-  /** Owners that a process works on. */
+  /** Owners that are leased to a process. */
   readonly owners: number
-  /** Items that were given up. */
+  /** Dead items. */
   readonly dead: number
 }
 
@@ -45,10 +45,13 @@ export const depthOf = async (pool: pg.Pool, queue: QueueTable, nowMs: number): 
   return { queue: name, waiting, due, oldestDueAt, owners, dead }
 }
 
-/** Items that are due later than the queue ever waits: a clock that was wrong set that. An item `d`, the instant `$1`. */
+/**
+ * Items that are due later than the longest wait of the queue: a wrong clock set that time. A condition over the item
+ * `d` and the time `$1`.
+ */
 const tooLate = ({ longestWaitMs }: QueueTable): string =>
   `d.status = 'pending' and d.due_at > $1::timestamptz + make_interval(secs => ${longestWaitMs / 1000 + lateGraceS}::float8)`
-/** Clocks of processes differ by less. */
+/** Tolerance for the differences of the processes' clocks, seconds. */
 const lateGraceS = 60
 
 export const countTooLate = async (
@@ -63,7 +66,7 @@ export const countTooLate = async (
   return rows[0]?.items ?? 0
 }
 
-/** Has such items due now. @returns how many */
+/** Makes these items due now. @returns the number of items */
 export const bringForward = async (db: Db, queue: QueueTable, nowMs: number): Promise<number> => {
   const { rowCount } = await db.query({
     name: `${queue.name}-bring-forward`,
@@ -77,26 +80,26 @@ export const bringForward = async (db: Db, queue: QueueTable, nowMs: number): Pr
   return rowCount ?? 0
 }
 
-/** An item that is due for longer is overdue: processes look for work every few seconds. */
+/** An item that is due for longer is overdue: processes check for due items every few seconds. */
 const overdueAfter = `interval '5 minutes'`
 const manyAttempts = 3
 
-/** What is late in a queue, by Postgres's clock. */
+/** The delays of a queue, by the clock of Postgres. */
 export type QueueDelay = {
   readonly queue: string
-  /** Items that wait, and were due more than five minutes ago. */
+  /** Pending items that were due more than five minutes ago. */
   readonly overdue: number
-  /** When the oldest of these was due, ISO 8601; null without any. */
+  /** When the oldest of these was due, ISO 8601; null if there is none. */
   readonly overdueSince: string | null
-  /** Nothing of the queue was finished since the oldest overdue item was due. */
+  /** No item of the queue was finished since the oldest overdue item was due. */
   readonly stuck: boolean
-  /** Items that wait, were tried three times or more, and failed the last time. */
+  /** Pending items with three or more attempts whose last attempt failed. */
   readonly failing: number
 }
 
 /**
- * Counts the items themselves: a queue whose owners have a wrong time is late, too. Items of an owner that is left alone on
- * purpose, or was until a moment ago, are not.
+ * Counts the items themselves, so that a queue whose owners have a wrong due time is reported as late, too. Items of
+ * an owner that is paused on purpose, or was paused until a moment ago, do not count.
  */
 export const delayOf = async (pool: pg.Pool, queue: QueueTable): Promise<QueueDelay> => {
   const { name, table, owner, ready, failed = 'true' } = queue
@@ -121,18 +124,18 @@ export const delayOf = async (pool: pg.Pool, queue: QueueTable): Promise<QueueDe
   return { queue: name, overdue, overdueSince: since, stuck, failing }
 }
 
-/** In words; null when nothing is late. */
+/** The delay as a message; null if no item is overdue. */
 export const delayText = ({ queue, overdue, overdueSince, stuck }: QueueDelay): string | null =>
   overdue === 0
     ? null
     : `${queue}: ${overdue} overdue, the oldest due at ${overdueSince}${stuck ? ', and none finished since: it is stuck' : ''}`
 
-/** `apiKeyOf` as a term over the item `d`. */
+/** `keyOf` as an SQL expression over the item `d`. */
 const nameOf = ({ key }: QueueTable): string =>
   `concat_ws(' ', ${key.map((column) => `d.${column}`).join(', ')})`
 
 export type DeadItem = {
-  /** The values of its key with blanks between. */
+  /** The values of its key, separated by spaces. */
   readonly item: string
   readonly owner: string
   readonly attempts: number
@@ -141,8 +144,8 @@ export type DeadItem = {
 }
 
 /**
- * What was given up, the latest first.
- * @param after only what comes after this item; null: from the latest on
+ * Dead items, the latest first.
+ * @param after returns only items after this one; null: from the latest
  */
 export const listDead = async (
   pool: pg.Pool,
@@ -171,9 +174,9 @@ export const listDead = async (
 }
 
 /**
- * Has dead items tried again from now on, with all their attempts before them.
- * @param items their keys as `listDead` gives them; null: all of them
- * @returns how many
+ * Makes dead items pending and due now, with zero attempts.
+ * @param items their keys as `listDead` returns them; null: all dead items
+ * @returns the number of items
  */
 export const retryDead = async (
   pool: pg.Pool,

@@ -2,13 +2,12 @@ import { isolateFailures } from '../../kernel/isolate-failures.ts'
 import { isTemporary } from '../commands/command.ts'
 
 /**
- * Gathers what comes while a write is on its way into the next one. A write that fails because the database cannot answer
- * just now is tried again with the same items until `signal`, then its items are rejected: they are found again by whoever
- * comes after. Of a write that fails for another reason, the items at fault are found and rejected, and the others are
- * written.
+ * Collects items during a write for the next write. If the database cannot answer, the same items are written again
+ * until `signal` is aborted; then they are rejected, and a later worker finds them again. If a write fails for
+ * another reason, the items at fault are found and rejected, and the others are written.
  */
 export const createBatcher = <Item>(options: {
-  /** Writing an item twice changes nothing. */
+  /** Must be idempotent: an item may be written twice. */
   readonly write: (items: readonly Item[]) => Promise<void>
   readonly maxItems: number
   readonly onError: (error: unknown) => void
@@ -51,24 +50,24 @@ export const createBatcher = <Item>(options: {
       waiting.push({ item, resolve, reject })
       if (running) return
       running = true
-      // What ends in this turn of the event loop shares the write.
+      // Items that end in this turn of the event loop share the write.
       setImmediate(() => void run())
     })
 }
 
-/** A place for one attempt; released once. */
+/** A slot for one attempt. Release it once. */
 export type Slot = { release(): void }
 
 export type Slots = {
   acquire(): Promise<Slot>
-  /** How many attempts could start at once. */
+  /** The number of attempts that could start now. */
   free(): number
 }
 
 /**
- * Bounds how many attempts run at once without letting slow receivers take all the places: an attempt that lasts longer
- * than `slowAfterMs` gives its place back and counts against a second, larger bound. So receivers that hang cost sockets
- * and no throughput, until so many hang that the second bound is full too.
+ * Limits the number of concurrent attempts, without letting slow receivers use all slots. An attempt that lasts
+ * longer than `slowAfterMs` releases its slot and counts against a second, larger limit. So receivers that hang cost
+ * sockets but no throughput, until so many hang that the second limit is reached, too.
  */
 export const createSlots = (limits: {
   readonly active: number
@@ -78,7 +77,7 @@ export const createSlots = (limits: {
   let active = 0
   let slow = 0
   const waiting: (() => void)[] = []
-  /** Attempts that are slow by now and found no room among the slow ones. */
+  /** Slow attempts for which the second limit has no room. */
   const overdue = new Set<() => void>()
 
   const start = (resolve: (slot: Slot) => void): void => {

@@ -1,40 +1,40 @@
-/** Told of what the queues of a process do; `src/app/metrics.ts` counts it. */
+/** Receives events of the queues of a process. `src/app/metrics.ts` counts them. */
 export type WorkMetrics = {
-  /** A queue is worked off here; `inFlight` is how many of its items run. */
+  /** The process works on this queue. `inFlight` is the number of its running items. */
   running(queue: string, inFlight: () => number): void
-  /** What became of an item: `again` will be tried again, `dead` was given up. */
+  /** The outcome of an item: `again` will be tried again, `dead` will not. */
   ended(queue: string, outcome: 'done' | 'again' | 'dead'): void
 }
 
-/** A row of a queue's table as a handler gets it: its columns as Postgres names them. */
+/** A row of a queue's table for a handler: its columns with their names in Postgres. */
 export type QueueItem = {
-  /** How often it was tried before. */
+  /** The number of previous attempts. */
   readonly attempts: number
 }
 
-/** A table that is a queue (see `work.add_queue` in ../migrations.ts). Its names are constants of the program. */
+/** A table that is a queue (see `work.add_queue` in migrations.ts). Its names are constants of the program. */
 export type QueueTable = {
-  /** What operators and metrics call it. */
+  /** Its name for operators and in metrics. */
   readonly name: string
-  /** With its schema. */
+  /** The table's name with its schema. */
   readonly table: string
   /** The columns of its primary key, all text. */
   readonly key: readonly string[]
-  /** The column whose values take turns: nobody's items wait for those of another. Text. */
+  /** The column of the owner, text. Owners take turns: items of one owner do not wait for items of another. */
   readonly owner: string
-  /** No item waits longer than this for its next try, milliseconds. What is due later was set by a clock that was wrong. */
+  /** The longest wait of an item for its next attempt, milliseconds. A later due time was set by a wrong clock. */
   readonly longestWaitMs: number
-  /** Further columns that the handler needs. */
+  /** More columns that the handler needs. */
   readonly columns: readonly string[]
-  /** What an item that is due waits for besides: a condition over the item `d` and the instant `now`. Default: nothing. */
+  /** Another condition for a due item, over the item `d` and the time `now`. Default: none. */
   readonly ready?: (now: string) => string
-  /** In which order an owner's due items are taken: terms over the item `d` and the instant `now`. Default: as they are due. */
+  /** The order of an owner's due items: expressions over the item `d` and the time `now`. Default: by due time. */
   readonly order?: (now: string) => string
-  /** Of items that are tried again: whether the last attempt failed, a condition over the item `d`. Default: it did. */
+  /** For items that are tried again: whether the last attempt failed, a condition over the item `d`. Default: true. */
   readonly failed?: string
-  /** What was given up and is an operator's to look at: a condition over the item `d`. */
+  /** Which items are dead and need an operator: a condition over the item `d`. */
   readonly dead?: string
-  /** Why it was given up: a term over the item `d`. Default: its `result`. */
+  /** Why an item is dead: an expression over the item `d`. Default: its `result`. */
   readonly why?: string
 }
 

@@ -10,15 +10,15 @@ import type { Scheduler } from './scheduler.ts'
 import { type StandardQueue, standardWork } from './standard-queue.ts'
 import { worker } from './worker.ts'
 
-/** What works off queues in one process: one connection that claims for all of them, and sweeps leases of the dead. */
+/** The queue workers of one process. One connection claims for all queues and releases leases of ended processes. */
 export type Workers = {
-  /** Works a queue off whose items a handler ends one by one. */
+  /** Works on a queue whose handler finishes items one by one. */
   start<Item extends QueueItem>(work: StandardQueue<Item>): RunningQueue
-  /** As `start`, for a queue that writes down what became of its items in its own way. */
+  /** As `start`, for a queue that writes the outcomes of its items itself. */
   startBatched<Item extends QueueItem, Result, Memory, Context>(
     work: QueueWork<Item, Result, Memory, Context>,
   ): RunningQueue
-  /** Stops all queues that still run, then leaves. */
+  /** Stops all queues that still run, then ends the registration as a worker. */
   stop(): Promise<void>
 }
 

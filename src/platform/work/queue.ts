@@ -9,82 +9,84 @@ import { keyOf, type QueueItem, type QueueTable, type WorkMetrics } from './queu
 import type { RepeatedWorker } from './worker.ts'
 import type { Recorder } from './worker-runs.ts'
 
-/** An owner whose items this process works on. */
+/** An owner that is leased to this process. */
 export type OwnerLease<Memory, Context> = {
   readonly owner: string
-  /** What the queue remembers of the owner beyond the lease; written back at its end. Null at first. */
+  /** The memory of the queue about the owner. It is written when the lease ends. Null at first. */
   memory: Memory | null
-  /** No item of the owner starts before, milliseconds; null: the owner is not left alone. */
+  /** No item of the owner starts before this time, milliseconds; null: the owner is not paused. */
   holdUntilMs: number | null
-  /** What `prepare` gave for the owner. */
+  /** The result of `prepare` for the owner. */
   readonly context: Context
 }
 
 export type Settled<Item, Result> = { readonly item: Item; readonly result: Result }
 
 export type QueueLimits = {
-  /** Items that run at once; those that last longer than `slowAfterMs` count against `slow` instead. */
+  /** The most running items. Items that last longer than `slowAfterMs` count against `slow` instead. */
   readonly active: number
   readonly slow: number
   readonly slowAfterMs: number
-  /** Items of one owner at once, over all processes. */
+  /** The most running items of one owner over all processes. */
   readonly perOwner: number
-  /** Items of one owner that one look takes up at most. */
+  /** The most items of one owner in one read. */
   readonly perLease: number
 }
 
-/** How a queue is worked off. `Result` is what `work` gives and `settle` writes. */
+/** How a queue is processed. `work` returns a `Result`, `settle` writes it. */
 export type QueueWork<Item extends QueueItem, Result, Memory, Context> = {
-  /** As operators see it. Its interval: what is due is looked for this often when nothing tells of it, such as a retry. */
+  /**
+   * The worker for operators. Its interval is the time between two checks for due items that no notification
+   * announces, such as retries.
+   */
   readonly worker: RepeatedWorker
   readonly queue: QueueTable
   readonly limits: QueueLimits
-  /** Longer than one item takes. A lease outlives the last item that starts in it by so much. */
+  /** Longer than the work on one item takes, milliseconds. A lease ends later than this after its last item starts. */
   readonly longestMs: number
-  /** In place of the worker's interval, milliseconds. */
+  /** Replaces the worker's interval, milliseconds. */
   readonly pollMs?: number | undefined
-  /** Brings in what is not in the table yet; at most once an interval. */
+  /** Inserts items that are not in the table yet; at most once per interval. */
   readonly fill?: () => Promise<void>
-  /** Once for all owners that were claimed together: what every item of them needs. */
+  /** Called once for all owners of a claim. Loads the data that all of their items need. */
   readonly prepare: (db: Db, owners: readonly string[]) => Promise<(owner: string) => Context>
-  /** Items of the owner at once, as it stands now. Default: `perOwner`. */
+  /** The most running items of the owner in its present state. Default: `perOwner`. */
   readonly atOnce?: (lease: OwnerLease<Memory, Context>) => number
   /**
-   * Does the work. It never rejects, and may change what the lease remembers.
-   * @param next items of the same owner that this process has taken up and not begun
+   * Does the work. It must not reject. It may change the memory of the lease.
+   * @param next items of the same owner that this process has read and not started
    */
   readonly work: (item: Item, lease: OwnerLease<Memory, Context>, next: readonly Item[]) => Promise<Result>
   /**
-   * Writes down what became of items, many at once; doing it twice changes nothing. While the database cannot answer it is
-   * tried again. An item that makes it fail for another reason is worked on again later, ever more seldom.
+   * Writes the outcomes of many items; must be idempotent. It is repeated while the database cannot answer. An item
+   * that makes it fail for another reason is tried again later, with growing pauses.
    */
   readonly settle: (settled: readonly Settled<Item, Result>[]) => Promise<void>
-  /** For the metrics. */
   readonly outcomeOf: (result: Result) => 'done' | 'again' | 'dead'
-  /** After it is written down. */
+  /** Called after the result is written. */
   readonly settled?: (item: Item, result: Result, lease: OwnerLease<Memory, Context>) => Promise<void>
 }
 
 export type RunningQueue = {
-  /** Something may be due: does not wait for the next look. */
+  /** Starts the next check at once, because an item may be due. */
   wake(): void
-  /** Begins what is due now, as far as there is room. Rejects with what kept it from looking. */
+  /** Starts the items that are due now, up to the limits. Rejects with the error of the check. */
   runNow(): Promise<void>
-  /** Works until nothing is due and nothing in flight. */
+  /** Works until no item is due or in flight. */
   drain(): Promise<void>
   inFlight(): number
-  /** Finishes the items in flight, writes them down, and gives its owners back. */
+  /** Finishes the items in flight, writes their results and releases the owners. */
   stop(): Promise<void>
 }
 
-/** For so long after something was there it is looked for more often: it may have waited for something else first. */
+/** After a claim or a wake-up, checks are more frequent for this time: an item may have waited for something else. */
 const busyMs = 2_000
 const busyPollMs = 100
 const backoffMs = 1_000
-/** An item whose result cannot be written is put off for so long after its first attempt, doubling. */
+/** The pause after the first attempt of an item whose result cannot be written. It doubles per attempt. */
 const postponedMs = 60_000
 const longestPostponedMs = 3_600_000
-/** No item starts later in a lease, so that the last one is over before the lease is. */
+/** No item starts later than this in a lease, so that the last item ends before the lease does. */
 const startMs = 15_000
 const marginMs = 5_000
 const batchItems = 200
@@ -93,33 +95,36 @@ type Lease<Item, Memory, Context> = OwnerLease<Memory, Context> & {
   readonly since: string
   readonly member: Membership
   readonly startUntilMs: number
-  /** Taken up and not started. */
+  /** Read and not started. */
   readonly waiting: Item[]
-  /** Keys of what is started and not written down. */
+  /** Keys of items that are started and whose results are not written. */
   readonly running: Set<string>
-  /** The last look found as many as it takes: there may be more. */
+  /** The last read returned the most items that it can, so there may be more. */
   full: boolean
   ended: boolean
   readonly over: PromiseWithResolvers<void>
 }
 
-/** Says why this process may decide nothing now; null: it may. Its queues start nothing meanwhile. */
+/** Returns why this process must not decide at present; null if it may. Its queues start no item in the meantime. */
 export type ProcessGuard = { problem(): string | null }
 
-/** Works a queue off in this process, beside any number of others. `membership` resolves once this process may claim. */
+/**
+ * Processes a queue in this process, in parallel with any number of other processes. `membership` resolves when this
+ * process may claim.
+ */
 export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
   deps: {
-    /** This process's place among the workers, if it has one now. */
+    /** The registration of this process as a worker, if there is one now. */
     readonly member: () => Membership | null
     readonly membership: () => Promise<Membership>
     readonly pool: pg.Pool
     readonly clock: Clock
-    /** Left out: nothing keeps this process from deciding. */
+    /** Without it, this process may always decide. */
     readonly clockGuard?: ProcessGuard
     readonly monotonicMs: MonotonicClock
     readonly logger: Logger
     readonly metrics?: WorkMetrics
-    /** Of the looks; what fails of an item is noted. */
+    /** Records the checks. Failures of items are noted. */
     readonly runs: Recorder
   },
   options: QueueWork<Item, Result, Memory, Context>,
@@ -131,7 +136,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
   const slots = createSlots(limits)
   const stopping = new AbortController()
   const held = new Set<Held>()
-  /** Something told of work since the last look began. */
+  /** A notification arrived since the last check began. */
   let woken = false
   let endPause: (() => void) | null = null
   const stopped = Promise.withResolvers<never>()
@@ -156,7 +161,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
   const settle = batched<Settled<Item, Result>>(options.settle, 'results cannot be written yet')
   const giveBack = batched<Held>(async (all) => {
     for (const [member, ended] of Map.groupBy(all, (lease) => lease.member)) {
-      // Of a connection that is gone the leases are swept.
+      // Leases of a closed connection are released by `sweepLeases`.
       if (member.session.ended.aborted) continue
       const rows = ended.map(({ owner, memory, holdUntilMs }) => ({
         owner,
@@ -176,7 +181,10 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     (lease.holdUntilMs === null || lease.holdUntilMs <= clock())
   const atOnce = (lease: Held): number => options.atOnce?.(lease) ?? limits.perOwner
 
-  /** Its result cannot be written: what is due of its owner besides must not wait for it, nor be done in a circle. */
+  /**
+   * The result cannot be written. Other due items of the owner must not wait for this item, and it must not be
+   * repeated without a pause.
+   */
   const putOff = async (item: Item, error: unknown): Promise<void> => {
     trouble('the result of an item cannot be written: it is put off')(error)
     const waitMs = Math.min(longestPostponedMs, postponedMs * 2 ** Math.min(item.attempts, 10))
@@ -187,7 +195,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     const slot = await slots.acquire()
     let result: Result
     try {
-      // It waited for its place: what is not started in time goes back untouched.
+      // After the wait for the slot: an item that can no longer start in time remains unchanged.
       if (!mayStart(lease)) return
       result = await options.work(item, lease, lease.waiting)
     } finally {
@@ -235,7 +243,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     if (lease.running.size === 0) void end(lease)
   }
 
-  /** Enough places for a claim to be worth its round trips, or nothing else to wait for. */
+  /** The number of free slots if there are enough to justify the round trips of a claim, or if there are no leases. */
   const room = (): number => {
     const free = slots.free()
     return free >= limits.active / 4 || held.size === 0 ? free : 0
@@ -261,13 +269,16 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     over: Promise.withResolvers(),
   })
 
-  /** Claims owners that have something to do and takes more of those that have a place free. Gives how many it claimed. */
+  /**
+   * Claims owners with due items, and reads more items of leased owners below their limit. Returns the
+   * number of claimed owners.
+   */
   const take = async (member: Membership, owners: number): Promise<number> => {
     const { db, worker } = member
     const now = isoTime(clock())
     const startUntilMs = monotonicMs() + startMs
     const leaseMs = startMs + longestMs + marginMs
-    // Of these a result may not be written yet, under a lease that was lost with its connection.
+    // A result of these owners may not be written yet, under a lease that was lost with its connection.
     const except = [...held].map(({ owner }) => owner)
     const claimed = await leases.claim(db, { worker, now, owners, leaseMs, except })
     let fresh: readonly Held[] = []
@@ -281,7 +292,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
           mayStart(lease),
       )
       if (claimed.length + hungry.length === 0) return 0
-      // What ends while they are read is pending in what is read.
+      // Items that end during the read are still pending in its result.
       const before = new Map(hungry.map((lease) => [lease, new Set(lease.running)]))
       const found = await leases.due(db, [...claimed, ...hungry], { now, limit: limits.perLease })
       if (claimed.length > 0) {
@@ -307,7 +318,10 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     }
   }
 
-  /** A race for each look would leave as many listeners at what never comes; so there is one only while nobody joined. */
+  /**
+   * A `Promise.race` for each check would add listeners to a promise that may never settle. So there is a race only
+   * while the process is not registered.
+   */
   const joined = async (): Promise<Membership> =>
     deps.member() ?? (await Promise.race([membership(), stopped.promise]))
 
@@ -323,7 +337,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
       if (owners === 0) return
       const claimed = await take(await joined(), owners)
       if (claimed > 0) busyUntilMs = monotonicMs() + busyMs
-      // After a full claim there may be more.
+      // After a full claim there may be more owners.
       if (claimed < owners) return
     }
   }
@@ -343,7 +357,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     endPause?.()
   }
 
-  /** Until the next look, or until something tells of work. */
+  /** Waits until the next check, or until a wake-up. */
   const pause = (): Promise<void> =>
     new Promise((resolve) => {
       if (woken) return resolve()

@@ -8,65 +8,66 @@ import type { ClusterWorker, RepeatedWorker, Worker } from './worker.ts'
 import { createRunLog, type ProcessPlace, type Recorder } from './worker-runs.ts'
 
 /**
- * Told of a failure in place of the log line and the pause of every other worker: an error in the log, and the interval
- * times one more than the failures in a row, ten times at most.
+ * Called on a failure, in place of the defaults of every other worker: an error in the log, and a pause of the
+ * interval times (failures in a row + 1), at most ten times the interval.
  * @returns the pause before the next round, milliseconds
  */
 export type OnError = (error: unknown, failures: number) => number
 
 export type RunningWorker = {
-  /** Runs a round now, after one that is under way; rejects with what it throws. */
+  /** Runs a round now, after the round in progress. Rejects with its error. */
   runNow(): Promise<void>
   /** Ends the pause: the next round begins at once. */
   wake(): void
-  /** Ends after the round that is under way. */
+  /** Stops after the round in progress. */
   stop(): Promise<void>
 }
 
-/** What the process has that does the work of a cluster. */
+/** The context of the process that does the work of a cluster. */
 export type Leadership = {
   readonly session: Session
-  /** Aborted when the process stops, or its session is lost and with it the lock. */
+  /** Aborted when the process stops, or when its session and so the lock is lost. */
   readonly signal: AbortSignal
-  /** Times a round of work. What it throws is to end the work: the lock is given up, and taken again after a pause. */
+  /** Times a round of work. If it throws, the work should end: the lock is released, and acquired after a pause. */
   round<Value>(round: () => Promise<Value>): Promise<Value>
   /**
-   * Rounds with pauses between, until the signal. A wake-up ends a pause; one that comes during a round is not lost.
-   * @param round gives the pause after it, milliseconds
+   * Repeats rounds with pauses until the signal is aborted. A wake-up ends a pause; a wake-up during a round has its
+   * effect after the round.
+   * @param round returns the pause after it, milliseconds
    */
   repeat(round: () => Promise<number>, signal?: AbortSignal): Promise<void>
 }
 
 /**
- * Runs the workers of one process. Others may run the same ones beside it: rounds of `per: 'process'` do no harm to each
- * other, and work of `per: 'cluster'` runs in one process at a time.
+ * Runs the workers of one process. Other processes may run the same workers: concurrent rounds of `per: 'process'`
+ * are safe, and work of `per: 'cluster'` runs in one process at a time.
  */
 export type Scheduler = {
-  /** A round again and again with a pause between, never twice at once. The first one comes after a pause. */
+  /** Repeats a round with pauses, never twice at the same time. The first round comes after a pause. */
   start(
     worker: RepeatedWorker,
     round: () => Promise<void>,
     options?: {
-      /** In place of the declared interval. */
+      /** Replaces the declared interval. */
       readonly everyMs?: number | undefined
       readonly onError?: OnError
     },
   ): RunningWorker
-  /** The work of the one process that holds the worker's lock; another one takes over when that ends or is lost. */
+  /** The work of the process with the worker's lock. Another process takes over when it ends or loses the lock. */
   lead(
     worker: ClusterWorker,
     work: (leadership: Leadership) => Promise<void>,
     options?: {
       readonly onError?: OnError
-      /** How long the session may be without a word from Postgres, or from this process; default 30,000 milliseconds. */
+      /** The longest silence of Postgres, or of this process, in the session, milliseconds; default 30,000. */
       readonly answerTimeoutMs?: number | undefined
-      /** How often a process that stands by asks for the lock, milliseconds. */
+      /** How often a standby process tries to acquire the lock, milliseconds. */
       readonly standbyMs?: number
     },
   ): Pick<RunningWorker, 'wake' | 'stop'>
-  /** For a worker that something else runs, such as a queue. */
+  /** For a worker that other code runs, such as a queue. */
   record(worker: Worker): Recorder
-  /** Stops every worker that still runs and reports a last time. */
+  /** Stops every worker that still runs and writes a last report. */
   stop(): Promise<void>
 }
 
@@ -89,12 +90,12 @@ const createPace = () => {
       pauses.add(end)
     })
   const repeat = async (round: () => Promise<number>, signal: AbortSignal, firstMs = 0): Promise<void> => {
-    // Of its own, for another loop may wait for the same signal.
+    // A separate listener per loop, because another loop may use the same signal.
     const end = (): void => wake()
     signal.addEventListener('abort', end, { once: true })
     try {
       for (let pauseMs = firstMs; !signal.aborted; ) {
-        // Rounds that wait for nothing must not keep everything else of the process from its turn.
+        // Rounds without waits must not block the event loop.
         await (pauseMs > 0 ? pause(pauseMs) : nextTurn())
         if (signal.aborted) return
         const before = wakeUps
@@ -110,12 +111,12 @@ const createPace = () => {
 
 const defaultRetryMs = 1_000
 
-/** @throws Error from its methods for a worker that is not on the list, so that the list is whole */
+/** @throws Error from its methods for a worker that is not on the list, so that the list is complete */
 export const createScheduler = (deps: {
   /** All workers that this process may start. */
   readonly workers: readonly Worker[]
   readonly pool: pg.Pool
-  /** Named in `work.worker_runs`; null: a command, which leaves nothing there. */
+  /** The process in `work.worker_runs`. Null for a command, which writes no report. */
   readonly place: ProcessPlace | null
   readonly clock: Clock
   readonly logger: Pick<Logger, 'error' | 'debug'>
@@ -159,7 +160,7 @@ export const createScheduler = (deps: {
       return next
     }
     const paced = async (): Promise<number> => {
-      await runNow().catch(() => undefined) // told of above; the next round is its answer
+      await runNow().catch(() => undefined) // `last` handles the error; the loop continues with the next round
       return pauseMs
     }
     void repeat(paced, stopping.signal, everyMs)

@@ -7,14 +7,14 @@ import { keyOf, type QueueItem, type QueueTable } from './queue-table.ts'
 import type { RepeatedWorker } from './worker.ts'
 import type { Recorder } from './worker-runs.ts'
 
-/** What became of an item that was worked on. The texts stand in its `result`, so they name nothing secret or personal. */
+/** The outcome of an item. The texts are stored in its `result`, so they must not contain secrets or personal data. */
 export type Outcome =
   | { readonly kind: 'done'; readonly result: string }
-  /** Tried again as the schedule says; `afterMs` may ask for later. */
+  /** Tried again by the schedule, or after `afterMs` if that is later. */
   | { readonly kind: 'again'; readonly why: string; readonly afterMs?: number }
-  /** Nothing could be tried, such as while the log is away: it counts as no attempt. */
+  /** No attempt was possible, e.g. while the log cannot be reached. It does not count as an attempt. */
   | { readonly kind: 'later'; readonly why: string; readonly afterMs: number }
-  /** Given up: an operator may look at it and try it again. */
+  /** Not tried again. An operator may inspect it and retry it. */
   | { readonly kind: 'dead'; readonly why: string }
 
 /** Milliseconds until the next attempt after the n-th one (from 1). */
@@ -27,7 +27,7 @@ export const exponentialBackoff =
     Math.min(maxMs, firstMs * 2 ** Math.min(attempt - 1, 40))
 
 /**
- * A queue whose handler says of each item what became of it.
+ * A queue whose handler returns the outcome of each item.
  *
  * @example A new queue: a table, its owner column, a schedule and a handler.
  * ```ts
@@ -41,39 +41,39 @@ export const exponentialBackoff =
  *     );
  *     select work.add_queue('scrapes', 'work.scrapes', 'site');`,
  * }
- * // queue.ts; its line in src/app/queues.ts shows it to operators
+ * // queue.ts; the list in src/app/queues.ts shows it to operators
  * export const scrapes: QueueTable =
  *   { name: 'scrapes', table: 'work.scrapes', key: ['source_id'], owner: 'site', longestWaitMs: 3_600_000, columns: [] }
  * // start.ts
  * export const scrapeWorker = worker({
- *   name: scrapes.name, about: 'Scrapes what was asked for', trigger: { everyMs: 1_000 }, per: 'process', process: 'server',
+ *   name: scrapes.name, about: 'Scrapes pages', trigger: { everyMs: 1_000 }, per: 'process', process: 'server',
  * })
  * workers.start<Scrape>({
  *   worker: scrapeWorker,
  *   queue: scrapes,
  *   atOnce: { total: 16, each: 1 },
  *   longestMs: 60_000,
- *   schedule: doubling(1_000, 3_600_000),
+ *   schedule: exponentialBackoff(1_000, 3_600_000),
  *   maxAttempts: 10,
  *   work: async ({ source_id }) => ({ kind: 'done', result: await scrape(source_id) }),
  * })
  * ```
  */
 export type StandardQueue<Item extends QueueItem> = {
-  /** As operators see it, with the interval at which what is due is looked for. */
+  /** The worker for operators, with the interval of the checks for due items. */
   readonly worker: RepeatedWorker
   readonly queue: QueueTable
-  /** Items in all, in this process, and of one owner, over all processes. */
+  /** The most running items: `total` in this process, `each` of one owner over all processes. */
   readonly atOnce: { readonly total: number; readonly each: number }
-  /** Longer than one item takes. */
+  /** Longer than the work on one item takes, milliseconds. */
   readonly longestMs: number
   readonly schedule: Schedule
-  /** After so many attempts an item is dead. Default: it is tried for ever. */
+  /** After this many attempts an item is dead. Default: no limit. */
   readonly maxAttempts?: number
-  /** In place of the worker's interval, milliseconds. */
+  /** Replaces the worker's interval, milliseconds. */
   readonly pollMs?: number | undefined
   readonly fill?: () => Promise<void>
-  /** What it throws is logged as an error, and the item tried again. */
+  /** An error is logged, and the item is tried again. */
   readonly work: (item: Item) => Promise<Outcome>
 }
 
@@ -82,11 +82,11 @@ type Ended =
   | { readonly kind: 'again'; readonly why: string; readonly afterMs: number; readonly counts: boolean }
 
 const perLease = 32
-/** An outage says nothing of when it ends. */
+/** The end of an outage is unknown, so the pause is fixed, seconds. */
 const laterS = 5
 const maxResultChars = 200
 
-/** Writes outcomes of many items in one statement. An item that was tried meanwhile by somebody else stays as it is. */
+/** Writes the outcomes of many items in one statement. An item that was tried in the meantime is not changed. */
 const createSettle =
   <Item extends QueueItem>(pool: pg.Pool, { name, table, key }: QueueTable, clock: Clock) =>
   async (settled: readonly Settled<Item, Ended>[]): Promise<void> => {
@@ -116,7 +116,7 @@ const createSettle =
     })
   }
 
-/** What to do with an item after `isTemporary`. */
+/** The outcome of an item after a temporary error (`isTemporary`). */
 const laterAfter = (error: Error): Outcome => ({
   kind: 'later',
   why: error.message,

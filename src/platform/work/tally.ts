@@ -1,10 +1,10 @@
-/** How many each owner has; kept for those only who have any. */
+/** The count of each owner. Only owners with a count above zero are stored. */
 export type Tally<Owner> = {
   of(owner: Owner): number
-  /** Those who have any, and how many. */
+  /** The owners with a count above zero. */
   all(): ReadonlyMap<Owner, number>
   add(owner: Owner): void
-  /** One that was added before. */
+  /** Only for an owner that was added before. */
   remove(owner: Owner): void
 }
 

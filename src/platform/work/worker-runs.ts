@@ -3,44 +3,44 @@ import type { Logger } from 'pino'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { Worker } from './worker.ts'
 
-/** What one process knows of one worker's rounds. */
+/** The rounds of one worker in one process. */
 type Runs = {
-  /** Of the last round, milliseconds; a round that is under way ends after this. */
+  /** The start of the last round, milliseconds. If a round is in progress, this is later than `finishedMs`. */
   startedMs: number | null
   finishedMs: number | null
-  /** The last failure, which later successes leave standing. */
+  /** The last failure. Later successes do not clear it. */
   error: string | null
   errorMs: number | null
-  /** In a row. 0: the last round succeeded. */
+  /** Failures in a row; 0: the last round succeeded. */
   failures: number
 }
 
-/** Notes how the rounds of a worker end. */
+/** Records how the rounds of a worker end. */
 export type Recorder = {
-  /** How often it failed in a row. */
+  /** The number of failures in a row. */
   failures(): number
-  /** A round began whose end is not timed, such as one that lasts until the process stops. */
+  /** A round began whose end is not timed, e.g. a round that lasts until the process stops. */
   began(): void
-  /** Times a round, and says nothing of how it ended. */
+  /** Times a round without recording its outcome. */
   timed<Value>(round: () => Promise<Value>): Promise<Value>
   succeeded(): void
   failed(error: unknown): void
-  /** Something failed that ends no round, such as one item of many. */
+  /** Records a failure that does not end a round, such as one item of many. */
   noted(error: unknown): void
-  /** A round, timed, with its outcome; rejects with what it throws. */
+  /** Runs and times a round and records its outcome. Rejects with its error. */
   run<Value>(round: () => Promise<Value>): Promise<Value>
 }
 
 const maxErrorChars = 500
 
-/** The message of an error; of several errors, also that of the first. */
+/** The message of an error; for an AggregateError also the message of its first error. */
 const messageOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
   const first = error instanceof AggregateError && error.errors.length > 0 ? messageOf(error.errors[0]) : ''
   return [error.message, first].filter(Boolean).join(': ') || error.name
 }
 
-/** One line that Postgres can store. */
+/** An error as one line that Postgres can store. */
 const errorText = (error: unknown): string => {
   const words = messageOf(error)
     .slice(0, maxErrorChars)
@@ -68,7 +68,7 @@ const createRecorder = (runs: Runs, clock: Clock, onTurn: () => void): Recorder 
     try {
       return await round()
     } finally {
-      // Another round of the same worker may have begun meanwhile.
+      // Another round of the same worker may have started in the meantime.
       runs.startedMs = startedMs
       runs.finishedMs = clock()
     }
@@ -96,12 +96,11 @@ const createRecorder = (runs: Runs, clock: Clock, onTurn: () => void): Recorder 
   }
 }
 
-/** Where a process runs. */
 export type ProcessPlace = { readonly host: string; readonly pid: number }
 
 /**
- * All workers of a process in one statement, which also forgets processes that have been gone for a day. The process's own
- * rows are left out of that: one that stood still for a day finds them again.
+ * Writes all workers of a process in one statement. It also deletes processes that did not report for a day, except
+ * the process's own rows: a process that was suspended for a day finds them again.
  */
 const report = async (
   pool: Pick<pg.Pool, 'query'>,
@@ -145,19 +144,19 @@ const report = async (
 
 const firstReportMs = 5_000
 const reportEveryMs = 60_000
-/** Workers that begin to fail, or work again, are told of at once; many at a time together. */
+/** Workers that start to fail or recover are reported at once. Several of them share a report. */
 const gatherMs = 1_000
-/** A database that does not answer must not hold up a stop. */
+/** A stop does not wait longer than this for the database, milliseconds. */
 const lastReportMs = 1_000
 
-/** The rounds of the workers of one process, told to `work.worker_runs`. */
+/** The rounds of the workers of one process, reported to `work.worker_runs`. */
 export type RunLog = {
   recorderOf(worker: Worker): Recorder
-  /** Reports a last time. */
+  /** Writes a last report. */
   stop(): Promise<void>
 }
 
-/** @param deps.place null: nothing is reported, for this process is none of the service, such as a command */
+/** @param deps.place null: nothing is reported, because this process is not part of the service, e.g. a command */
 export const createRunLog = (deps: {
   readonly pool: Pick<pg.Pool, 'query'>
   readonly place: ProcessPlace | null
@@ -196,7 +195,7 @@ export const createRunLog = (deps: {
   }
   const turned = (): void => {
     const nowMs = performance.now()
-    // What comes while one is on its way is told by the next.
+    // A change during a report is written by the next report.
     if (reporting === null) plan(Math.max(nowMs, lastMs + gatherMs))
     else void reporting.then(turned)
   }
@@ -227,19 +226,19 @@ export const createRunLog = (deps: {
   }
 }
 
-/** The rounds of a worker over all processes that told of them in the last day. Instants are ISO 8601. */
+/** The rounds of a worker over all processes that reported within the last day. Times are ISO 8601. */
 export type WorkerRuns = {
-  /** Processes that run it now. */
+  /** The number of processes that run it now. */
   readonly processes: number
-  /** Of its newest round. */
+  /** The start of its newest round. */
   readonly startedAt: string | null
-  /** Null while it is under way. */
+  /** Null while the round is in progress. */
   readonly finishedAt: string | null
   readonly host: string
   readonly pid: number
-  /** In a row; 0: the newest round succeeded. */
+  /** Failures in a row; 0: the newest round succeeded. */
   readonly failures: number
-  /** The newest one of any process. */
+  /** The newest error of any process. */
   readonly lastError: { readonly message: string; readonly at: string } | null
 }
 
@@ -255,12 +254,12 @@ type Row = {
   readonly runs: boolean
 }
 
-/** By the names of workers; without those that never ran. */
+/** The rounds by worker name, without workers that never ran. */
 export const readWorkerRuns = async (
   pool: Pick<pg.Pool, 'query'>,
 ): Promise<ReadonlyMap<string, WorkerRuns>> => {
   const { rows } = await pool.query<Row>(
-    // Two reports that are missing say that a process is gone.
+    // After two missing reports a process counts as gone.
     `select name, host, pid, started_at, finished_at, error, error_at, failures,
             not ended and reported_at > clock_timestamp() - make_interval(secs => $1::float8) as runs
        from work.worker_runs order by started_at desc nulls last, reported_at desc`,

@@ -1,12 +1,12 @@
-/** What starts a round: the time since the last one, what else wakes the worker, or events alone. */
+/** The trigger of a round: the time since the last one, another wake-up, or events alone. */
 export type Trigger =
   | { readonly everyMs: number; readonly or?: string }
   /** Completes the sentence "runs when …". */
   | { readonly when: string }
 
-/** A job that the service does by itself, as operators see it: `farebox workers` lists all of them. */
+/** A job that the service does by itself. `farebox workers` lists all jobs for operators. */
 export type Worker = {
-  /** Unique, in kebab-case: logs and `work.worker_runs` name it. */
+  /** Unique, in kebab-case. Logs and `work.worker_runs` use it. */
   readonly name: string
   /** What it does, one short sentence. */
   readonly about: string
@@ -16,26 +16,26 @@ export type Worker = {
   readonly process: 'server' | 'gateway' | 'free-list'
 }
 
-/** A worker that runs again and again. */
+/** A worker that runs repeatedly. */
 export type RepeatedWorker = Worker & { readonly trigger: { readonly everyMs: number } }
 
-/** A worker of the one process that holds its lock. */
+/** A worker that runs only in the process that has its lock. */
 export type ClusterWorker = Worker & {
   readonly per: 'cluster'
   /** The advisory lock of `runAsLeader`. */
   readonly lock: string | number
-  /** What Postgres calls the session that holds it. */
+  /** The name in Postgres of the session that has the lock. */
   readonly session: string
 }
 
 /**
- * Declares a worker. It stands beside the work as a constant, and on the list of its process.
+ * Declares a worker: a constant next to its work, which is also on the list of its process.
  *
  * @example
  * ```ts
  * export const rentalExpiry = worker({
  *   name: 'rental-expiry',
- *   about: 'Ends rentals whose time is over',
+ *   about: 'Ends expired rentals',
  *   trigger: { everyMs: 1_000 },
  *   per: 'process',
  *   process: 'server',

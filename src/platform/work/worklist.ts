@@ -1,43 +1,43 @@
 import type pg from 'pg'
 import { CommandOverload } from '../commands/command.ts'
 
-/** @throws what failed in a round, as one error; nothing when nothing did */
+/** @throws the failures of a round as one error; nothing if there are none */
 export const throwAll = (failures: readonly unknown[]): void => {
   if (failures.length > 1) throw new AggregateError(failures, `${failures.length} of them failed`)
   if (failures.length > 0) throw failures[0]
 }
 
 /**
- * What is younger than this, milliseconds, belongs to the request or command that began it (docs/architecture.md, "An
- * order").
+ * Work that is younger than this, milliseconds, belongs to the request or command that began it
+ * (docs/architecture.md, "An order").
  */
 export const handlerGraceMs = 5_000
 
-/** Rows that say what is to be done. */
+/** Rows that describe pending work. */
 export type Pages = {
-  /** Of the statement. */
+  /** The name of the statement. */
   readonly name: string
-  /** The rows that are due, without an order or a limit. They have the columns of `key`. */
+  /** The due rows, without an order or a limit. They have the columns of `key`. */
   readonly read: string
   readonly values: () => readonly unknown[]
-  /** Columns and their types that order the rows and tell them apart. */
+  /** Columns and their types. They determine the order of the rows and identify a row. */
   readonly key: Readonly<Record<string, 'text' | 'timestamptz'>>
-  /** Rows of one page. */
+  /** The most rows of one page. */
   readonly limit: number
 }
 
-/** A list of things to do that a read model holds: a row is there until what has to be done is in the log and folded. */
+/** A list of pending work in a read model. A row remains until its work is in the log and folded. */
 export type Worklist<Row extends pg.QueryResultRow> = Pages & {
-  /** Rows that are worked on side by side. Default: 1. */
+  /** Rows that are processed at the same time. Default: 1. */
   readonly atOnce?: number
-  /** Runs before the rows of a page, and only where there are any. */
+  /** Runs before the rows of a page, if there are rows. */
   readonly before?: () => Promise<void>
   readonly work: (row: Row) => Promise<void>
 }
 
 /**
- * Pages through a list: each call reads the page after the last row of the one before, and wraps at the end, so stuck rows
- * never starve the rows behind them.
+ * Pages through a list. Each call reads the page after the last row of the previous call, and starts again after the
+ * end, so that rows without progress do not starve the rows after them.
  */
 export const createPages = <Row extends pg.QueryResultRow>(
   pool: Pick<pg.Pool, 'query'>,
@@ -61,9 +61,9 @@ export const createPages = <Row extends pg.QueryResultRow>(
 }
 
 /**
- * Works on rows, `atOnce` side by side. A row that cannot be decided, such as one of a stream that cannot be read, holds up
- * no other; a log that is away or busy (CommandOverload) ends the round.
- * @throws what failed, once the others had their turn
+ * Processes rows, `atOnce` at the same time. A row that cannot be decided, e.g. because its stream cannot be read,
+ * does not stop the others. A log that cannot be reached or is busy (CommandOverload) ends the round.
+ * @throws the failures, after all other rows were processed
  */
 export const workOnEach = async <Row>(
   rows: readonly Row[],
@@ -87,7 +87,7 @@ export const workOnEach = async <Row>(
   throwAll(failures)
 }
 
-/** A worklist whose rows nobody else needs to know. */
+/** A worklist without its row type. */
 export type WorklistFactory = (pool: pg.Pool) => () => Promise<void>
 
 export const worklist =
@@ -103,8 +103,8 @@ export const worklist =
   }
 
 /**
- * A round of a worker that does what read models say is to be done. Several processes may run it: `work` does nothing the
- * second time, and what one round leaves the next one finds.
+ * A round of a worker that does the pending work of read models. Several processes may run it: `work` must be
+ * idempotent, and the next round finds the rows that this one leaves.
  *
  * @example
  * ```ts

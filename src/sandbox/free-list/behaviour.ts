@@ -17,7 +17,7 @@ import { type PlannedProxy, tamperingFaults } from './plan.ts'
 
 const everyMs = 300
 
-/** Answers a byte at a time, well-formed as far as it gets, until the client has enough. */
+/** Sends a well-formed answer, one byte every 300 milliseconds, until the client closes the connection. */
 export const sendSlowly = (socket: Socket, firstByte: number | undefined): void => {
   const answer =
     firstByte === 5
@@ -34,17 +34,17 @@ export const sendSlowly = (socket: Socket, firstByte: number | undefined): void 
   socket.resume()
 }
 
-/** One proxy as connections to it are served. */
+/** A proxy and the state that serves its connections. */
 export type ServedProxy = {
   readonly planned: PlannedProxy
   readonly dial: Pick<ExitDial, 'tcp'>
-  /** What it remembers of the judge, if it replays. */
+  /** The stored answer of the judge, for the fault `replayer`. */
   remembered: string | null
 }
 
 const page = '<!doctype html><title>SANDBOX</title><p>A web server, and no proxy.\n'
 
-/** What a liar says in the judge's place: in its form, with a signature that it cannot make. */
+/** A forged answer of the judge, with an invalid signature. */
 const madeUp = (exitIp: string): string =>
   `${randomBytes(32).toString('base64url')}\n${JSON.stringify({
     ip: exitIp,
@@ -54,7 +54,7 @@ const madeUp = (exitIp: string): string =>
     ],
   })}`
 
-/** The judge's answer without the header lines of proxies. */
+/** The answer of the judge without the header lines of proxies. */
 const cleaned = (text: string): string => {
   const end = text.indexOf('\n')
   const seen = JSON.parse(text.slice(end + 1)) as { headers: [string, string][] }
@@ -68,7 +68,7 @@ const collected = async (stream: AsyncIterable<Buffer>): Promise<string> => {
   return Buffer.concat(parts).toString()
 }
 
-/** The header lines that give a proxy of this anonymity away. */
+/** The header lines that reveal a proxy of this anonymity level. */
 const traces = ({ anonymity }: PlannedProxy, client: string): readonly string[] => {
   if (anonymity === 'elite') return []
   const via = ['Via', '1.1 sandbox']
@@ -81,8 +81,8 @@ const answerText = (response: ServerResponse, status: number, text: string, head
     .end(text)
 
 /**
- * Serves connections of free proxies as their plans say. One HTTP parser serves all; a connection is told apart by its
- * first byte, as mixed proxies do it.
+ * Serves connections of free proxies according to their plans. All proxies share one HTTP parser. The first byte of a
+ * connection determines its protocol, as in real mixed proxies.
  */
 export const createBehaviour = (parts: { readonly clock: () => number; readonly nowMs: number }) => {
   const { clock } = parts
@@ -125,7 +125,7 @@ export const createBehaviour = (parts: { readonly clock: () => number; readonly 
         (text) => {
           if (planned.fault === 'tamperer') return answerText(to, 200, cleaned(text))
           served.remembered = text
-          // Now that it knows an answer it is no proxy any more.
+          // It has an answer to replay, so from now on it does not work as a proxy.
           to.destroy()
         },
         () => to.destroy(),
@@ -139,7 +139,7 @@ export const createBehaviour = (parts: { readonly clock: () => number; readonly 
     if (!served) return void to.destroy()
     const { fault, protocols } = served.planned
     if (fault === 'web_server') return answerText(to, 200, page, { 'content-type': 'text/html' })
-    // What came out of a tunnel whose TLS it ended is answered as well.
+    // Requests from inside a terminated TLS tunnel are also answered. They have no absolute URL.
     const isProxied = (from.url ?? '').startsWith('http://')
     if (isProxied && !protocols.includes('http')) return void to.destroy()
     if (fault === 'locked') return answerText(to, 407, '', { 'proxy-authenticate': 'Basic realm="sandbox"' })
@@ -147,7 +147,7 @@ export const createBehaviour = (parts: { readonly clock: () => number; readonly 
   })
   http.on('clientError', (_error, socket) => socket.destroy())
 
-  /** Ends the TLS of a tunnel and reads what is in it. */
+  /** Terminates the TLS of a tunnel and reads its content. */
   const intercept = (client: Socket, served: ServedProxy): void => {
     const tls = new TLSSocket(client, { isServer: true, secureContext })
     tls.on('error', () => client.destroy())
@@ -155,7 +155,7 @@ export const createBehaviour = (parts: { readonly clock: () => number; readonly 
     http.emit('connection', tls)
   }
 
-  /** What came through a tunnel: a liar that wants to read it does. */
+  /** Serves a tunnel. Proxies with an interception or tampering fault read its content. */
   const carry = async (
     served: ServedProxy,
     client: Socket,

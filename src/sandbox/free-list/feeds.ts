@@ -5,7 +5,7 @@ import { answer, type SandboxRecords } from '../sandbox-store.ts'
 import { planProxies } from './plan.ts'
 import { type RunningProxy, startFreeProxies } from './run-proxies.ts'
 
-/** Lists of proxies in the forms in which they are found, each with a validator: whoever has it gets 304. */
+/** Answers with an entity tag, or with 304 if the request has the same tag. */
 const conditional = (
   request: FastifyRequest,
   reply: FastifyReply,
@@ -17,7 +17,7 @@ const conditional = (
   return request.headers['if-none-match'] === tag ? reply.code(304).send() : reply.type(type).send(body)
 }
 
-/** Half of the proxies stand in the text, half in the JSON; what else such lists hold stands between. */
+/** The feeds: half of the proxies as text, half as JSON, and invalid entries, as in real feeds. */
 export const feedRoutes = (app: FastifyInstance, running: readonly RunningProxy[]): void => {
   const [inText, inJson] = [0, 1].map((half) => running.filter((_, at) => (at >> 1) % 2 === half)) as [
     RunningProxy[],
@@ -58,17 +58,17 @@ export const feedRoutes = (app: FastifyInstance, running: readonly RunningProxy[
 
 export type SandboxProxies = { readonly running: readonly RunningProxy[]; close(): Promise<void> }
 
-/** Each fault is there at least once, and every protocol and anonymity works somewhere. */
+/** Enough proxies for each fault once, and for a working proxy of every protocol and anonymity level. */
 const howMany = 44
 
-/** Where the feeds of a sandbox that runs are; other processes find them there. */
+/** The address of the feeds of the running sandbox, stored for other processes. */
 export type SandboxFeeds = { readonly baseUrl: string }
 
 const kind = 'free proxies'
 
 /**
- * Starts the free proxies of the sandbox. Their addresses are in 127.80.0.0/12, which Linux gives to every process; where a
- * system does not, there are none and a log line says so.
+ * Starts the free proxies of the sandbox. Their addresses are in 127.80.0.0/12, which every process can use on Linux.
+ * On other systems no free proxies are started, and a warning is logged.
  */
 export const openSandboxProxies = async (parts: {
   readonly records: SandboxRecords
@@ -87,11 +87,11 @@ export const storeFeeds = async (records: SandboxRecords, baseUrl: string): Prom
   await records.change<SandboxFeeds>(kind, 'feeds', () => ({ baseUrl }))
 }
 
-/** Null: no sandbox serves any. */
+/** The address of the feeds; null if no sandbox serves feeds. */
 export const readFeeds = async (records: SandboxRecords): Promise<SandboxFeeds | null> =>
   records.get<SandboxFeeds>(kind, 'feeds')
 
-/** What a former start kept: a service whose sandbox is off has none. */
+/** Deletes the address that an earlier start stored, for a service without a sandbox. */
 export const deleteSandboxFeeds = async (pool: pg.Pool): Promise<void> => {
   await pool.query('delete from work.sandbox_records where kind = $1::text and id = $2::text', [
     kind,

@@ -1,34 +1,34 @@
 import type { Anonymity, CheckError, Protocol } from '../../domain/free-list/endpoint.ts'
 
-/** What is wrong with a proxy of the sandbox; `none` works as it says. */
+/** The faults of a sandbox proxy. `none` works correctly. */
 export const faults = [
   'none',
-  /** Nothing listens. */
+  /** The port is closed. */
   'refused',
-  /** Takes connections and says nothing. */
+  /** Accepts connections and never answers. */
   'tar_pit',
   /** Resets every connection. */
   'reset',
-  /** Answers a byte at a time and comes to no end. */
+  /** Sends an answer byte by byte without an end. */
   'drip',
-  /** Answers in the judge's place with what it makes up. */
+  /** Answers with a forged answer of the judge. */
   'forger',
-  /** Answers with what the judge said to an earlier request. */
+  /** Answers with the judge's answer to an earlier request. */
   'replayer',
-  /** Takes out of the judge's answer what shows that it is a proxy. */
+  /** Removes from the judge's answer the headers that reveal a proxy. */
   'tamperer',
-  /** Ends TLS itself, with a certificate of its own. */
+  /** Terminates TLS with its own certificate. */
   'interceptor',
-  /** Wants a username and a password. */
+  /** Requires a username and a password. */
   'locked',
-  /** A web server: a page for whatever it is asked. */
+  /** A web server: it answers every request with the same page. */
   'web_server',
-  /** Is there for one period of its clock and away for the next. */
+  /** Alternates between one period of working and one period of resetting connections. */
   'flapping',
 ] as const
 export type Fault = (typeof faults)[number]
 
-/** What a check of it is to find. */
+/** The expected result of a check. */
 export type ExpectedCheck = {
   readonly alive: boolean
   readonly protocols: readonly Protocol[]
@@ -40,16 +40,16 @@ export type ExpectedCheck = {
 
 export type PlannedProxy = {
   readonly id: string
-  /** It listens there. */
+  /** The address on which it listens. */
   readonly ip: string
-  /** Its requests come from there. */
+  /** The source address of its requests. */
   readonly exitIp: string
   readonly protocols: readonly Protocol[]
   readonly anonymity: Anonymity
   readonly fault: Fault
-  /** Of one that flaps: how long it is there, and how long away, milliseconds. */
+  /** For the fault `flapping`: the length of a period, milliseconds. */
   readonly periodMs: number
-  /** Of one that flaps, while it is there. */
+  /** For the fault `flapping`: the result during a working period. */
   readonly truth: ExpectedCheck
 }
 
@@ -64,10 +64,13 @@ const mixes: readonly (readonly Protocol[])[] = [
 ]
 
 const minuteMs = 60_000
-/** Where this machine is seen when it asks without a proxy. */
+/** The source address of this machine without a proxy. */
 const ours = '127.0.0.1'
 
-/** Only plain requests carry headers: a proxy that has no `http` shows whom it works for by going out from there. */
+/**
+ * The exit address of a proxy. Only plain HTTP requests have proxy headers. So a transparent proxy without `http`
+ * reveals its client by the client's address as the source.
+ */
 const exitOf = (protocols: readonly Protocol[], anonymity: Anonymity, own: string): string =>
   anonymity === 'transparent' && !protocols.includes('http') ? ours : own
 
@@ -80,7 +83,7 @@ const dead = (error: CheckError, interceptsTls: boolean | null = null): Expected
   error,
 })
 
-/** Who tells lies about a request must read it: over TLS it answers with a certificate of its own. */
+/** Faults that must read requests to change answers. They terminate TLS with their own certificate. */
 export const tamperingFaults: ReadonlySet<Fault> = new Set(['forger', 'replayer', 'tamperer'])
 
 const truthOf = (
@@ -114,23 +117,25 @@ const truthOf = (
   }
 }
 
-/** An address for each proxy, 250 in a row: 127.80.0.1 and on; those that they go out from stand 8 networks higher. */
+/**
+ * The address of each proxy, from 127.80.0.1 on, 250 per /24. The exit addresses are 8 networks higher (127.88.0.1).
+ */
 const addressOf = (network: number, at: number): string =>
   `127.${network}.${Math.floor(at / 250)}.${1 + (at % 250)}`
 
-/** Of ten, five work; the others have each fault in turn. */
+/** Every second proxy works. The others have each fault in turn. */
 const faultOf = (at: number): Fault => {
   if (at % 2 === 0) return 'none'
   return faults[1 + (((at - 1) / 2) % (faults.length - 1))]!
 }
 
-/** Whether anonymity shows at all: without plain requests there is elite and transparent, and nothing between. */
+/** The anonymity level. Without plain HTTP requests only `elite` and `transparent` are possible. */
 const anonymityOf = (protocols: readonly Protocol[], at: number): Anonymity => {
   const wanted = (['elite', 'anonymous', 'transparent'] as const)[Math.floor(at / 2) % 3]!
   return wanted === 'anonymous' && !protocols.includes('http') ? 'elite' : wanted
 }
 
-/** Proxies of every protocol, anonymity and fault; the same for the same count. */
+/** Proxies of every protocol, anonymity level and fault. The result depends only on the count. */
 export const planProxies = (count: number): readonly PlannedProxy[] =>
   Array.from({ length: count }, (_, at) => {
     const fault = faultOf(at)

@@ -11,7 +11,7 @@ export type FreeProxies = {
   close(): Promise<void>
 }
 
-/** Of a former start, so that an endpoint of the record stays the same proxy. */
+/** The ports of an earlier start, so that a stored endpoint remains the same proxy. */
 type KeptPorts = { readonly ports: Readonly<Record<string, number>> }
 
 const listen = (server: Server, host: string, port: number): Promise<number> =>
@@ -23,16 +23,16 @@ const listen = (server: Server, host: string, port: number): Promise<number> =>
     })
   })
 
-/** On the port that it had, or another one where that is taken. */
+/** Listens on the former port, or on a free port if the former one is in use. */
 const listenAgain = (server: Server, host: string, former: number | undefined): Promise<number> =>
   former === undefined
     ? listen(server, host, 0)
     : listen(server, host, former).catch(() => listen(server, host, 0))
 
 /**
- * Starts proxies as they are planned, each on an address of 127.80.0.0/12 and a port of its own, which it keeps over
- * restarts. They dial out for real, from their own addresses where the target is on this machine. Linux gives every
- * process these addresses; where they cannot be had this rejects.
+ * Starts the planned proxies, each on its own address in 127.80.0.0/12 and its own port. The ports stay the same after
+ * a restart. The proxies make real connections. For targets on this machine the source is their exit address. On Linux
+ * every process can use these addresses. On other systems the promise rejects.
  */
 export const startFreeProxies = async (options: {
   readonly planned: readonly PlannedProxy[]

@@ -1,7 +1,7 @@
 import type { IpData } from '../../features/free-list/index.ts'
 import { sandboxLocationOf, sandboxRangesOf } from '../exit-locations.ts'
 
-/** The data about addresses, with those of the sandbox in it: no package knows a loopback address. */
+/** Adds the sandbox addresses to the IP data, because no data package contains loopback addresses. */
 export const withSandboxLocations = (data: IpData): IpData => {
   const orgOf = (ip: string): string | null => sandboxLocationOf(ip)?.org ?? null
   return {

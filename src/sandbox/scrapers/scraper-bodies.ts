@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import type { AnswerField, ScraperRow } from '../../domain/scrapers/scraper.ts'
 
-/** Pages that a list has. */
+/** Number of pages of a list. */
 export const pages = 3
 const itemsAPage = 3
 
-/** Hex digits that the same words always give. */
+/** Hex digits derived from the words. The same words always give the same digits. */
 const seeded = (...words: readonly (string | number)[]): string =>
   createHash('sha256').update(JSON.stringify(words)).digest('hex')
 
@@ -57,16 +57,16 @@ const put = (body: Record<string, unknown>, path: string, value: unknown): void 
   }
 }
 
-/** A position as the row's platform writes it: a number where the field is one. */
+/** A page position in the format of the row's platform: a number if the field is a number. */
 export const positionOf = (row: ScraperRow, page: number): string | number => {
   const type = row.answer.fields.find(({ name }) => name === row.paging?.read)?.type
   return type === 'number' ? page * 10 : `standin-${page * 10}`
 }
 
-/** The second half of it. */
+/** The second part of a position, for platforms with two paging parameters. */
 export const secondOf = (page: number): string => `standin-second-${page * 10}`
 
-/** The page that a position leads to; null for one that was never given. */
+/** The page of a position; null for an unknown position. */
 export const pageOf = (row: ScraperRow, position: string): number | null => {
   for (let page = 2; page <= pages; page += 1) if (String(positionOf(row, page)) === position) return page
   return null
@@ -75,7 +75,9 @@ export const pageOf = (row: ScraperRow, position: string): number | null => {
 const flagValue = (row: ScraperRow, path: string, isOn: boolean): boolean | number =>
   row.answer.fields.find(({ name }) => name === path)?.type === 'number' ? Number(isOn) : isOn
 
-/** Position and flag of the next page. The last page keeps its position where a flag tells that it is the last. */
+/**
+ * Sets the position and the flag of the next page. The last page also has a position if a flag marks it as the last.
+ */
 const putPaging = (row: ScraperRow, body: Record<string, unknown>, page: number): void => {
   const { paging } = row
   if (!paging) return
@@ -89,8 +91,8 @@ const putPaging = (row: ScraperRow, body: Record<string, unknown>, page: number)
 }
 
 /**
- * What the row answers, invented and clearly so: the same call always gives the same body.
- * @param call everything that the call is about, without its place in the list
+ * The answer of a row, with data that is visibly invented. The same call always gives the same body.
+ * @param call all parameters of the call except its page
  */
 export const bodyOf = (row: ScraperRow, call: string, page: number, isEmpty: boolean): unknown => {
   const seed = seeded(row.platform, row.operation, call, page)

@@ -3,7 +3,7 @@ import { pageOf, pages, secondOf } from './scraper-bodies.ts'
 
 export type Parameters = Readonly<Record<string, string>>
 
-/** A call as it is understood: or what is wrong with its parameters. */
+/** A parsed call, or the error in its parameters. */
 export type ParsedScrapeCall =
   | { readonly wrong: string }
   | {
@@ -15,7 +15,7 @@ export type ParsedScrapeCall =
 
 const ages = ['1d', '3d', '7d', '14d', '30d']
 
-/** The parameters that the row has, by their names in the protocol. */
+/** The parameters of the row, by their protocol names. */
 const known = (row: ScraperRow): ReadonlyMap<string, ScraperRow['inputs'][number]> =>
   new Map(row.inputs.map((input) => [input.sentAs ?? input.name, input]))
 
@@ -40,20 +40,21 @@ const wrongValue = (
 const namesOf = (row: ScraperRow, group: readonly string[]): readonly string[] =>
   row.inputs.filter(({ name }) => group.includes(name)).map(({ name, sentAs }) => sentAs ?? name)
 
-/** Which page is asked for; null for a position that was never told. */
+/** The requested page; null for an unknown position. */
 const placeOf = (row: ScraperRow, parameters: Parameters): number | null => {
   const { paging } = row
   const given = paging === null ? undefined : parameters[paging.send]
   if (paging === null || given === undefined) return 1
   if (paging.read === null) return Number(given)
-  // A position that must be given is that of the first page, too: replies begin at a token of their comment.
+  // If the position is a required parameter, any other value means the first page: replies begin at a token of their
+  // comment.
   const isNeeded = row.inputs.some(({ name, required }) => name === paging.input && required)
   const page = pageOf(row, given) ?? (isNeeded ? 1 : null)
   if (page !== null && page > 1 && paging.second && parameters[paging.second] !== secondOf(page)) return null
   return page
 }
 
-/** Reads the parameters of a call by the row: what the platform would refuse is wrong here, too. */
+/** Parses the parameters of a call according to the row. It refuses the same parameters as the platform. */
 export const parseScrapeCall = (row: ScraperRow, given: Parameters): ParsedScrapeCall => {
   const { cache_max_age: age, ...parameters } = given
   if (age !== undefined && !(row.source.isCacheable && ages.includes(age)))
@@ -83,7 +84,7 @@ export const parseScrapeCall = (row: ScraperRow, given: Parameters): ParsedScrap
   }
 }
 
-/** One call as it came and was answered. */
+/** A call and the status of its answer. */
 export type JournalCall = {
   readonly at: number
   readonly method: string
@@ -99,7 +100,7 @@ export type Journal = {
   add(call: JournalCall): void
   begin(): void
   end(): void
-  /** What happened since the last `clear`; of the calls the latest ten thousand. */
+  /** Statistics since the last `clear`, with the latest ten thousand calls. */
   read(): {
     readonly total: number
     readonly underWay: number
@@ -112,7 +113,7 @@ export type Journal = {
 
 const kept = 10_000
 
-/** Counts every call, to show how many there were. It lives as long as the process. */
+/** Records all calls of the stand-in, in memory. */
 export const createJournal = (): Journal => {
   let calls: JournalCall[] = []
   let total = 0

@@ -7,7 +7,7 @@ import { answer } from '../sandbox-store.ts'
 import { bodyOf, pages } from './scraper-bodies.ts'
 import { createJournal, type Parameters, type ParsedScrapeCall, parseScrapeCall } from './scraper-request.ts'
 
-/** What a word in the target of a call makes the stand-in do: `https://www.tiktok.com/@missing-7` is not there. */
+/** Faults that a word in the target of a call triggers: `https://www.tiktok.com/@missing-7` is not found. */
 export const triggers = {
   missing: 'answers 404 not_found, charges nothing',
   'fb-missing': 'answers 404 with success true and data.accountDoesNotExist',
@@ -37,12 +37,12 @@ export const triggers = {
 export type TriggerName = keyof typeof triggers
 export type Trigger = { readonly name: TriggerName; readonly number: number | null; readonly target: string }
 
-/** A word at the beginning of a text, or of a part of a link. */
+/** A word at the beginning of a text or of a part of a link. */
 const form = /(?:^|[/@=#.])([a-z]{1,3}-)?([a-z]{1,12})-(?:(\d{1,6})-)?/g
 
 const isTrigger = (name: string): name is TriggerName => Object.hasOwn(triggers, name)
 
-/** The trigger in the texts of a call, the first there is. */
+/** The first trigger in the texts of a call. */
 export const triggerOf = (values: readonly string[]): Trigger | null => {
   for (const target of values)
     for (const [, before = '', word = '', number] of target.matchAll(form)) {
@@ -52,10 +52,10 @@ export const triggerOf = (values: readonly string[]): Trigger | null => {
   return null
 }
 
-/** Where the stand-in of the scrapers' provider answers, below the sandbox's address. */
+/** The path of the scrapers' stand-in, below the address of the sandbox. */
 export const scrapersPath = '/scrapecreators'
 
-/** Credits of a key that nobody set. */
+/** Initial credits of a key. */
 const firstCredits = 1_000_000
 
 const KeyShape = z.strictObject({
@@ -84,7 +84,7 @@ type Call = {
   readonly trigger: Trigger | null
 }
 
-/** A row costs its most where the option that costs so much is switched on. */
+/** A call costs the maximum of its row if it uses an expensive option. */
 const creditsOf = ({ row, parameters, trigger }: Call): number => {
   if (trigger?.name === 'dear') return 40
   const isDear = parameters.download_media === 'true' || parameters.use_ai_as_fallback === 'true'
@@ -103,7 +103,7 @@ const withoutSpeech = (call: Call): Said => {
   return name === null ? said : { ...said, charged: 0, body: { ...(said.body as object), [name]: null } }
 }
 
-/** What the trigger of a call makes of it; null where it is answered as usual. Waiting and broken connections are elsewhere. */
+/** The answer for the trigger of a call; null for a usual answer. `misshapen` handles delays and broken connections. */
 const triggered = (call: Call, timesBefore: number): Said | null => {
   const { row, trigger } = call
   const { credits } = row.source
@@ -166,7 +166,7 @@ const triggered = (call: Call, timesBefore: number): Said | null => {
   }
 }
 
-/** A search past its last page, or without a hit, is not found. */
+/** Answers 404 for a page after the last page of a search. */
 const orNotFound = (call: Call, said: Said): Said =>
   call.row.isSearch && call.asked.page > pages ? no(404, 'not_found', 'no hit') : said
 
@@ -176,9 +176,9 @@ const parametersOf = (request: FastifyRequest): Parameters => {
 }
 
 /**
- * The stand-in of the scrapers' provider: every row of the table at its path, with keys, credits, pages and the provider's own
- * words around each answer, all invented and saying so. `GET /_sandbox/scrapers/journal` shows what was asked; words in a
- * target make it misbehave (`GET /_sandbox/scrapers/triggers`).
+ * The stand-in of the scrapers' provider: every row of the table at its path, with keys, credits, pages and the
+ * provider's fields around each answer. All data is invented and says so. `GET /_sandbox/scrapers/journal` lists the
+ * calls. Words in a target trigger faults (`GET /_sandbox/scrapers/triggers`).
  */
 export const scrapersStandIn = (app: FastifyInstance, clock: () => number): void => {
   const journal = createJournal()
@@ -195,7 +195,7 @@ export const scrapersStandIn = (app: FastifyInstance, clock: () => number): void
     return before
   }
 
-  /** A cached answer costs nothing. What was answered is remembered, the latest thousand. */
+  /** The time of a cached answer, which costs nothing. The latest thousand answers are cached. */
   const fromCache = (call: Call): string | null => {
     const id = `${call.row.source.path} ${call.asked.call} ${call.asked.page}`
     const at = cached.get(id)
@@ -216,7 +216,7 @@ export const scrapersStandIn = (app: FastifyInstance, clock: () => number): void
     return { ...made, charged: 0, body: { ...(made.body as object), cached: true, cached_at: cachedAt } }
   }
 
-  /** The provider's words around an object. */
+  /** Adds the provider's fields to an object. */
   const wrapped = (key: string, { body, charged }: Said): unknown => {
     if (Array.isArray(body) || typeof body !== 'object') return body
     return { success: true, credits_remaining: leftOf(key), credits_charged: charged, ...body }
@@ -228,7 +228,7 @@ export const scrapersStandIn = (app: FastifyInstance, clock: () => number): void
     return reply
   }
 
-  /** Answers that are no JSON of the protocol; null for all others. */
+  /** Sends the faulty answers that are not JSON of the protocol; null for all other calls. */
   const misshapen = async ({ trigger }: Call, reply: FastifyReply): Promise<FastifyReply | null> => {
     switch (trigger?.name) {
       case 'slow':
@@ -320,7 +320,7 @@ export const scrapersStandIn = (app: FastifyInstance, clock: () => number): void
 const chunk = 'x'.repeat(65_536)
 const hugeChunks = 1_024
 
-/** Sends until the reader leaves, or 64 MiB have gone. */
+/** Sends until the client closes the connection, 64 MiB at most. */
 const endless = (reply: FastifyReply): FastifyReply => {
   reply.hijack()
   const { raw } = reply

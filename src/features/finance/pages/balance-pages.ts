@@ -21,7 +21,7 @@ import {
 import { spanOf, sumsRow, sumsTable, totalRow } from './sums.ts'
 
 const path = '/console/finance/balance'
-/** Names of accounts are cut to so many parts unless another number is asked for: wallets are one line. */
+/** The default number of parts of an account's name: wallets are one line. */
 const usualDepth = 2
 const depths = ['1', '2', '3', 'all'] as const
 
@@ -35,7 +35,7 @@ const asQuery = (from: string, to: string): string =>
 
 type Balances = Awaited<ReturnType<FinanceReader['trialBalance']>>
 
-/** Sums of many postings: whoever asks the same while they are read shares the next reading. */
+/** Shares reads, because they sum many postings: equal requests during a read share the next one. */
 const createBalances = (reader: Pick<FinanceReader, 'trialBalance'>, journalHead: JournalHead) => {
   type Wanted = { readonly asked: ReportRange; readonly book: string | null; readonly depth: number | null }
   const read = async ({ asked, ...filter }: Wanted): Promise<Balances> =>
@@ -125,7 +125,7 @@ ${ranged ? html`<p class="soft">Changed by nothing: accounts that only stand the
   })
 }
 
-/** The trial balance of now or of another moment, and what changed between two. */
+/** The trial balance as of now or of another moment, and the changes between two moments. */
 export const balancePages = ({
   pool,
   journalHead,

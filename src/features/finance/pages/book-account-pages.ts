@@ -38,7 +38,7 @@ type Found = { readonly book: string; readonly account: string }
 
 const at = (position: number): Moment => ({ kind: 'position', position })
 
-/** Cuts one line more than a page shows, and never an entry in two: the next page begins after whole entries. */
+/** Cuts the lines to one page, given one line more. Entries are not split: the next page begins after whole entries. */
 const cutLines = (
   lines: readonly StatementLine[],
 ): Pick<ReturnType<typeof pagedOf<StatementLine>>, 'rows' | 'next'> => {
@@ -197,7 +197,7 @@ ${form}`,
 /** Lines of the file that are read at once. */
 const linesAtOnce = 5_000
 
-/** The lines of an account as a file, read in pieces: a long one takes no more memory than a short one. */
+/** Streams the lines of an account as a file, in batches, so that memory does not depend on its length. */
 async function* statementFile(
   reader: Pick<FinanceReader, 'statement'>,
   head: number,
@@ -212,7 +212,7 @@ async function* statementFile(
       { ...found, below: false },
       { limit: linesAtOnce, offset: 0 },
     )
-    // An entry may have several lines of one account: the last one may go on in the next piece.
+    // An entry may have several lines of one account. The last entry may continue in the next batch.
     const last = lines.at(-1)?.position ?? span.position
     const whole = lines.length < linesAtOnce ? lines : lines.filter(({ position }) => position < last)
     if (whole.length === 0 && lines.length > 0)
@@ -243,7 +243,7 @@ const statementCsvOf = async (
   }
 }
 
-/** One account of the books: those below it, or its lines, each with a link to its event. */
+/** An account of the books: the accounts below it, or its lines, each with a link to its event. */
 export const bookAccountPages = (reads: BookAccountReads): readonly ConsolePage[] => [
   personPage({
     path,

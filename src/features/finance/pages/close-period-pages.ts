@@ -23,7 +23,9 @@ import { movedPath, periodsPath } from './period-pages.ts'
 import type { ClosingRuns } from './question.ts'
 import { sumsRow, sumsTable, totalRow } from './sums.ts'
 
-/** A small log is closed at once: its answer says so. A long one goes on, and the list shows how far it is. */
+/**
+ * How long the answer waits for a closing. A small log is closed in this time; of a long one the list shows progress.
+ */
 const waitMs = 1_000
 
 type ClosingServices = {
@@ -39,7 +41,7 @@ type ClosingForm = {
   readonly fromMs: number
 }
 
-/** @throws not_found for what is no month of the log */
+/** @throws not_found if the log has no such month */
 const parseClosingForm = async (
   periods: ClosingServices['periods'],
   { params, nowMs }: PersonVisit,
@@ -165,7 +167,7 @@ const close = async (services: ClosingServices, visit: PersonVisit) => {
   )
 }
 
-/** Closes a month, with every earlier one that is open. */
+/** Closes a month and every earlier open one. */
 export const closePeriodPages = (services: ClosingServices): readonly ConsolePage[] => [
   personPage({
     path: `${periodsPath}/{period}/close`,

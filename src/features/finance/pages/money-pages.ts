@@ -14,7 +14,7 @@ import { bookAccountPath, linkedText } from '../trail-pages.ts'
 
 const dayMs = 86_400_000
 const daysShown = 30
-/** Accounts of one table; the page of the account above them has all. */
+/** The largest number of accounts in a table. The page of their parent account has all. */
 const most = 20
 
 const write = (micros: bigint): string => amountWriter([micros])(micros).replace('-', '\u2212')
@@ -26,7 +26,7 @@ const size = (micros: bigint): bigint => (micros < 0n ? -micros : micros)
 
 const bySize = (a: bigint, b: bigint): number => (size(a) < size(b) ? 1 : size(a) > size(b) ? -1 : 0)
 
-/** Whole cents of each day; `sign` turns credits into what was earned. */
+/** Whole cents of each day; `sign` makes credits positive. */
 const barsBy = (days: readonly string[], sums: readonly DaySum[], sign: bigint): readonly Bar[] => {
   const micros = new Map<string, bigint>()
   for (const { day, amountMicros } of sums) micros.set(day, (micros.get(day) ?? 0n) + amountMicros * sign)
@@ -36,7 +36,7 @@ const barsBy = (days: readonly string[], sums: readonly DaySum[], sign: bigint):
 const accountLink = (account: string, gateway?: string | null): Html =>
   html`<a href="${bookAccountPath(serviceBook, account)}">${accountText(account, gateway)}</a>`
 
-/** What each account below one moved by day, a plot each, the largest first. */
+/** The daily movements of each account below a parent, one plot each, the largest first. */
 const plotsOf = (
   days: readonly string[],
   sums: readonly DaySum[],
@@ -69,7 +69,7 @@ const balancesOf = (caption: string, accounts: readonly AccountSums[], empty: st
   })
 }
 
-/** All that an account and those below it come to. */
+/** The sum of the closing balances. */
 const sumOf = (accounts: readonly AccountSums[]): bigint =>
   accounts.reduce((sum, each) => sum + closingMicros(each), 0n)
 
@@ -90,7 +90,7 @@ type Figures = {
   readonly expenses: readonly DaySum[]
 }
 
-/** What the page shows from a day on: sums of many postings, so whoever asks while they are read shares the next reading. */
+/** The figures of the page from a day on. They sum many postings: requests during a read share the next one. */
 const createFigures = ({ reader, journalHead }: MoneyReads) => {
   const read = async (firstMs: number): Promise<Figures> => {
     const head = await journalHead()
@@ -156,7 +156,7 @@ ${balancesOf('Accounts that owe, the largest first', receivable, 'Nobody owes an
   })
 }
 
-/** What came in, was earned, was spent and is owed. */
+/** Money received, earned, spent and owed. */
 export const moneyPages = (reads: MoneyReads): readonly ConsolePage[] => {
   const figures = createFigures(reads)
   return [

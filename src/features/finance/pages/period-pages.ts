@@ -17,7 +17,7 @@ const periodBadges: Readonly<Record<PeriodStatus['status'], readonly [string, Ba
   'under way': ['under way', 'off'],
 }
 
-/** What a month moved, as a page. */
+/** The path of the page with a month's movements. */
 export const movedPath = (period: Period, over: boolean): string =>
   `/console/finance/balance?${new URLSearchParams({ from: `${period}-01`, ...(over && { to: isoTime(endOfPeriodMs(period)).slice(0, 10) }) })}`
 
@@ -108,7 +108,7 @@ ${closingsOf(closings.list())}`,
   })
 }
 
-/** The months of the log: which are closed, and what each moved. */
+/** The months of the log: whether they are closed, and their movements. */
 export const periodPages = (services: PeriodServices): readonly ConsolePage[] => [
   personPage({
     path: periodsPath,

@@ -10,11 +10,11 @@ import type { ClosedPeriod } from '../period-service.ts'
 import { isReversedRange, type ReportRange } from '../reader.ts'
 import type { ReplayCheck } from '../replay.ts'
 
-/** What a page is asked to show of the books. */
+/** The input of a page of the books. */
 export type Question = {
   readonly asked: ReportRange
   readonly problems: Problems
-  /** As it was typed, for links and fields. */
+  /** The typed texts, for links and fields. */
   readonly typed: Readonly<Record<'from' | 'to' | 'book', string>>
 }
 
@@ -24,8 +24,8 @@ export const textOf = (query: URLSearchParams, name: string): string =>
   (query.get(name) ?? '').trim().slice(0, maxText)
 
 /**
- * Reads from when to when is asked for. Without `from` balances stand as of `to`; with it, what moved is shown from the one up
- * to, and without, the other. A moment that is wrong or past the end is told, and left out.
+ * Parses the range of a page. Without `from`, balances are shown as of `to`. With `from`, the movements from `from` up
+ * to `to` (exclusive) are shown. A moment that is invalid or past the end is reported and ignored.
  */
 export const questionOf = (query: URLSearchParams, head: number, nowMs: number): Question => {
   const typed = { from: textOf(query, 'from'), to: textOf(query, 'to'), book: textOf(query, 'book') }
@@ -53,17 +53,17 @@ export const questionOf = (query: URLSearchParams, head: number, nowMs: number):
   return { asked: { asOf: to }, problems: { from: 'It must not be after the other one.' }, typed }
 }
 
-/** Up to when is shown, as it was typed, for links and the banner; empty: now. */
+/** The typed end of the range, for links and the banner; empty: now. */
 export const asOfIn = ({ typed, problems }: Pick<Question, 'typed' | 'problems'>): string =>
   problems.to === undefined ? typed.to : ''
 
-/** A file has no field to answer beside: what was typed wrong is refused. @throws invalid_parameter */
+/** Refuses invalid input of a file download, which has no form to show problems in. @throws invalid_parameter */
 export const refuseProblems = (problems: Problems): void => {
   const [problem] = Object.values(problems)
   if (problem !== undefined) throw refuse('invalid_parameter', problem)
 }
 
-/** What was typed and is not empty, for links. */
+/** The typed fields that are not empty, for links. */
 export const nonEmptyFields = (fields: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''))
 
@@ -76,7 +76,7 @@ const words: AccountMessages = {
 
 const names = createAccountLookup(words)
 
-/** Why there is no such account or book; what else was thrown goes on. */
+/** The message for an unknown account or book. @throws any other error */
 export const problemOf = (error: unknown): string => {
   if (error instanceof ApiError && error.code === 'not_found')
     return `${error.message.slice(0, 1).toUpperCase()}${error.message.slice(1)}.`
@@ -85,7 +85,7 @@ export const problemOf = (error: unknown): string => {
 
 export const { checkBook, namedAccount } = names
 
-/** How far a fold of the log is: `done` of `total` positions. */
+/** The progress of a fold of the log: `done` of `total` positions. */
 export type FoldProgress = { readonly done: number; readonly total: number; readonly events: number }
 export type ReplayRequest = { readonly until: Moment | null; readonly typed: string }
 export type PeriodClosingRequest = { readonly period: Period }
@@ -94,19 +94,19 @@ export type ClosingRun = LongRun<PeriodClosingRequest, FoldProgress, readonly Cl
 
 type Begun<Run extends { readonly state: unknown }> = Omit<Run, 'state'>
 
-/** Replays of this process, one at a time: the last ones, newest first, and the start of another. */
+/** Replays of this process, one at a time: lists the last ones, newest first, and starts another. */
 export type ReplayRuns = {
   list(): readonly ReplayRun[]
   /**
-   * @param head the last position that the tables of finance have passed
-   * @returns what resolves at its end; null while another runs
+   * @param head the last position that the finance tables have passed
+   * @returns a promise of the end; null while another one runs
    */
   start(asked: Begun<ReplayRun>, head: number): Promise<void> | null
 }
 
-/** Closings of this process, one at a time: the last ones, newest first, and the start of another. */
+/** Closings of this process, one at a time: lists the last ones, newest first, and starts another. */
 export type ClosingRuns = {
   list(): readonly ClosingRun[]
-  /** @returns what resolves at its end; null while another runs */
+  /** @returns a promise of the end; null while another one runs */
   start(asked: Begun<ClosingRun>, cause: Cause): Promise<void> | null
 }

@@ -149,7 +149,7 @@ const begin = async (services: ReplayServices, visit: PersonVisit, typed: FormIn
   return goTo(path, 'The replay has begun. Below is how far it is.')
 }
 
-/** Balances from the log alone, held against the tables. */
+/** Balances from the log alone, compared with the tables. */
 export const replayPages = (services: ReplayServices): readonly ConsolePage[] => [
   personPage({
     path,

@@ -11,7 +11,7 @@ import { type Span, totalsOfBook } from '../trial-balance.ts'
 
 type Sums = Omit<AccountSums, 'book' | 'account' | 'gateway'>
 
-/** Micro-dollars with a true minus and the decimals that the table needs. */
+/** Writes micro-dollars with a typographic minus sign and the decimals that the table needs. */
 export const writerOf = (all: readonly Sums[]): ((micros: bigint) => string) => {
   const write = amountWriter(
     all.flatMap((sums) => [sums.openingMicros, sums.debitMicros, sums.creditMicros, closingMicros(sums)]),
@@ -19,7 +19,7 @@ export const writerOf = (all: readonly Sums[]): ((micros: bigint) => string) => 
   return (micros) => write(micros).replace('-', '\u2212')
 }
 
-/** What was shown, in words: where the range stands in the log and in time. */
+/** The shown range in words: its positions and times. */
 export const spanOf = (span: Span, ranged: boolean, roles: ReadonlySet<Role>, asOf: string): Html => {
   const end = html`${linkedText(positionToken(span.position), roles, asOf)}${
     span.at === null ? null : html` (${timeText(span.at)})`
@@ -42,7 +42,7 @@ export const totalRow = (name: string, accounts: readonly AccountSums[]): SumsRo
   ...totalsOfBook(accounts),
 })
 
-/** Balances, or (over a range) what moved them. */
+/** Balances, or (over a range) their movements. */
 export const sumsTable = ({
   caption,
   rows,

@@ -1,22 +1,22 @@
 import { trimEnd } from '../../../kernel/formats.ts'
 
-/** One node, or the name that discovery asks. */
+/** A node, or the DNS name for discovery. */
 type Host = { readonly address: string; readonly port: number }
 
-/** What EVENTSTORE_URL says. The client itself is not read here, so that settings can be checked without it. */
+/** The parsed EVENTSTORE_URL. This module does not import the client, so that settings can be checked without it. */
 export type Address = {
   readonly discover: boolean
   readonly credentials: { readonly username: string; readonly password: string } | null
-  /** In the order given; at least one. */
+  /** In the order of the address; at least one. */
   readonly hosts: readonly Host[]
-  /** By the client's own names, as they were written. */
+  /** By parameter name of the client; values as in the address. */
   readonly parameters: ReadonlyMap<Parameter, string>
 }
 
 export const addressExpected =
   'an address such as esdb://user:password@a:2113,b:2113,c:2113 or esdb://localhost:2113?tls=false'
 
-/** The message says what is wrong and never shows a password. */
+/** The address is invalid. The message never shows a password. */
 export class AddressRefused extends Error {
   override readonly name = 'AddressRefused'
 }
@@ -31,18 +31,18 @@ const boolean = { expected: 'true or false', test: (value: string) => value === 
 const path = { expected: 'a file', test: () => true }
 const nodes = ['leader', 'follower', 'read_only_replica', 'random']
 
-/** What the client reads; any other name it would ignore. */
+/** The parameters of the client. It would ignore any other name. */
 const parameters = {
   tls: boolean,
   tlsCAFile: path,
   userCertFile: path,
   userKeyFile: path,
-  // The client has no such switch: `false` would be taken for one and change nothing.
+  // The client has no such parameter: `false` would have no effect.
   tlsVerifyCert: {
     expected: 'true (tlsCAFile names an authority of your own)',
     test: (value: string) => value === 'true',
   },
-  // Without an exception a conflict would come as a result with a wrong revision.
+  // Without an exception a conflict would be a result with a wrong revision.
   throwOnAppendFailure: { expected: 'true', test: (value: string) => value === 'true' },
   connectionName: { expected: 'a name', test: () => true },
   nodePreference: {
@@ -59,7 +59,7 @@ const parameters = {
 
 export type Parameter = keyof typeof parameters
 
-/** Names are the same in any case, and with `_` and `-` between their words. */
+/** Normalizes a name: upper and lower case are equal, `_` and `-` are ignored. */
 const flat = (name: string): string => name.trim().toLowerCase().replaceAll(/[_-]/g, '')
 
 const names = Object.keys(parameters) as Parameter[]
@@ -76,7 +76,7 @@ const credentialsOf = (text: string): Address['credentials'] => {
   const [username = '', password, ...more] = text.split(':')
   if (username === '' || password === undefined || password === '')
     throw new AddressRefused('before the @ there must be user:password')
-  // The client would cut the password there.
+  // The client would cut the password at the second colon.
   if (more.length > 0) throw new AddressRefused('a : in the user or the password is written %3A')
   return { username: decoded(username, 'the user'), password: decoded(password, 'the password') }
 }
@@ -89,7 +89,7 @@ const hostOf = (text: string, at: number): Host => {
   const [, address, port = '2113'] = /^([A-Za-z0-9._-]+)(?::(.*))?$/.exec(text) ?? []
   if (address === undefined)
     throw new AddressRefused(`host ${at + 1} is missing, or is no name and no address`)
-  // What follows the colon is not shown: where the @ was forgotten it is a password.
+  // The message does not show the text after the colon: it is a password if the @ is missing.
   if (!/^\d{1,5}$/.test(port) || Number(port) < 1 || Number(port) > 65_535)
     throw new AddressRefused(`the port of host ${at + 1} (${address}) must be a number from 1 to 65535`)
   return { address, port: Number(port) }
@@ -129,9 +129,9 @@ const pattern =
   /^(?:esdb|kurrentdb)(?<discover>\+discover)?:\/\/(?:(?<credentials>[^@/?]*)@)?(?<hosts>[^@/?]*)\/*(?:\?(?<query>[^@?]*))?$/
 
 /**
- * Reads the address of an EventStoreDB or of a cluster of them: `esdb://[user:password@]host[:port][,host[:port]…][?…]`,
- * or `esdb+discover://…`; `kurrentdb` is the newer name of the same scheme. It takes what the client takes, less what the client would ignore
- * or cut in silence.
+ * Parses the address of an EventStoreDB server or cluster: `esdb://[user:password@]host[:port][,host[:port]…][?…]`, or
+ * `esdb+discover://…`; `kurrentdb` is the newer name of the same scheme. It accepts the addresses of the client, except
+ * for parts that the client would silently ignore or cut.
  *
  * @throws AddressRefused
  */
@@ -151,13 +151,13 @@ export const parseAddress = (url: string): Address => {
   return { discover: groups.discover !== undefined, credentials, hosts, parameters: given }
 }
 
-/** The same for logs and for people, without user, password and parameters. */
+/** The address for logs and messages, without user, password and parameters. */
 export const shownAddress = ({ discover, hosts }: Address): string =>
   `${discover ? 'esdb+discover' : 'esdb'}://${hosts.map(written).join(',')}`
 
 /**
- * As the client's own connection string. Several hosts with `+discover` are seeds of the gossip, as without it: the
- * client would ask the first one only.
+ * The connection string for the client. Several hosts are always written without `+discover`, as gossip seeds: with
+ * `+discover` the client would use only the first host.
  */
 export const connectionString = (
   { discover, credentials, hosts, parameters: given }: Address,

@@ -17,7 +17,7 @@ import { appendFailure, isServerTimeout, logUnavailable, toEventData, toPosition
 
 export type AppendDeps = ReadDeps & { readonly limiter: ConcurrencyLimiter; readonly appendTimeoutMs: number }
 
-/** How often an append is sent when the server gives up on it. */
+/** Limit of sends of one append that times out on the server. */
 const maxTries = 3
 
 const send = async (deps: AppendDeps, { stream, expected, events }: Append): Promise<AppendResult> => {
@@ -32,13 +32,13 @@ const send = async (deps: AppendDeps, { stream, expected, events }: Append): Pro
         credentials,
       })
     } catch (error) {
-      // The server's own time-out of 2 s: under load, and often when the same append came twice at once. What it then
-      // did is found by sending the same again.
+      // The server's time-out of 2 s: it occurs under load, and often when the same append arrives twice at once.
+      // Another send of the same append shows whether it was written.
       if (!isServerTimeout(error) || tries === maxTries) throw error
     }
 }
 
-/** The protocol lets a server that found the events already written leave their position out. */
+/** Reads the position of an append. The protocol allows the server to omit it for events that were already written. */
 const lookUp = async (deps: AppendDeps, { stream }: Append, revision: number): Promise<Appended> => {
   const lost = (cause?: Error) =>
     new OutcomeUnknown(`the place of an append to ${stream} was lost`, { cause })
@@ -50,13 +50,13 @@ const lookUp = async (deps: AppendDeps, { stream }: Append, revision: number): P
 }
 
 /**
- * Sends one append. Sent again with the same ids at the same expectation, the server gives the first result, also
- * after a restart and when the stream went on.
+ * Sends one append. A resend with the same ids at the same expectation gives the first result, also after a restart of
+ * the server and after later appends to the stream.
  *
- * @throws WrongExpectedRevision, AppendRejected, LogUnavailable (surely not written), OutcomeUnknown
+ * @throws WrongExpectedRevision, AppendRejected, LogUnavailable (certainly not written), OutcomeUnknown
  */
 export const sendAppend = async (deps: AppendDeps, append: Append): Promise<Appended> => {
-  // The call has the same deadline, but the search for the leader before it has none.
+  // The call has the same deadline, but the search for the leader before the call has no deadline.
   const late = () =>
     new OutcomeUnknown(`an append to ${append.stream} took more than ${deps.appendTimeoutMs} ms`)
   let result: AppendResult
@@ -79,7 +79,7 @@ export const failedItem = (error: unknown, landed: readonly Appended[]): ItemOut
   throw error
 }
 
-/** An item's appends in the order in which they are sent; those of one group are sent at once. */
+/** The appends of an item in the order of sending. The appends of one group are sent concurrently. */
 const groupsOf = (appends: readonly Append[]): readonly (readonly Append[])[] => {
   const groups: Append[][] = []
   for (const append of appends) {
@@ -91,9 +91,9 @@ const groupsOf = (appends: readonly Append[]): readonly (readonly Append[])[] =>
   return groups
 }
 
-/** Sends an item's appends one group after another up to the first that does not land, and says how far it came. */
+/** Sends the groups of an item one after another, up to the first failure. */
 export const sendItem = async (deps: AppendDeps, { appends }: AppendItem): Promise<ItemOutcome> => {
-  // Looked at before the first is sent, so that no prefix stands of an item that can never land.
+  // All appends are checked before the first is sent, so that an invalid item leaves no prefix.
   for (const append of appends) {
     const refusal = refusalOf(append, appendBytes(append))
     if (refusal !== null) return failedItem(refusal, [])
@@ -106,24 +106,27 @@ export const sendItem = async (deps: AppendDeps, { appends }: AppendItem): Promi
       if (each.status === 'rejected') break
       landed.push(each.value)
     }
-    // What may still land must be known before anything is decided anew.
+    // `OutcomeUnknown` takes precedence: the item must be resolved before the command is decided again.
     if (failures.length > 0)
       return failedItem(failures.find((each) => each instanceof OutcomeUnknown) ?? failures[0], landed)
   }
   return { status: 'landed', appended: landed }
 }
 
-/** The outcome of an item of one append as its result. @throws what kept it from landing */
+/**
+ * Returns the result of an item with one append.
+ * @throws the error of the append
+ */
 export const onlyAppend = ({ stream, expected }: Append, outcome: ItemOutcome): Appended => {
   if (outcome.status === 'landed') return outcome.appended[0]!
   if (outcome.status === 'conflict') throw new WrongExpectedRevision(stream, expected, outcome.actual)
   throw outcome.cause
 }
 
-/** The log's id, and the position of the event that holds it: all events of the log come after it. */
+/** The id of the log, and the position of the event that stores it. All events of the log come after this position. */
 export type Origin = { readonly logId: string; readonly position: number }
 
-/** Has none of our prefixes, so no reader of the log sees it. */
+/** It has none of the prefixes of Farebox streams, so no reader of the log sees it. */
 const originStream = 'farebox-log' as StreamName
 
 const parse = ({ data, position }: StoredEvent): Origin => ({
@@ -145,7 +148,7 @@ const findOrMake = async (deps: AppendDeps): Promise<Origin> => {
   try {
     await sendAppend(deps, { stream: originStream, expected: 'noStream', events })
   } catch (error) {
-    // Another process made it first; or the answer was lost, and the next call looks again.
+    // Another process created it first. After any other error the next call tries again.
     if (!(error instanceof WrongExpectedRevision)) throw logUnavailable(error)
   }
   const made = await find(deps)
@@ -153,7 +156,10 @@ const findOrMake = async (deps: AppendDeps): Promise<Origin> => {
   return made
 }
 
-/** Reads the origin once, making it in a log that has none. @throws LogUnavailable, and tries anew with the next call */
+/**
+ * Returns a function that reads the origin once, and creates it in a log without one.
+ * The function throws `LogUnavailable`; the next call then tries again.
+ */
 export const createOrigin = (deps: AppendDeps): (() => Promise<Origin>) => {
   let origin: Promise<Origin> | null = null
   return () => {

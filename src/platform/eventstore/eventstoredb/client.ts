@@ -6,7 +6,7 @@ import type { StoredEvent } from '../port.ts'
 import { connectionString, parseAddress } from './address.ts'
 import { fromPosition, isStreamAbsent, logUnavailable, toPosition, toStored } from './conversions.ts'
 
-/** Runs at most `limit` at once; the rest wait in the order of arrival. */
+/** Runs at most `limit` functions at once. The others wait in the order of arrival. */
 export const createConcurrencyLimiter = (limit: number) => {
   const waiting: (() => void)[] = []
   let running = 0
@@ -18,7 +18,7 @@ export const createConcurrencyLimiter = (limit: number) => {
       return await run()
     } finally {
       const next = waiting.shift()
-      // The place is handed on, so nobody who comes now can take it first.
+      // The slot passes directly to the next waiting function, so that a new call cannot take it first.
       if (next === undefined) running--
       else next()
     }
@@ -27,11 +27,11 @@ export const createConcurrencyLimiter = (limit: number) => {
 
 export type ConcurrencyLimiter = ReturnType<typeof createConcurrencyLimiter>
 
-/** What is used of a gRPC client. */
+/** The part of a gRPC client that `guarded` uses. */
 type Calls = { getChannel(): { getConnectivityState(connect: boolean): number } }
 type Execute = (kind: unknown, name: string, action: (calls: Calls) => Promise<unknown>) => Promise<unknown>
 
-/** What the client does behind its public methods, looked up on the instance at each call. */
+/** Private methods of the client. The client reads them from the instance at each call, so they can be replaced. */
 type Inside = {
   handleError: (calls: Calls, error: Error) => Promise<void>
   execute: Execute
@@ -41,16 +41,16 @@ type Inside = {
 const shutDown = 4
 
 /**
- * Keeps two failures of the client from ending the process, for it lets go of two promises (6.2.1, `dist/Client/index.js`
- * and `dist/streams/appendToStream/append.js`):
+ * Prevents that two bugs of the client end the process. The client does not await two promises (6.2.1,
+ * `dist/Client/index.js` and `dist/streams/appendToStream/append.js`):
  *
- * - after a failed call it waits in `handleError` for the channel that others are opening by then, and nobody waits for
- *   `handleError`. While no leader is found that channel fails, and so does what nobody waits for. Whoever asked for the
- *   channel is told of the same failure.
- * - an append calls gRPC inside an async executor. On a channel that was closed between the two, gRPC throws there: the
- *   append itself is never answered. Such a call is refused before, by the words that gRPC has for it elsewhere.
+ * - After a failed call, `handleError` awaits the new channel that other calls are opening, but nothing awaits
+ *   `handleError`. While the cluster has no leader, the channel fails and the rejection is unhandled. The calls that
+ *   opened the channel get the same error, so it can be ignored here.
+ * - An append calls gRPC inside an async executor. If the channel was closed in between, gRPC throws there and the
+ *   append never settles. Such a call is refused before, with the message that gRPC uses elsewhere.
  *
- * Nothing else is caught: a rejection of anybody else still ends the process.
+ * Nothing else is caught: any other unhandled rejection still ends the process.
  */
 export const guarded = (client: EventStoreDBClient): EventStoreDBClient => {
   const inside = client as unknown as Inside
@@ -67,17 +67,17 @@ export const guarded = (client: EventStoreDBClient): EventStoreDBClient => {
 
 export type Credentials = { readonly username: string; readonly password: string }
 
-/** The client and what each append must pass: see `openClient`. */
+/** The client, and the credentials that each append must pass: see `openClient`. */
 export type Connection = { readonly client: EventStoreDBClient; readonly credentials: Credentials }
 
 /**
- * How a node that says nothing any more is noticed: it is asked after three seconds, and given up three later. The
- * client's own ten and ten made a frozen leader cost 15 s, these 9 (seen on a cluster of three, docs/operations.md).
- * A server that is merely slow answers from outside its queues.
+ * Detects a silent node: a ping after three seconds, and a broken connection after three more. With the client's
+ * defaults of ten and ten seconds a frozen leader caused an outage of 15 s, with these of 9 s (measured on a cluster of
+ * three, docs/operations.md). A slow server still answers pings, because they do not pass its queues.
  */
 const keepAlive = { keepAliveInterval: '3000', keepAliveTimeout: '3000' }
 
-/** The client advises on the console against an interval below ten seconds; a start's output is for its own lines. */
+/** Suppresses the client's console warning about intervals below ten seconds during startup. */
 const withoutAdvice = <Made>(make: () => Made): Made => {
   const { warn } = console
   console.warn = (...said: unknown[]) => {
@@ -101,15 +101,15 @@ const open = (text: string): EventStoreDBClient => {
 }
 
 /**
- * Opens a client on an `esdb://` address. Nothing is sent yet.
+ * Opens a client on an `esdb://` address. It sends nothing yet.
  *
- * Appends pass their credentials themselves, even where none are checked, because that is the public way past the
- * client's batch append, whose state is shared by the whole process: a connection that breaks while its writes are
- * held back ends the process with unhandled rejections (936 of 1,000 appends, seen), disposing one client rejects the
- * appends of all others, and one failed look-up of the server's features is remembered for ever. With credentials each
- * append is a call of its own with a deadline and an error of its own (docs/decisions/0005-eventstoredb-log.md).
+ * Appends always pass credentials, even to a server that does not check them. This is the public way to avoid the batch
+ * append of the client, whose state is shared by the whole process: a connection that breaks during backpressure ends
+ * the process with unhandled rejections (936 of 1,000 appends, measured), disposing one client rejects the appends of
+ * all others, and one failed query of the server's features is cached permanently. With credentials each append is a
+ * separate call with its own deadline and error (docs/decisions/0005-eventstoredb-log.md).
  *
- * @throws AddressRefused; StartRefused for a file of certificates that cannot be read
+ * @throws AddressRefused; StartRefused for a certificate file that cannot be read
  */
 export const openClient = (url: string): Connection => {
   const address = parseAddress(url)
@@ -122,9 +122,10 @@ export const openClient = (url: string): Connection => {
 export type ReadDeps = { readonly connection: Connection; readonly readTimeoutMs: number }
 
 /**
- * All that a bounded read gives. It is read to its end here and not handed out as an iterator: a caller that stops
- * halfway would leave a call open for ever, and the client puts no deadline on reads.
+ * Returns all values of a bounded read. It does not return an iterator: a caller that stopped early would leave the
+ * call open permanently, and the client sets no deadline for reads.
  *
+ * @param timeoutMs time limit of the whole read, milliseconds
  * @throws LogUnavailable
  */
 export const readToEnd = async <Value>(read: StreamingRead<Value>, timeoutMs: number): Promise<Value[]> => {
@@ -138,7 +139,7 @@ export const readToEnd = async <Value>(read: StreamingRead<Value>, timeoutMs: nu
       )
       read.on('data', (value: Value) => values.push(value))
       read.once('end', resolve)
-      // Never taken off: an error that nobody listens to ends the process.
+      // Never removed: an error event without a listener ends the process.
       read.on('error', reject)
     })
     return values
@@ -150,7 +151,11 @@ export const readToEnd = async <Value>(read: StreamingRead<Value>, timeoutMs: nu
   }
 }
 
-/** Up to `count` events of a stream from a revision on, or its last ones, newest first. An absent stream gives none. */
+/**
+ * Up to `count` events of a stream from a revision on. With `end`, the last events, newest first. Empty for an absent
+ * stream.
+ * @throws LogUnavailable
+ */
 export const readPage = async (
   { connection, readTimeoutMs }: ReadDeps,
   stream: StreamName,
@@ -174,7 +179,8 @@ const firstPage = 16
 const nextPages = 500
 
 /**
- * Where the events of the whole server stand, from the last one backwards: ours, the server's own and other programs'.
+ * The positions and streams of all events of the server, from the last one backwards: events of Farebox, of the server
+ * itself and of other programs.
  * @throws LogUnavailable
  */
 export async function* positionsBackwards({ connection, readTimeoutMs }: ReadDeps) {

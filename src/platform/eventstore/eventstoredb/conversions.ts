@@ -11,11 +11,13 @@ import { type StreamName, streamPrefixes } from '../../../kernel/streams.ts'
 import { AppendRejected, LogUnavailable, OutcomeUnknown, WrongExpectedRevision } from '../errors.ts'
 import type { AppendItem, Expected, NewEvent, StoredEvent } from '../port.ts'
 
-/** Whether readers of the log see this stream: the server holds its own streams too, and perhaps other programs'. */
+/**
+ * Whether the stream belongs to Farebox. The server also stores its own streams, and perhaps those of other programs.
+ */
 export const isOwnStream = (stream: string): boolean =>
   streamPrefixes.some((prefix) => stream.startsWith(prefix))
 
-/** @throws Error for a stream that no reader of the log would ever see: a bug */
+/** @throws Error for a stream that no reader of the log would see: a bug */
 export const assertOwnStreams = (items: readonly AppendItem[]): void => {
   for (const { appends } of items)
     for (const { stream } of appends)
@@ -26,14 +28,13 @@ export const assertOwnStreams = (items: readonly AppendItem[]): void => {
 const encoder = new TextEncoder()
 
 /**
- * Stands before the metadata. The client parses metadata that is JSON and gives only the parsed value, in which key
- * order, spaces and large numbers are lost; a byte order mark makes it leave the bytes alone, and most other readers
- * of UTF-8 skip it.
+ * A byte order mark before the metadata. The client parses JSON metadata and returns only the parsed value, which loses
+ * key order, spaces and large numbers. With the mark it returns the bytes. Most other readers of UTF-8 skip the mark.
  */
 const mark = '\ufeff'
 const markBytes = 3
 
-/** Binary content, because the client writes `JSON.stringify` of anything that it is told is JSON. */
+/** Binary content, because the client writes `JSON.stringify` of all content of type JSON. */
 export const toEventData = ({ id, type, data, metadata }: NewEvent): EventData => ({
   id,
   type,
@@ -48,7 +49,10 @@ const text = (bytes: unknown, skip: number): string | null =>
     ? Buffer.from(bytes.buffer, bytes.byteOffset + skip, bytes.byteLength - skip).toString('utf8')
     : null
 
-/** Bytes into the server's log, so it stays far below 2^53; `commit` alone, for `prepare` may be 0 (research, trap 14). */
+/**
+ * Converts a position. It is a byte offset in the server's log, so it is far below 2^53. Only `commit` is used, because
+ * `prepare` may be 0 (research, trap 14).
+ */
 export const toPosition = (position: Position): number => {
   const value = Number(position.commit)
   assert(Number.isSafeInteger(value), `position ${position.commit} is too large`)
@@ -60,7 +64,7 @@ export const fromPosition = (position: number): Position => ({
   prepare: BigInt(position),
 })
 
-/** @throws Error for an event that Farebox did not write: nothing may be derived from it */
+/** @throws Error for an event that Farebox did not write */
 export const toStored = (resolved: ResolvedEvent | AllStreamResolvedEvent): StoredEvent => {
   const { event } = resolved
   assert(event?.position !== undefined, 'an event came without its position')
@@ -79,20 +83,22 @@ export const toStored = (resolved: ResolvedEvent | AllStreamResolvedEvent): Stor
   }
 }
 
-/** What the client's errors have in common; each of them may be missing (research: they are not uniform). */
+/** Properties of the client's errors. Any of them may be missing (research: they are not uniform). */
 type ClientError = Error & {
   readonly type?: string
   readonly actualVersion?: bigint | 'no_stream'
 }
 
-/** The server took up the request and says that it did nothing; or the call never found a connection to leave by. */
+/** The server reports that it did nothing, or the call had no connection. */
 const nothingSent =
   /No connection established|Channel closed before call started|Server Is Not Ready|Server Is Too Busy|Failed to discover|No leader info/
 
-/** Refused before the append is looked at: this server is not the leader, or the caller has no right. */
+/**
+ * The server refused the request before it processed the append: it is not the leader, or the caller lacks permission.
+ */
 const refusedTypes: ReadonlySet<string> = new Set([ErrorType.NOT_LEADER, ErrorType.ACCESS_DENIED])
 
-/** Refused for what is in it: no retry helps. */
+/** The server rejected the content of the append: a retry fails again. */
 const rejectedTypes: ReadonlySet<string> = new Set([
   ErrorType.MAXIMUM_APPEND_SIZE_EXCEEDED,
   ErrorType.STREAM_DELETED,
@@ -100,7 +106,10 @@ const rejectedTypes: ReadonlySet<string> = new Set([
   ErrorType.MISSING_REQUIRED_METADATA_PROPERTY,
 ])
 
-/** Nothing is guessed about an append: unless it is known not to be written its outcome is unknown, and it is sent again. */
+/**
+ * The error of a failed append. Its outcome is unknown, and it is resent, unless the error proves that it was not
+ * written.
+ */
 export const appendFailure = (thrown: unknown, stream: StreamName, expected: Expected): Error => {
   const error: ClientError = asError(thrown)
   if (error instanceof OutcomeUnknown || error instanceof LogUnavailable) return error
@@ -127,6 +136,6 @@ export const isServerTimeout = (thrown: unknown): boolean => typeOf(thrown) === 
 
 export const isStreamAbsent = (thrown: unknown): boolean => typeOf(thrown) === ErrorType.STREAM_NOT_FOUND
 
-/** A position that is no event's own: the server has no way to start there. */
+/** Whether the error is about a position that is not the position of an event: the server cannot start there. */
 export const isInvalidPosition = (thrown: unknown): boolean =>
   /invalid ?position/i.test(asError(thrown).message)

@@ -10,23 +10,24 @@ import { createStreamSerializer, subscribeAfter } from './subscription.ts'
 export type EventStoreDbOptions = {
   /** `esdb://[user:password@]host[:port][,…][?tls=false&…]`, as the client documents it. */
   readonly url: string
-  /** How long an answer to an append is waited for, milliseconds; then its outcome is unknown. Default 10,000. */
+  /** Without an answer in this time the outcome of an append is unknown, milliseconds; default 10,000. */
   readonly appendTimeoutMs?: number
-  /** How long one page of a read may take, milliseconds; default 10,000. */
+  /** Time limit of one page of a read, milliseconds; default 10,000. */
   readonly readTimeoutMs?: number
-  /** Told of subscriptions that broke; they are taken up again. */
+  /** Called for each broken subscription. Subscriptions reconnect automatically. */
   readonly onTrouble?: (what: string, error: Error) => void
 }
 
-/** Appends on their way at once: a server takes 100 calls a connection, reads and subscriptions too. */
+/** Limit of concurrent appends. A server allows 100 calls per connection, including reads and subscriptions. */
 const maxAppendsAtOnce = 64
 
 /**
- * The log in EventStoreDB 24.x, for clusters (docs/decisions/0005-eventstoredb-log.md). It has no atomic append over
- * two streams: an item's appends are sent one after another, and what a crash leaves of it is a prefix.
+ * Creates the log on EventStoreDB 24.x, for clusters (docs/decisions/0005-eventstoredb-log.md). EventStoreDB has no
+ * atomic append to two streams: the appends of an item are sent one after another, and a crash can leave a prefix of
+ * them.
  *
- * It needs no server at this moment, and sends nothing before its first use. `close()` ends its subscriptions.
- * @throws Error when the address is not one
+ * It sends nothing before its first use. `close()` ends its subscriptions.
+ * @throws Error for an invalid address
  */
 export const eventStoreDbLog = (options: EventStoreDbOptions): EventLog => {
   const { appendTimeoutMs = 10_000, readTimeoutMs = 10_000 } = options

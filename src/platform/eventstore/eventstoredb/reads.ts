@@ -14,13 +14,16 @@ import {
 } from './conversions.ts'
 import { type Feed, findStartPosition, openFeed } from './subscription.ts'
 
-/** Our event at exactly this position, or null. @throws LogUnavailable */
+/**
+ * The event of this log at exactly this position, or null.
+ * @throws LogUnavailable
+ */
 export const eventAtPosition = async (
   { connection, readTimeoutMs }: ReadDeps,
   origin: Origin,
   position: number,
 ): Promise<StoredEvent | null> => {
-  // What a server held before Farebox came is none of its log.
+  // Events from before the origin are not part of this log.
   if (position <= origin.position) return null
   const read = connection.client.readAll({
     direction: FORWARDS,
@@ -38,7 +41,7 @@ export const eventAtPosition = async (
   }
 }
 
-/** Finds the last of our events, from the end of $all. It never looks behind what an earlier call found. */
+/** Finds the last event of this log, backwards from the end of $all. It stops at the result of an earlier call. */
 export const createHead = (deps: ReadDeps) => {
   let known = 0
 
@@ -70,10 +73,10 @@ const take = async (feed: Feed, after: number, limit: number, timeoutMs: number)
 }
 
 /**
- * Up to `limit` of our events after a position. Through a subscription that is left where it has caught up, because
- * the client's own read of $all drops its filter (research, trap 8).
+ * Up to `limit` events of this log after a position. It uses a subscription and closes it when it has caught up,
+ * because the client's read of $all ignores its filter (research, trap 8).
  *
- * Any other number than an event's own position is taken, too, at the cost of a search (see `findStartPosition`).
+ * `after` may be any number. If it is not the position of an event, a search is needed (see `findStartPosition`).
  *
  * @throws LogUnavailable
  */
@@ -103,7 +106,10 @@ export const readAfter = async (
 
 const pageSizeBefore = 500
 
-/** Up to `limit` of our events before the one at a position, the nearest first. @throws LogUnavailable */
+/**
+ * Up to `limit` events of this log before the event at a position, the nearest first.
+ * @throws LogUnavailable
+ */
 export const readBeforePosition = async (
   { connection, readTimeoutMs }: ReadDeps,
   origin: Origin,
@@ -131,7 +137,7 @@ export const readBeforePosition = async (
   return taken.slice(0, limit)
 }
 
-/** Most streams are shorter, so they take one call. */
+/** Most streams are shorter, so one call reads them. */
 const pageSize = 500
 
 const tailsAtOnce = 32
@@ -156,7 +162,7 @@ const readTail = async (
   return events
 }
 
-/** The server reads one stream a call; the calls share a connection. */
+/** Reads the tails of many streams, one call per stream, because the server has no call for several streams. */
 export const readTails = async (
   deps: ReadDeps,
   tails: readonly { readonly stream: StreamName; readonly from: number }[],

@@ -8,33 +8,38 @@ import type { Connection } from './client.ts'
 import { positionsBackwards, type ReadDeps } from './client.ts'
 import { fromPosition, isInvalidPosition, logUnavailable, toStored } from './conversions.ts'
 
-/** The default of 32 sends a checkpoint for every few events: 40,936 of them over 1.3 million events (research). */
+/** The default of 32 sends a checkpoint every few events: 40,936 checkpoints for 1.3 million events (research). */
 const maxSearchWindow = 1_000
 
 export type FeedPage = {
-  /** In order of position; may be empty. */
+  /** In order of position. May be empty. */
   readonly events: readonly StoredEvent[]
-  /** Every event that was acknowledged before the feed was opened has been pulled by now. */
+  /** Whether all events that were acknowledged before the feed was opened have been pulled. */
   readonly caughtUp: boolean
 }
 
-/** Our events of $all after a position, pulled, so that a slow reader holds the server back. */
+/**
+ * The events of this log after a position. They are pulled, so that a slow reader causes backpressure on the server.
+ */
 export type Feed = {
   /**
-   * Up to `count` events that are there.
-   * @throws what ended the feed, once all events before it were pulled: LogUnavailable, or the client's error that
-   * `isInvalidPosition` knows
+   * Up to `count` buffered events.
+   * @throws the error that ended the feed, after all earlier events were pulled: LogUnavailable, or the client's error
+   *   for an invalid position (`isInvalidPosition`)
    */
   pull(count: number): FeedPage
-  /** Resolves when a pull may give something new. */
+  /** Resolves when a pull may give a new result. */
   changed(): Promise<void>
-  /** Wakes those that wait for a change, too. */
+  /** Also resolves pending `changed()` promises. */
   close(): void
 }
 
-/** `after` must be an event's own position. A feed does not reconnect: it fails, once, and is to be replaced. */
+/**
+ * Opens a feed. `after` must be the position of an event. A feed does not reconnect: after a failure it must be
+ * replaced.
+ */
 export const openFeed = ({ client }: Connection, after: number, buffered: number): Feed => {
-  // $all is filtered by the server: its own streams and other programs' never travel.
+  // The server filters $all, so that it does not send its own streams and those of other programs.
   const filter = streamNameFilter({ prefixes: [...streamPrefixes], maxSearchWindow, checkpointInterval: 100 })
   const subscription = client.subscribeToAll(
     { fromPosition: fromPosition(after), filter, requiresLeader: true },
@@ -56,14 +61,14 @@ export const openFeed = ({ client }: Connection, after: number, buffered: number
     caughtUp = true
     changed()
   })
-  // Never taken off: an error that nobody listens to ends the process.
+  // Never removed: an error event without a listener ends the process.
   subscription.on('error', fail)
   for (const event of ['end', 'close'] as const)
     subscription.on(event, () => fail(new LogUnavailable('EventStoreDB ended the subscription')))
 
   return {
     pull: (count) => {
-      // Noted before the pull: what passed the stream before that mark is in its buffer.
+      // Read before the pull: all events from before `caughtUp` are in the buffer by then.
       const marked = caughtUp
       const ended = failure
       const events: StoredEvent[] = []
@@ -86,9 +91,9 @@ export const openFeed = ({ client }: Connection, after: number, buffered: number
 }
 
 /**
- * Runs what touches the same streams one after another, in the order of arrival, and everything else at once. Calls
- * travel side by side, so two appends to one stream that are sent together may arrive in either order, and the later
- * one would conflict.
+ * Runs operations on the same streams one after another, in the order of arrival, and all others concurrently. The
+ * calls of one connection are concurrent: two appends to one stream that are sent at the same time may arrive in either
+ * order, and then one of them conflicts.
  */
 export const createStreamSerializer = () => {
   const tails = new Map<StreamName, Promise<void>>()
@@ -96,7 +101,7 @@ export const createStreamSerializer = () => {
   return async <Value>(streams: ReadonlySet<StreamName>, run: () => Promise<Value>): Promise<Value> => {
     const before = [...streams].flatMap((stream) => tails.get(stream) ?? [])
     const { promise: done, resolve } = Promise.withResolvers<void>()
-    // Taken at once for all streams: no cycle of waiting can form.
+    // Set for all streams synchronously, so that no deadlock is possible.
     for (const stream of streams) tails.set(stream, done)
     try {
       await Promise.all(before)
@@ -109,8 +114,9 @@ export const createStreamSerializer = () => {
 }
 
 /**
- * The last place at or before a number at which the server can start to read: it takes an event's own position only.
- * Looked for from the end, so it costs what came after; store positions that came from events, which need no search.
+ * The last position at or before `after` at which the server can start to read: it accepts only positions of events.
+ * The search starts at the end of the log and reads all later events. Callers should store positions of events, which
+ * need no search.
  * @throws LogUnavailable
  */
 export const findStartPosition = async (deps: ReadDeps, origin: Origin, after: number): Promise<number> => {
@@ -137,9 +143,9 @@ async function* batchesOf(feed: Feed, count: number, signal: AbortSignal) {
 }
 
 /**
- * All our events after a position and then the new ones, in batches. The client reconnects, its subscriptions do not
- * (research, trap 9), so a feed that failed is replaced by one from the last position that was delivered, with a
- * growing pause while the server stays away.
+ * All events of this log after a position and then the new ones, in batches. The client reconnects, but its
+ * subscriptions do not (research, trap 9). So a failed feed is replaced by a new one from the last delivered position,
+ * with exponential back-off during an outage.
  */
 export async function* subscribeAfter(
   deps: SubscribeDeps,
@@ -148,7 +154,7 @@ export async function* subscribeAfter(
   let last = after
   let failures = 0
   let feed: Feed | null = null
-  /** No event stands at `after`: where to start in its place (see `findStartPosition`). */
+  /** The start position if no event is at `after` (see `findStartPosition`). */
   let start: number | null = null
   let isMisplaced = false
   const stop = () => feed?.close()

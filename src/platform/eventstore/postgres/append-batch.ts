@@ -9,12 +9,12 @@ import { latestDecision } from '../event-times.ts'
 import type { Appended, AppendItem, ItemOutcome, NewEvent } from '../port.ts'
 import type { StreamRevisionCache } from './revision-cache.ts'
 
-/** An event of a batch with its place in its stream. */
+/** An event of a batch, with its stream and revision. */
 export type EventRow = { readonly stream: StreamName; readonly revision: number; readonly event: NewEvent }
 
 const text: Format<string> = { kind: 'text', text: (value) => value }
 
-/** What is copied of an event: its position is set by Postgres. */
+/** The columns of `copy`. Postgres sets the position. */
 export const eventColumns = 'stream, revision, id, type, data, metadata'
 
 const columns: readonly CopyColumn<EventRow>[] = [
@@ -26,7 +26,10 @@ const columns: readonly CopyColumn<EventRow>[] = [
   { value: ({ event }) => event.metadata, format: text },
 ]
 
-/** The events of a batch in the order in which they are written. @param landed whether the append of this ordinal lands */
+/**
+ * The events of a batch in the order of writing.
+ * @param landed whether the append with this ordinal is appended
+ */
 export const rowsOf = (
   items: readonly AppendItem[],
   landed: (append: number) => boolean = () => true,
@@ -42,37 +45,38 @@ export const rowsOf = (
   return rows
 }
 
-/** As a `copy` of `eventColumns` takes them. */
+/** The rows in the binary format of `copy`, with the columns of `eventColumns`. */
 export const copyOf = (rows: readonly EventRow[]): Buffer => copyRows(columns, rows)
 
-/** What a process says of a batch that it writes (docs/seals.md, "Who wrote it"). */
+/** The signature of a process for a batch that it writes (docs/seals.md, "Who wrote it"). */
 export type BatchSignature = {
   /** Ed25519, 32 bytes: the key of the process. */
   readonly publicKey: Buffer
-  /** How many batches this key has signed, this one among them. */
+  /** Number of batches that this key has signed, including this one. */
   readonly number: number
-  /** Where the first event of the batch before it stands; 0 for the first. */
+  /** Position of the first event of the previous batch; 0 for the first batch. */
   readonly previousPosition: number
   /** 64 bytes. */
   readonly signature: Buffer
 }
 
-/** Signs what one process appends, one batch after another. */
+/** Signs the batches of one process, one after another. */
 export type BatchSigner = {
   /**
-   * What must be written before the next batch, or with it: the introduction of a key, or that this process signs nothing.
-   * Null when there is nothing to say. It is asked for again until a batch with it landed.
+   * The item that must be written before the next batch, or with it: the introduction of a key, or the statement that
+   * this process signs nothing. Null if nothing must be written. Called again for each batch until one with it is
+   * committed.
    */
   preamble(): Promise<AppendItem | null>
-  /** Null from a process that signs nothing. What it signs counts only once it landed. */
+  /** Null from a process that signs nothing. A signature counts only once its batch is committed. */
   sign(rows: readonly EventRow[]): BatchSignature | null
-  /** The batch that was signed last, or was not signed, stands from this position on, with the preamble if there was one. */
+  /** Reports that the last batch, signed or not, is committed from this position on, including a preamble. */
   onCommitted(firstPosition: number): void
-  /** Whether the batch that was signed last landed is unknown. */
+  /** Reports that the outcome of the last signed batch is unknown. */
   onOutcomeUnknown(): void
 }
 
-/** Keeps a signature beside the batch that the same transaction wrote (migrations.ts). */
+/** Stores the signature of the batch that the same transaction wrote (migrations.ts). */
 export const signBatch: Prepared = {
   name: 'farebox-sign-batch',
   text: 'select log.sign_batch($1::int, $2::bytea, $3::bigint, $4::bigint, $5::bytea)',
@@ -83,7 +87,7 @@ export const signatureValues = (
   { publicKey, number, previousPosition, signature }: BatchSignature,
 ): (Buffer | string)[] => [String(count), publicKey, String(number), String(previousPosition), signature]
 
-/** After `log.begin_batch` that found an expectation broken nothing was written, and nothing is signed (migrations.ts). */
+/** If `log.begin_batch` found a wrong expectation, nothing was written and nothing is signed (migrations.ts). */
 const signOpened: Prepared = {
   name: 'farebox-sign-opened',
   text: `${signBatch.text} from log.positions where last_value > 0`,
@@ -93,8 +97,8 @@ export const signatureSteps = (count: number, signature: BatchSignature | null):
   signature === null ? [] : [{ statement: signOpened, values: signatureValues(count, signature) }]
 
 /**
- * Takes the head and looks at what is expected (migrations.ts); its parameters are those of `batchSteps`. No append that it
- * is given is chained: those are left out.
+ * Locks the head and checks the expectations (migrations.ts). Its parameters come from `batchSteps`, without chained
+ * appends.
  */
 const open: Prepared = {
   name: 'farebox-open-batch',
@@ -105,20 +109,23 @@ const open: Prepared = {
 
 const copyEvents: Prepared = {
   name: 'farebox-copy-events',
-  // Positions come from log.begin_batch; below zero when an expectation does not hold.
+  // Positions come from log.begin_batch. They are negative if an expectation is wrong.
   text: `copy log.events (${eventColumns}) from stdin (format binary) where position > 0`,
 }
 
-/** Refuses the batch when its events did not get the positions up to the head. */
+/** Aborts the batch unless its events got the positions up to the head. */
 const close: Prepared = { name: 'farebox-close-batch', text: 'select log.close_batch()' }
 
-/** Refuses a batch that was decided later than Postgres's clock reads, with what the service's is ahead of it. */
+/** Aborts a batch whose decision is later than the clock of Postgres plus the offset of the service's clock. */
 const refuseFuture: Prepared = {
   name: 'farebox-refuse-future',
   text: 'select log.refuse_future($1::timestamptz, $2::interval)',
 }
 
-/** The check of when items were decided; null where they do not say. @param aheadMs of the service's clock, by intention */
+/**
+ * The step that checks the decision times of the items; null if the items have none.
+ * @param aheadMs intended offset of the service's clock, milliseconds
+ */
 export const futureCheck = (items: readonly AppendItem[], aheadMs: number) => {
   const decidedMs = latestDecision(items)
   return Number.isFinite(decidedMs)
@@ -126,14 +133,17 @@ export const futureCheck = (items: readonly AppendItem[], aheadMs: number) => {
     : null
 }
 
-/** What an append expects: the last revision of its stream, -1 for none. A chained one follows another of its stream. */
+/**
+ * The last revision of a stream that an append expects; -1 for an absent stream. A chained append follows another
+ * append to its stream.
+ */
 type Expectation = {
   readonly stream: StreamName
   readonly revision: number
   readonly chained: boolean
 }
 
-/** In the order in which they are written. */
+/** The expectations of all appends, in the order of writing. */
 const expectationsOf = (items: readonly AppendItem[]): Expectation[] => {
   const expectations: Expectation[] = []
   const seen = new Set<StreamName>()
@@ -146,8 +156,9 @@ const expectationsOf = (items: readonly AppendItem[]): Expectation[] => {
 }
 
 /**
- * What must be looked up before a batch is written: whether streams reach the revisions that it expects. Whether they go
- * further, or exist though they should not, the index of (stream, revision) tells when the events are written.
+ * The expectations to check before a batch is written: whether streams have the expected revisions. The other
+ * violations need no check, because the index of (stream, revision) refuses the events of a stream that is longer than
+ * expected, or that must not exist.
  */
 const expectationsToRead = (items: readonly AppendItem[], tails: StreamRevisionCache): Expectation[] =>
   expectationsOf(items).filter(
@@ -160,9 +171,10 @@ const revisionsOf = (expectations: readonly Expectation[]): Buffer =>
   int8Array(expectations.map(({ revision }) => revision))
 
 /**
- * The steps that write items whose every expectation holds; the first one answers the position before them, or null.
- * @param rows those of the items
- * @param future null: nobody asks when they were decided
+ * The steps that write the items if all expectations are right. The first step returns the position before the batch,
+ * or null if an expectation is wrong.
+ * @param rows the rows of the items
+ * @param future null: decision times are not checked
  */
 export const batchSteps = (
   items: readonly AppendItem[],
@@ -187,7 +199,7 @@ export const conditionalAppendSql = `
     $1::int[], $2::text[], $3::bigint[], $4::boolean[], $5::int[],
     $6::int[], $7::text[], $8::bigint[], $9::uuid[], $10::text[], $11::text[], $12::text[])`
 
-/** The items flattened in the order in which they are written. */
+/** The items as flat arrays, in the order of writing. */
 export const conditionalAppendParameters = (items: readonly AppendItem[]): Buffer[] => {
   const expectations = expectationsOf(items)
   const itemOf: number[] = []
@@ -230,12 +242,16 @@ export const conditionalAppendParameters = (items: readonly AppendItem[]): Buffe
   ]
 }
 
-/** What the database says of one append; see migrations.ts. */
+/** The verdict of the database on one append; see migrations.ts. */
 export type AppendVerdict = readonly ['landed' | 'withheld', null] | readonly ['stands' | 'conflict', number]
 
 const landedHere: AppendVerdict = ['landed', null]
 
-/** The outcomes of a batch from the position before it and a verdict for each append, or null when all landed. */
+/**
+ * The outcomes of a batch and the position of its last event.
+ * @param base the position before the batch
+ * @param verdicts one per append; null if all were appended
+ */
 export const batchOutcomes = (
   items: readonly AppendItem[],
   base: number,
@@ -268,9 +284,9 @@ export const maxBatchBytes = 524_288
 export type QueuedItem = { readonly item: AppendItem; readonly bytes: number }
 
 /**
- * Takes the next batch off a queue, in order of arrival: at most 200 items and 512 KiB (one item may be larger and then
- * goes alone). An item that shares a stream with one before it, taken or not, waits: so each stream keeps its order and
- * the items of a batch are disjoint.
+ * Removes the next batch from a queue, in order of arrival: at most 200 items and 512 KiB. A larger item is a batch of
+ * its own. An item that shares a stream with an earlier item, in the batch or not, stays in the queue. So the order
+ * within each stream is preserved, and the items of a batch share no stream.
  */
 export const takeBatch = <Each extends QueuedItem>(
   queue: readonly Each[],
@@ -296,11 +312,11 @@ export const takeBatch = <Each extends QueuedItem>(
 }
 
 /**
- * What a failed batch means:
- * - `data`: Postgres refused what was sent; nothing was written, and sending it again will not help;
- * - `unavailable`: Postgres undid it; nothing was written;
- * - `unknown`: it may have committed. Also every code that is not listed: taking a failure for unknown only costs a
- *   resend, taking an unknown outcome for a failure loses a decision.
+ * The result of a failed batch:
+ * - `data`: Postgres rejected the data. Nothing was written. A retry fails again.
+ * - `unavailable`: Postgres rolled the batch back. Nothing was written.
+ * - `unknown`: the batch may be committed. Codes that are not listed count as unknown: a failure classified as unknown
+ *   costs only a resend, an unknown outcome classified as a failure loses a decision.
  */
 export type AppendFailure = 'data' | 'unavailable' | 'unknown'
 
@@ -323,7 +339,7 @@ const undoneCodes = new Set(['57014']) // the statement's time limit
 const unknownCodes = new Set(['40003']) // statement completion unknown
 
 export const classifyFailure = (error: unknown): AppendFailure => {
-  // What is not Postgres's own message is a broken or silent connection.
+  // Errors that Postgres did not send come from a broken or silent connection.
   if (!(error instanceof pg.DatabaseError) || error.code === undefined) return 'unknown'
   if (unknownCodes.has(error.code)) return 'unknown'
   const group = error.code.slice(0, 2)
@@ -331,6 +347,6 @@ export const classifyFailure = (error: unknown): AppendFailure => {
   return undoneClasses.has(group) || undoneCodes.has(error.code) ? 'unavailable' : 'unknown'
 }
 
-/** Whether Postgres refused a row whose key stands already. */
+/** Whether Postgres refused a row because its key exists (SQLSTATE 23505, unique_violation). */
 export const isDuplicate = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && error.code === '23505'

@@ -7,14 +7,14 @@ export type Connection = {
   readonly client: pg.Client
   /** False once it broke or was ended. */
   isOpen(): boolean
-  /** Breaks it at once, whatever the other side does: queries in flight fail. Harmless when repeated. */
+  /** Closes the socket at once. Queries in flight fail. May be called repeatedly. */
   destroy(): void
 }
 
 /**
- * One connection outside the pool. `onLost` is called once when it ends, however it ends; without its own listener an
- * error of an idle connection would end the process.
- * @throws the driver's error when it cannot be opened
+ * Opens a connection outside the pool. It calls `onLost` once when the connection ends, for any reason. It handles
+ * errors of an idle connection, which would otherwise end the process.
+ * @throws the error of the driver if the connection cannot be opened
  */
 export const connect = async (
   config: pg.ClientConfig,
@@ -47,6 +47,6 @@ export const connect = async (
 
 const noAnswer = () => new Error('Postgres does not answer')
 
-/** Waits for an answer of Postgres for at most `timeoutMs`, then rejects. */
+/** Settles as the answer does, or rejects after `timeoutMs` milliseconds. */
 export const withAnswerTimeout = <Value>(answer: Promise<Value>, timeoutMs: number): Promise<Value> =>
   withTimeout(answer, timeoutMs, noAnswer)

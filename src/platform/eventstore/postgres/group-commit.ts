@@ -26,20 +26,20 @@ import {
   type StreamRevisionCache,
 } from './revision-cache.ts'
 
-/** Items that may wait in one process; beyond it they are answered `unavailable` at once. */
+/** Limit of queued items per process. Items beyond the limit are `unavailable` at once. */
 const maxWaitingItems = 50_000
 
 export type BatchReport = { readonly items: number; readonly bytes: number; readonly durationMs: number }
 
 export type GroupCommit = {
   appendAll(items: readonly AppendItem[]): Promise<readonly ItemOutcome[]>
-  /** Writes what waits, then takes nothing more. */
+  /** Refuses new items, and resolves when all queued items are written. */
   close(): Promise<void>
 }
 
 type Pending = QueuedItem & { readonly settle: (outcome: ItemOutcome) => void }
 
-/** Why no log takes the item, or what it weighs. */
+/** The size of an item, bytes; or the outcome `rejected`. */
 const weigh = ({ appends }: AppendItem): number | ItemOutcome => {
   let total = 0
   for (const append of appends) {
@@ -52,8 +52,8 @@ const weigh = ({ appends }: AppendItem): number | ItemOutcome => {
 }
 
 /**
- * Group commit: whatever arrives while a batch is on its way shares the next one, so the cost of a commit is shared by
- * all who wait for it. One batch is in flight at a time.
+ * Group commit: all items that arrive while a batch is in flight go into the next batch, so that they share the cost of
+ * one commit. One batch is in flight at a time.
  */
 export const createGroupCommit = (
   send: (items: readonly AppendItem[]) => Promise<readonly ItemOutcome[]>,
@@ -76,7 +76,7 @@ export const createGroupCommit = (
     writing = null
   }
 
-  /** From a microtask, so that all that one turn of the program appends shares a batch. */
+  /** Starts in a microtask, so that all appends of one turn of the event loop share a batch. */
   const wake = (): void => {
     writing ??= Promise.resolve().then(writeAll)
   }
@@ -112,38 +112,40 @@ export const createGroupCommit = (
 
 export type SenderOptions = {
   readonly connection: pg.ClientConfig
-  /** Postgres gives a batch up after this long, milliseconds. */
+  /** Postgres cancels a batch after this time, milliseconds. */
   readonly statementTimeoutMs: number
-  /** An answer that takes longer is given up with its connection, milliseconds; more than the server's own limit. */
+  /** The connection is closed if an answer takes longer, milliseconds. Longer than `statementTimeoutMs`. */
   readonly answerTimeoutMs: number
-  /** Told of the position of the last event after a batch that wrote. */
+  /** Called after each batch with the position of the last event. */
   readonly onHead: (position: number) => void
-  /** Told, before that, of a batch whose items all landed, and of the position before it. */
+  /** Called before `onHead` with each batch whose items were all appended, and the position before it. */
   readonly onCommitted: (base: number, items: readonly AppendItem[]) => void
-  /** The newest event that this process knows: a log without it is another one than the process decides on. */
+  /** The newest event that this process knows. A log without this event was restored to an earlier point. */
   readonly seen: Pick<NewestKnownEvent, 'sent' | 'newest'>
-  /** Told, once, that the log does not have it; nothing is appended from then on. */
+  /** Called once if the log does not have that event. From then on all appends fail. */
   readonly onSetBack: (error: Error) => void
-  /** Told of connections that broke. */
+  /** Called for each broken connection. */
   readonly onTrouble: (what: string, error: Error) => void
-  /** How far the service's clock is ahead of Postgres's by intention, milliseconds. Left out: times are not checked. */
+  /**
+   * Intended offset of the service's clock from the clock of Postgres, milliseconds. Without it times are not checked.
+   */
   readonly clockOffsetMs?: (() => number) | undefined
-  /** Left out: nothing is signed. */
+  /** Without a signer, batches are not signed. */
   readonly signer?: BatchSigner | undefined
 }
 
 export type Sender = {
-  /** Writes disjoint items in one transaction; one outcome an item. Never throws. */
+  /** Writes items that share no stream in one transaction. Returns one outcome per item. Never throws. */
   send(items: readonly AppendItem[]): Promise<readonly ItemOutcome[]>
   close(): Promise<void>
 }
 
-/** A connection, and what was written over it: neither outlives the other. */
+/** A connection, and the stream revisions written over it. The cache is valid only as long as its connection. */
 type Session = { readonly connection: Connection; readonly tails: StreamRevisionCache }
 
 /**
- * Whatever the database's defaults say: an acknowledged append is on disk (a stricter setting stays), and each statement
- * of `log.begin_batch` sees what was committed before it.
+ * Overrides the defaults of the database, so that an acknowledged append is on disk, and each statement of
+ * `log.begin_batch` sees all earlier commits. A stricter `synchronous_commit` is unchanged.
  */
 const sessionSql = `
   select
@@ -157,19 +159,21 @@ const failed = (
   cause: Error,
 ): ItemOutcome[] => items.map(() => ({ status, cause, landed: [] }))
 
-/** The log lost events that this process knows: a standby that lagged took over, or an older backup was restored. */
+/** The log lost events that this process knows: a lagging standby took over, or an older backup was restored. */
 class LogSetBack extends Error {
   override readonly name = 'LogSetBack'
 }
 
-/** Writes batches over one connection of its own, opened when it is first needed and anew after it broke. */
+/**
+ * Writes batches over a dedicated connection. It connects with the first batch, and again after a broken connection.
+ */
 export const createSender = (options: SenderOptions): Sender => {
   const { statementTimeoutMs, answerTimeoutMs, seen, onSetBack, onHead, onCommitted, onTrouble } = options
   const { clockOffsetMs, signer } = options
   let session: Session | null = null
   let setBack: LogSetBack | null = null
 
-  /** No log is set back under a connection: a fail-over and a restore end all of them. */
+  /** Checked once per connection, because a fail-over or a restore ends all connections. */
   const refuseSetBack = async (client: pg.Client): Promise<void> => {
     const known = seen.newest()
     if (known === null) return
@@ -208,7 +212,7 @@ export const createSender = (options: SenderOptions): Sender => {
   const futureOf = (items: readonly AppendItem[]): ReturnType<typeof futureCheck> =>
     clockOffsetMs === undefined ? null : futureCheck(items, clockOffsetMs())
 
-  /** Gives the position before the batch, or null when an expectation does not hold: then nothing was written. */
+  /** Returns the position before the batch, or null if an expectation is wrong: then nothing was written. */
   const writeAsExpected = async (
     { connection, tails }: Session,
     items: readonly AppendItem[],
@@ -221,17 +225,18 @@ export const createSender = (options: SenderOptions): Sender => {
       const base = opened![0]![0]
       return base === null ? null : Number(base)
     } catch (error) {
-      // A stream that must not exist stands already, or one goes further than this connection wrote it.
+      // A stream that must not exist does exist, or a stream is longer than the revision cache of this connection
+      // shows.
       if (isDuplicate(error)) return null
       throw error
     }
   }
 
-  /** Signed once it is known what lands, in the same transaction. */
+  /** Appends the items whose expectations are right, then signs them in the same transaction. */
   const writeJudged = (client: pg.Client, items: readonly AppendItem[]) =>
     transact(client, async () => {
       const future = futureOf(items)
-      // Under a name of its own: `pg` does not know of what the pipeline has prepared.
+      // It needs another statement name, because `pg` does not track the statements that the pipeline prepared.
       if (future !== null)
         await client.query({
           name: 'farebox-refuse-future-judged',
@@ -270,7 +275,7 @@ export const createSender = (options: SenderOptions): Sender => {
     return batchOutcomes(items, base, null)
   }
 
-  /** After a batch that Postgres refused: each item alone, so that only those at fault fail. */
+  /** Sends each item of a rejected batch separately, so that only items with bad data fail. */
   const sendApart = async (items: readonly AppendItem[]): Promise<ItemOutcome[]> => {
     const outcomes: ItemOutcome[] = []
     for (const [index, item] of items.entries()) {
@@ -302,7 +307,8 @@ export const createSender = (options: SenderOptions): Sender => {
       const failure = classifyFailure(cause)
       if (failure === 'data')
         return items.length === 1 ? [{ status: 'rejected', cause, landed: [] }] : sendApart(items)
-      // Its session may be the cause, by what it took over when it was opened: a read-only default, a role, a limit.
+      // The session may be the cause, through settings that it got when it was opened: a read-only default, a role, a
+      // limit.
       current.connection.destroy()
       if (failure === 'unknown') signer?.onOutcomeUnknown()
       return failed(items, failure, cause)

@@ -8,29 +8,29 @@ import { createNewestKnownEvent, createRecentAppends } from './revision-cache.ts
 import { createAnnouncer, createWaker } from './wake-up.ts'
 
 export type PostgresLogOptions = {
-  /** For reads. It stays the caller's to end. The database is migrated. */
+  /** For reads. The caller ends it. The database must be migrated. */
   readonly pool: pg.Pool
-  /** How to reach the same database outside the pool: one connection appends, one listens. */
+  /** The same database, for two connections outside the pool: one appends, one listens. */
   readonly connection: pg.ClientConfig
-  /** How long one batch may take on the server, milliseconds; default 10,000. */
+  /** Time limit of a batch on the server, milliseconds; default 10,000. */
   readonly statementTimeoutMs?: number
-  /** How long to wait for an answer before its outcome counts as unknown, milliseconds; default 5,000 more than that. */
+  /** Without an answer in this time an outcome is unknown, milliseconds; default `statementTimeoutMs` + 5,000. */
   readonly answerTimeoutMs?: number
-  /** How often the head is looked at when nothing wakes a subscription, milliseconds; default 250. */
+  /** Interval of the polls of the head, which replace lost notifications, milliseconds; default 250. */
   readonly pollMs?: number
-  /** As of the sender (group-commit.ts). */
+  /** See `SenderOptions` (group-commit.ts). */
   readonly clockOffsetMs?: (() => number) | undefined
-  /** Signs what this process appends. Left out: nothing is signed. */
+  /** Signs the batches of this process. Without a signer, batches are not signed. */
   readonly signer?: BatchSigner | undefined
-  /** Told of every batch written, for metrics. */
+  /** Called after each batch, for metrics. */
   readonly onBatch?: (report: BatchReport) => void
-  /** Told, once, that the log lost events that this process has seen. Nothing is appended from then on. */
+  /** Called once if the log lost events that this process knows. From then on all appends fail. */
   readonly onSetBack?: (error: Error) => void
-  /** Told of connections that broke and of reads that failed; all of it is tried again. */
+  /** Called for each broken connection and failed read. All of them are retried. */
   readonly onTrouble?: (what: string, error: Error) => void
 }
 
-/** The outcome of a single append as its result or its error. */
+/** Returns the result of a single append, or throws its error. */
 const settled = ({ stream, expected }: Append, outcome: ItemOutcome): Appended => {
   switch (outcome.status) {
     case 'landed':
@@ -52,12 +52,12 @@ const settled = ({ stream, expected }: Append, outcome: ItemOutcome): Appended =
 }
 
 /**
- * The event log on one Postgres (docs/decisions/0002-postgres-log.md): gapless positions, group commit over one
- * connection, wake-ups by NOTIFY and by a poll. Several processes may open it at once.
+ * Opens the event log on one Postgres (docs/decisions/0002-postgres-log.md): gapless positions, group commit over one
+ * connection, wake-ups by NOTIFY and by polling. Several processes may open it at once.
  *
- * It needs no server at this moment: appends made while there is none are `unavailable`. `close()` writes what waits,
- * ends its connections and its subscriptions, and leaves the pool alone.
- * @throws LogUnavailable when the log's id cannot be read
+ * Appends during an outage are `unavailable`. `close()` writes the queued appends, and ends the connections and
+ * subscriptions of the log, but not the pool.
+ * @throws LogUnavailable if the id of the log cannot be read
  */
 export const openPostgresLog = async (options: PostgresLogOptions): Promise<EventLog> => {
   const { pool, connection, statementTimeoutMs = 10_000, pollMs = 250 } = options

@@ -1,22 +1,22 @@
 import type { Migrations } from '../../postgres/migrate.ts'
 
 /**
- * The log. One batch of items is written by `log.begin_batch`, a copy and `log.close_batch`, or by `log.append_as_judged`:
- * docs/decisions/0002-postgres-log.md argues its shape and holds the figures.
+ * The tables and functions of the log. A batch of items is written by `log.begin_batch`, a copy and `log.close_batch`,
+ * or by `log.append_as_judged`. docs/decisions/0002-postgres-log.md gives the reasons and the measurements.
  *
- * - The head row is locked first and to the commit, so positions are handed out in commit order: a reader that sees a
- *   position sees every lower one, and there are no gaps. Each later statement of the function takes a new snapshot
- *   (it is volatile), which therefore shows all that was committed before the lock was had. A single statement would
- *   check against a snapshot from before the wait.
- * - Appends come flattened in the order in which they are written: `expected` is -1 for a stream that must not exist;
- *   `chained` appends follow an earlier one of their item in the same stream. Events carry the ordinal of their append
- *   and the revision that they get.
- * - `log.append_as_judged` answers the position before the batch, and null when every expectation held: then all events landed in the
- *   order given. Otherwise `verdicts` holds a pair for each append, [verdict, number]:
- *   ['landed', null] (now, its events follow one another from `base` on, in the order given),
- *   ['stands', position of its last event] (these very events stand at their place: it was sent before),
+ * - The head row is locked first, until the commit, so positions are assigned in commit order: a reader that sees a
+ *   position sees every lower one, and there are no gaps. Each later statement of the function takes a new snapshot,
+ *   because the function is volatile. So it sees all commits from before the lock was acquired. A single statement
+ *   would check against a snapshot from before the wait.
+ * - Appends are passed as flat arrays in the order of writing. `expected` is -1 for a stream that must not exist.
+ *   `chained` appends follow an earlier append of their item to the same stream. Events have the ordinal of their
+ *   append and their new revision.
+ * - `log.append_as_judged` returns the position before the batch. `verdicts` is null if every expectation was right:
+ *   then all events were appended in the given order. Otherwise `verdicts` has a pair for each append:
+ *   ['landed', null] (appended now: its events follow one another after `base`, in the given order),
+ *   ['stands', position of its last event] (the log already has these events at their revisions: a resend),
  *   ['conflict', actual revision], ['withheld', null] (another append of its item conflicts).
- * - Ids are compared at an event's own place only, so they need no index.
+ * - Ids are compared only with the event at the same revision of the stream, so they need no index.
  */
 export const migrations: Migrations = {
   '0001_log': `
@@ -118,9 +118,9 @@ export const migrations: Migrations = {
     end
     $$;
   `,
-  // The usual batch, every expectation of which holds, without what the first form did for it: a function in `from`
-  // writes its rows down before they are read, one in the list of columns hands them on (3 of 24 µs an event). What
-  // does not hold is judged as before.
+  // Faster for the usual batch, in which every expectation is right: a set-returning function in `from` stores its rows
+  // before they are read, one in the select list does not (saves 3 of 24 µs per event). Batches with a wrong
+  // expectation are handled as before.
   '1201_append_in_lockstep': `
     alter function log.append rename to append_judged;
 
@@ -156,9 +156,9 @@ export const migrations: Migrations = {
     end
     $$;
   `,
-  // A stream that must not exist is not looked for: the index of (stream, revision) refuses its revision 0 when it does,
-  // and then the batch is judged (the look was a fifth of a batch of orders). Others are looked at first, for a refused
-  // row stays in the table until it is vacuumed.
+  // Does not check that a new stream is absent: if the stream exists, the index of (stream, revision) refuses its
+  // revision 0, and then the batch goes to `log.append_judged`. The check took a fifth of the time of a batch of
+  // orders. Existing streams are still checked first, because a refused row stays in the table until a vacuum.
   '1202_append_without_looking_for_new_streams': `
     create or replace function log.append(
       items int[], streams text[], expected bigint[], chained boolean[], counts int[],
@@ -202,17 +202,17 @@ export const migrations: Migrations = {
     end
     $$;
   `,
-  // Events by `copy`, which writes many rows with one record of the write-ahead log and lengthens the table by several
-  // pages at once: a fifth of an append's time (docs/decisions/0008-orders-a-second.md). What a batch expects is looked
-  // at before, in the same transaction, by `log.open_batch`: it takes the head to the end of the batch and answers the
-  // position before it, and the copy's events get the positions that follow. When an expectation does not hold it
-  // answers null, and positions below zero, which the copy leaves out; then `log.append_judged` is called. As before, a
-  // stream that must not exist is refused by the index of (stream, revision). `log.append` stays for processes of the
-  // version before.
+  // Writes events by `copy`, which writes many rows with one record of the write-ahead log and extends the table by
+  // several pages at once: a fifth of an append's time (docs/decisions/0008-orders-a-second.md). Before the copy,
+  // `log.open_batch` checks the expectations in the same transaction. It moves the head to the end of the batch and
+  // returns the position before it. The copied events get the next positions. If an expectation is wrong, it returns
+  // null and sets negative positions, which the copy skips. Then `log.append_judged` is called. As before, the index of
+  // (stream, revision) refuses a stream that must not exist. `log.append` remains for processes of the previous
+  // version.
   //
-  // The sequence is set under the lock of the head, for each batch anew: what it says between batches means nothing.
-  // `log.close_batch` refuses a batch whose last position is not the head: then somebody else, an operator's insert say,
-  // took a position in between, and the batch would have a gap.
+  // The sequence is set for each batch, under the lock of the head. Its value between batches has no meaning.
+  // `log.close_batch` aborts a batch whose last position is not the head: then another writer, such as an operator's
+  // insert, used a position in between, and the batch would have a gap.
   '1301_append_by_copy': `
     create sequence log.positions minvalue -9223372036854775808;
     alter table log.events alter column position set default nextval('log.positions');
@@ -252,8 +252,8 @@ export const migrations: Migrations = {
     end
     $$;
   `,
-  // A commit that notifies takes a lock of the whole server. The process that appends announces after its commit now
-  // (wake-up.ts); one of an older version is noticed by the polls of the others.
+  // A commit that notifies takes a lock of the whole server. Now the appending process notifies after its commit
+  // (wake-up.ts). Other processes find the appends of an older version by their polls.
   '4601_announce_after_the_commit': `
     do $$
     declare
@@ -270,9 +270,10 @@ export const migrations: Migrations = {
     end
     $$;
   `,
-  // A role that serves and owns nothing here appends through these as their owner, so that it needs no right to change
-  // the head or to set the sequence (src/platform/postgres/migrate.ts). What they name without a schema is found in
-  // Postgres's own, whatever the caller would find. A batch below zero would take the head back.
+  // The functions run with the rights of their owner. So the role of the service, which owns nothing here, can append
+  // without the right to change the head or to set the sequence (src/platform/postgres/migrate.ts). Names without a
+  // schema resolve to pg_catalog, whatever the caller's search_path. A batch with a negative number of events would
+  // move the head back.
   '4602_append_as_the_owner': `
     create or replace function log.open_batch(
       streams text[], expected bigint[], chained boolean[], events bigint, out base bigint
@@ -314,8 +315,8 @@ export const migrations: Migrations = {
     end
     $$;
   `,
-  // Who wrote a batch: one row a batch, which the process that appends signs and which lands with it
-  // (docs/decisions/0077-signed-batches.md). The head is locked, so the batch ends where it stands.
+  // One row per batch, signed by the appending process and committed with the batch
+  // (docs/decisions/0077-signed-batches.md). The head is locked, so it is the last position of the batch.
   '4603_signatures': `
     create table log.signatures (
       first_position bigint primary key,
@@ -338,17 +339,17 @@ export const migrations: Migrations = {
     $$;
     revoke execute on function log.sign_batch from public;
   `,
-  // Processes of an older version, which may sign nothing, append no more from here on: they know these functions by
-  // their former names, and answer what they cannot write with 503. Without that, their events beside those of a newer
-  // process are like those that somebody added past the service (docs/decisions/0090-older-versions-stop-appending.md).
-  // A migration that changes what an append must do renames them again.
+  // Stops the appends of processes of an older version, which may not sign their batches: they call these functions by
+  // the old names, and answer 503 if they cannot write. Otherwise their unsigned events would look like events that
+  // were inserted without the service (docs/decisions/0090-older-versions-stop-appending.md). A migration that changes
+  // the duties of an append renames the functions again.
   '4690_older_versions_append_no_more': `
     drop function log.append;
     alter function log.open_batch rename to begin_batch;
     alter function log.append_judged rename to append_as_judged;
   `,
-  // The last check of a batch's time, by the one clock that all processes share (event-times.ts). A process calls it in
-  // the transaction of each batch. The class of the error code is that of a batch that was undone and may be sent again.
+  // Checks the time of a batch with the one clock that all processes share (event-times.ts). A process calls it in the
+  // transaction of each batch. The class of the error code means that the batch was rolled back and may be sent again.
   '1731_no_event_of_the_future': `
     create function log.refuse_future(decided timestamptz, ahead interval) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$

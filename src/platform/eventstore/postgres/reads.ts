@@ -28,17 +28,17 @@ type Reads = Pick<
   'readStream' | 'readStreams' | 'lastOf' | 'readAll' | 'readBefore' | 'eventAt' | 'head' | 'logId'
 >
 
-/**
- * The reading half of the log: one prepared statement each, over the pool. Rows travel as arrays: less to parse. A read
- * that fails throws LogUnavailable with the driver's error as its cause.
- */
-/** Nothing of ours removes it: a trigger refuses that. */
+/** A trigger refuses the removal of the row, so it was removed by hand. */
 const headIsGone = (): never => {
   throw new Error(
     'the row of log.head is gone, which names the log and its end: somebody changed the database by hand. Restore a backup, or put the row back: its log_id is the one in engine.checkpoints',
   )
 }
 
+/**
+ * The reads of the log over the pool, one prepared statement each. Rows are fetched as arrays, which are faster to
+ * parse. A failed read throws `LogUnavailable` with the error of the driver as its cause.
+ */
 export const createReads = (pool: pg.Pool, seen: Pick<NewestKnownEvent, 'read'>): Reads => {
   const rows = async <Row extends unknown[]>(
     name: string,
@@ -66,7 +66,7 @@ export const createReads = (pool: pg.Pool, seen: Pick<NewestKnownEvent, 'read'>)
     return events('read-stream', text, [stream, from, pageSize])
   }
 
-  /** Every GET asks for one: gathered, fifty clients at once cost a statement or two. */
+  /** Every GET needs one. Batched, fifty concurrent clients cost one or two statements. */
   const lastOf = createBatchLoader<StreamName, Appended>(async (streams) => {
     const text = `
       select t.stream, e.revision, e.position from unnest($1::text[]) t(stream)
@@ -95,7 +95,7 @@ export const createReads = (pool: pg.Pool, seen: Pick<NewestKnownEvent, 'read'>)
     async readStreams(tails, limitEach) {
       const found = new Map<StreamName, StoredEvent[]>()
       if (tails.length === 0) return found
-      // The lateral keeps it to one index range a stream, whatever the planner guesses of the array's length.
+      // `lateral` enforces one index range per stream, however long the planner expects the array to be.
       const text = `
         select ${columns} from unnest($1::text[], $2::bigint[]) with ordinality t(stream, first, n)
         cross join lateral (
@@ -160,9 +160,9 @@ export type SubscriptionSources = {
 }
 
 /**
- * Reads on from a position for ever. What is delivered comes by position, from `readAll` or from what this process
- * appended right after that position; wake-ups only say when to look, so a lost or doubled one does no harm. A read that
- * fails is tried again from the same position.
+ * Delivers all events after a position until the signal aborts or the log closes. Events come in order of position,
+ * from `readAll` or from the recent appends of this process. A wake-up only triggers the next read, so a lost or
+ * repeated wake-up is harmless. A failed read is retried from the same position.
  */
 export const subscribe = async function* (
   { readAll, recent, waker, closed, onTrouble }: SubscriptionSources,

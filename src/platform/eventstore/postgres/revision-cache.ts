@@ -5,8 +5,8 @@ import type { AppendItem, ItemOutcome, StoredEvent } from '../port.ts'
 type Seen = Pick<StoredEvent, 'position' | 'id'>
 
 /**
- * The newest event that this process has read or written. While the log has it, it has all that the process knows:
- * positions are given in the order of commits, and nothing is ever taken out.
+ * The newest event that this process has read or written. A log with this event has all other events that the process
+ * knows: positions are assigned in commit order, and events are never removed.
  */
 export type NewestKnownEvent = {
   read(events: readonly Seen[]): void
@@ -36,23 +36,22 @@ export const createNewestKnownEvent = (): NewestKnownEvent => {
 }
 
 /**
- * How far streams reach at least, from what one connection appended to them. Nothing is ever taken out of the log, so
- * what landed over a connection stands for as long as that connection lives: a log that was restored to an earlier
- * point has ended all of them.
+ * The minimum revisions of streams, from the appends over one connection. Events are never removed from the log, so a
+ * minimum is valid as long as the connection is open: a restore to an earlier point ends all connections.
  */
 export type StreamRevisionCache = {
   /** Whether the stream is known to have this revision. */
   hasRevision(stream: StreamName, revision: number): boolean
-  /** These landed. Streams that did not exist before are not remembered: most of them are hardly appended to again. */
+  /** Stores the revisions of appended items. New streams are not stored, because most of them get few later appends. */
   recordAppended(items: readonly AppendItem[]): void
   /**
-   * Another process appends to the stream too. From now on its end is looked up before each append: one that only the
-   * index refuses leaves its rows in the table until they are vacuumed, and two processes would leave many.
+   * Reports that another process appends to the stream, too. From now on its revision is read before each append: an
+   * append that only the index refuses leaves its rows in the table until a vacuum, and two processes would leave many.
    */
   contested(stream: StreamName): void
 }
 
-/** Of each kind; beyond that all are forgotten, and looked at once more. */
+/** Limit of each collection. A full collection is cleared. */
 const maxStreams = 20_000
 
 export const createStreamRevisionCache = (): StreamRevisionCache => {
@@ -76,38 +75,37 @@ export const createStreamRevisionCache = (): StreamRevisionCache => {
 }
 
 export type RecentAppends = {
-  /** Tells of a batch that landed whole: its events stand right after `base`, in the order in which they were written. */
-  recordAppended(base: number, items: readonly AppendItem[]): void
   /**
-   * The events after a position, at most `limit`, as far as this process knows that they follow it without a gap; null
-   * when the log must be asked.
+   * Stores the events of a batch that was completely appended. They follow position `base`, in the order of writing.
    */
+  recordAppended(base: number, items: readonly AppendItem[]): void
+  /** The events that directly follow a position, at most `limit`; null if they must be read from the log. */
   after(position: number, limit: number): readonly StoredEvent[] | null
-  /** Tells of a batch on its way; it settles once `landed` was told, if it landed. */
+  /** Reports a batch in flight. Its promise settles after `recordAppended` was called, if the batch was appended. */
   sending(batch: Promise<unknown>): void
   /**
-   * Waits, some milliseconds at most, for a batch on its way that may stand right after a position. The poll of the head
-   * often shows a process its own batch before the answer that `landed` waits for: a subscription woken by it finds the
-   * events here a moment later.
+   * Waits until the batch in flight settles, 20 milliseconds at most, if its events may follow the position. The poll
+   * of the head often reveals a batch of this process before the answer to the batch arrives. A subscription that the
+   * poll woke then finds the events here and needs no read.
    */
   settled(position: number): Promise<void>
 }
 
-/** Longer than an append takes; a batch that hangs holds up what others append no more than that. */
+/** Longer than an append takes. A batch that hangs delays the delivery of other appends by this time at most. */
 const maxSettleMs = 20
 
 /**
- * Kept beside the last batch, for subscriptions that are a moment late. What is kept for longer than two collections of
- * the young generation is copied twice and then waits for a collection of the old one: with 1,024 in place of 256, an
- * order cost a fifth more of the process's time (docs/decisions/0008-orders-a-second.md).
+ * Number of events stored in addition to the last batch, for subscriptions that are slightly late. Events that survive
+ * two collections of the young generation are copied twice, and stay until a collection of the old generation: with
+ * 1,024 instead of 256 events, an order took a fifth more CPU time (docs/decisions/0008-orders-a-second.md).
  */
 const keptEvents = 256
 
 /**
- * What this process appended last, so that its own subscriptions need not read it back: at thousands of orders a second
- * that reading took a tenth of the append connection's time on Postgres and as much again here. Positions are gapless
- * on Postgres, so events that follow one another by position are all that there is. What another process wrote in
- * between shows as a gap: then only what came after it is kept, and the log is read.
+ * The last appends of this process, so that its own subscriptions need not read them from the log. At thousands of
+ * orders a second these reads took a tenth of the time of the append connection on Postgres, and as much again in this
+ * process. Positions are gapless on Postgres, so events with consecutive positions are complete. Appends of another
+ * process show as a gap: then only the events after the gap are stored, and subscriptions read the log.
  */
 export const createRecentAppends = (): RecentAppends => {
   let events: StoredEvent[] = []

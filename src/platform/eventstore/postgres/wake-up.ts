@@ -3,19 +3,19 @@ import type pg from 'pg'
 import { type Connection, connect, withAnswerTimeout } from './connection.ts'
 
 export type Announcer = {
-  /** Tells the processes of this database how far the log is. Returns at once. */
+  /** Sends the position of the last event to all processes of this database. Returns at once. */
   announce(position: number): void
-  /** Resolves when what was told is on its way, or failed. */
+  /** Resolves when all announcements are sent, or failed. */
   idle(): Promise<void>
 }
 
 /**
- * NOTIFY in a transaction of its own, after the commit of the batch: a commit that notifies takes a lock of the whole
- * server, every database of it, and inside the batch it would hold that lock while the batch is flushed
- * (docs/decisions/0046-doors-to-many-logs.md). This one waits for no flush.
+ * Sends NOTIFY in a separate transaction after the commit of the batch. A commit with NOTIFY takes a lock of the whole
+ * server, for all its databases. As part of the batch it would lock the server during the flush of the batch
+ * (docs/decisions/0046-doors-to-many-logs.md). The separate transaction does not wait for a flush.
  *
- * It is a hint and may be lost: whoever waits for events polls the head as well. Only the newest position is
- * told while one is on its way.
+ * An announcement may be lost, so subscriptions also poll the head. While one is in flight, only the newest of the
+ * later positions is sent next.
  */
 export const createAnnouncer = (
   pool: pg.Pool,
@@ -57,13 +57,13 @@ export const createAnnouncer = (
 const firstRetryMs = 50
 const lastRetryMs = 2_000
 
-/** A poll that is not answered in this time counts as a broken connection: TCP alone may take minutes to tell. */
+/** Without an answer in this time, a poll counts as a broken connection: TCP may need minutes to detect one. */
 const pollTimeoutMs = 5_000
 
 export type Waker = {
-  /** Tells of a position that stands in the log. */
+  /** Reports a position of an event in the log. */
   notify(position: number): void
-  /** Waits until an event after `position` is known of, or the signal aborts. */
+  /** Resolves when an event after `position` is known, or the signal aborts. */
   waitPast(position: number, signal: AbortSignal): Promise<void>
   close(): Promise<void>
 }
@@ -75,9 +75,9 @@ export type WakerOptions = {
 }
 
 /**
- * Knows how far the log is, for all subscriptions of a process: by this process's own appends, by NOTIFY, and by a poll
- * over the same connection, which also notices a connection that died in silence. The connection is opened for
- * the first one who waits.
+ * Tracks the last position of the log for all subscriptions of a process. Its sources are the appends of this process,
+ * NOTIFY, and a poll over the same connection. The poll also detects a connection that broke silently. The connection
+ * is opened with the first wait.
  */
 export const createWaker = ({ connection, pollMs, onTrouble }: WakerOptions): Waker => {
   const closing = new AbortController()

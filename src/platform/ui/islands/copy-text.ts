@@ -1,6 +1,4 @@
-/**
- * A text with a button that copies it. Without script the button stays hidden, and the text is there to be selected.
- */
+/** A text with a button that copies it. Without script, the button stays hidden and the text can be selected. */
 class CopyText extends HTMLElement {
   connectedCallback(): void {
     const button = this.querySelector('button')
@@ -13,7 +11,7 @@ class CopyText extends HTMLElement {
         await navigator.clipboard.writeText(area.value)
         button.textContent = 'Copied'
       } catch {
-        // The browser does not allow it: what is selected is copied by hand.
+        // The browser does not allow it. The text is selected, to be copied by hand.
         area.select()
         button.textContent = 'Selected: copy it'
       }

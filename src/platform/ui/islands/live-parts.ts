@@ -1,19 +1,23 @@
 /**
- * Exchanges the parts of a page with `data-live` for those of the same id, from the page asked for again: for a form with
- * `data-asks`, while somebody types; around a part with `data-runs`, every two seconds for as long as it has that. Without
- * script the form's button and a link do that.
+ * Replaces the parts of a page with `data-live` by those of the same id in a fresh copy of the page. A form with
+ * `data-asks` starts this while somebody types. A part with `data-runs` starts it every two seconds, as long as it has
+ * that attribute. Without script, the form's button and a link have the same effect.
  *
- * From a change of the form until its answer, the parts say something else than the fields. The form cannot be sent so long,
- * except by a button with `formmethod="get"`, which changes nothing. A form that counts once (it has a field `form`) can be
- * sent once: its parts stay as they were sent until the next page comes. When that page does not come, because somebody
- * pressed Stop, the form can be sent again. It keeps its key: the service may have done what was sent, and does it once.
+ * From a change of the form until the answer, the parts do not match the fields. Meanwhile the form cannot be sent,
+ * except by a button with `formmethod="get"`, which changes nothing. A form that counts once (it has a field `form`)
+ * can be sent once: its parts do not change until the next page arrives. If that page does not arrive because somebody
+ * pressed Stop, the form can be sent again, with the same key. The service may have processed the first submission, and
+ * processes a key once.
  */
 const waitMs = 250
 const everyMs = 2_000
 
 const focusable = 'a[href], button, input:not([type=hidden]), select, textarea, [tabindex]'
 
-/** Puts a fresh part in the place of an old one. What has the focus in it keeps it, by its id or else by its place. */
+/**
+ * Replaces an old part by a fresh one. The focus moves to the element with the same id, else to the one at the same
+ * index.
+ */
 const replacePart = (old: Element, fresh: Element): void => {
   const focused = document.activeElement
   const place = old.contains(focused) ? [...old.querySelectorAll(focusable)].indexOf(focused!) : -1
@@ -32,7 +36,7 @@ class LiveParts extends HTMLElement {
     let asked: XMLHttpRequest | null = null
     let pending = false
     let sent = false
-    /** The key of a form that was stopped. */
+    /** The key of a form whose submission was stopped. */
     let stoppedKey: string | null = null
 
     const setBusy = (busy: boolean): void => {
@@ -41,7 +45,7 @@ class LiveParts extends HTMLElement {
     }
     const showState = (): void => {
       setBusy(pending || sent)
-      // `disabled` would take the focus away, and Tab would pass the button.
+      // `disabled` would remove the focus, and Tab would skip the button.
       for (const button of form?.querySelectorAll('button') ?? [])
         if ((pending || sent) && button.formMethod !== 'get') button.setAttribute('aria-disabled', 'true')
         else button.removeAttribute('aria-disabled')
@@ -50,12 +54,12 @@ class LiveParts extends HTMLElement {
       pending = value
       showState()
     }
-    /** The key of a form that counts once; null for any other. */
+    /** The key field of a form that counts once; null for any other form. */
     const keyField = (): HTMLInputElement | null => {
       const field = form?.elements.namedItem('form')
       return field instanceof HTMLInputElement ? field : null
     }
-    /** Whether the page still has the parts: after the end of a session it is another one. */
+    /** Returns whether the page still has the parts: after the end of a session it is another page. */
     const exchange = (page: Document): boolean => {
       let found = false
       for (const old of this.querySelectorAll('[data-live]')) {
@@ -68,13 +72,16 @@ class LiveParts extends HTMLElement {
       if (key && stoppedKey !== null) key.value = stoppedKey
       return found
     }
-    /** @param then gets whether to ask again: not after an answer without the parts, unless it is one of an outage */
+    /**
+     * @param then receives whether to fetch again: not after an answer without the parts, unless its status is 429 or
+     *   higher
+     */
     const ask = (url: string, then: (again: boolean) => void): void => {
       const request = new XMLHttpRequest()
       asked = request
       request.open('GET', url)
       request.responseType = 'document'
-      // Fields that cannot be priced are answered 400, with parts that say so.
+      // Fields that cannot be priced are answered 400, with parts that show the problem.
       request.onload = () => {
         const found = request.responseXML !== null && exchange(request.responseXML)
         then(found || request.status >= 429)
@@ -88,14 +95,15 @@ class LiveParts extends HTMLElement {
     }
     form?.addEventListener('input', () => {
       if (sent) return
-      // An answer for the fields as they were must not replace what is typed now.
+      // An answer for earlier values of the fields must not be shown for the current ones.
       asked?.abort()
       setPending(true)
       after(waitMs, () => {
         const query = new URLSearchParams(
           [...new FormData(form)].map(([name, value]) => [name, String(value)]),
         )
-        // After a failure the form can be sent as without script: the service refuses another price than the one shown.
+        // After a failure the form can be sent as without script: the service refuses a price that differs from the
+        // shown one.
         ask(`${form.action}?${query}`, () => setPending(false))
       })
     })
@@ -107,14 +115,14 @@ class LiveParts extends HTMLElement {
       sent = keyField() !== null
       showState()
     })
-    // Somebody pressed Stop while the form was on its way. Browsers of before 2026 do not report that.
+    // Somebody pressed Stop during the submission. Browsers from before 2026 do not report that.
     window.navigation?.addEventListener('navigateerror', () => {
       if (!sent) return
       sent = false
       stoppedKey = keyField()?.value ?? null
       showState()
     })
-    // Back may show this page as it was left, without loading it: what was sent is over.
+    // Back may show this page in its last state without loading it. The submission has ended.
     window.addEventListener('pageshow', ({ persisted }) => {
       if (!persisted) return
       sent = false

@@ -1,6 +1,7 @@
 /**
- * A button that asks the browser for a passkey. The options stand in `data-options`, the answer goes back with the form
- * around it: nothing is fetched. Without script the button stays hidden and the page says what to do.
+ * A button that requests a passkey from the browser. The options are in `data-options`. The answer is sent with the
+ * form around the button, so nothing is fetched. Without script, the button stays hidden and the page shows
+ * instructions.
  */
 type Ids = { id: string; type: 'public-key'; transports?: AuthenticatorTransport[] }[]
 type Options = {

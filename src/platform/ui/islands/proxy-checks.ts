@@ -1,6 +1,6 @@
 /**
- * The form of the proxy checker with results as they come: the lines that were typed go to the operation of the API, whose
- * events fill a table. Without script the form is sent, and the page that comes back has all of them.
+ * The form of the proxy checker, with results as they arrive. The typed lines are sent to the operation of the API,
+ * whose events fill a table. Without script, the form is sent, and the next page has all results.
  */
 type Result = {
   proxy: string
@@ -64,7 +64,7 @@ class ProxyChecks extends HTMLElement {
     if (!form || !typed || !button || !live || !said || !rows) return
     form.addEventListener('submit', (event) => {
       const proxies = typed.value.split(/\s+/).filter((line) => line !== '')
-      // What is wrong is told by the page beside the field.
+      // The page shows the problem next to the field.
       if (proxies.length === 0) return
       event.preventDefault()
       button.disabled = true
@@ -92,7 +92,7 @@ class ProxyChecks extends HTMLElement {
     })
   }
 
-  /** Calls back for each event of the answer. Rejects with what the service says of a refusal. */
+  /** Calls `on` for each event of the answer. Rejects with the message of a refusal. */
   async check(proxies: string[], on: (name: string, data: string) => void): Promise<void> {
     const answer = await fetch('/api/proxy-check', {
       method: 'POST',

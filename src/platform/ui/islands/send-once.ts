@@ -1,6 +1,6 @@
 /**
- * Sends a form that counts once (it has a field `form`) once. Another press, while the answer is on its way, would replace the
- * page that shows what the first one did, such as a new API key. Loaded by every page of a person who is signed in.
+ * Sends a form that counts once (it has a field `form`) only once. A second press before the answer would replace the
+ * page that shows the result of the first one, such as a new API key. Every page of a signed-in person loads it.
  */
 const sentForms = new Set<HTMLFormElement>()
 
@@ -10,11 +10,11 @@ document.addEventListener('submit', (event) => {
   if (defaultPrevented || reads || !(form instanceof HTMLFormElement)) return
   if (form.elements.namedItem('form') === null) return
   if (sentForms.has(form)) event.preventDefault()
-  // Browsers of before 2026 do not report Stop, and the form could not be sent again.
+  // Browsers from before 2026 do not report Stop, so the form could not be sent again.
   else if (window.navigation) sentForms.add(form)
 })
 
-// Somebody pressed Stop while a form was on its way.
+// Somebody pressed Stop during a submission.
 window.navigation?.addEventListener('navigateerror', () => sentForms.clear())
-// Back may show this page as it was left.
+// Back may show this page in its last state.
 window.addEventListener('pageshow', () => sentForms.clear())
