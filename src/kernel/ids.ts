@@ -62,7 +62,7 @@ export const compactUuid = (uuid: string): string =>
  */
 const homedId = /^(?!cus)[a-z]{3}_[0-9a-f]{12}8[0-9a-f]{3}[89ab][0-9a-f]{12}([0-9a-f]{3})$/
 const versionPlace = 16
-const homeDigits = 3
+const shardDigits = 3
 
 /**
  * The number of the log that stores an account or an object of an account. Ids of the uuid versions 5 and 7 belong to
@@ -76,10 +76,10 @@ export const shardOfId = (id: string): number => {
 }
 
 /** The id with the number of its log, 0 to 4,095. An account gets its log at its creation and never changes it. */
-export const withShard = <Id extends string>(id: Id, home: number): Id => {
-  if (home === 0) return id
-  const last = home.toString(16).padStart(homeDigits, '0')
-  return `${id.slice(0, versionPlace)}8${id.slice(versionPlace + 1, -homeDigits)}${last}` as Id
+export const withShard = <Id extends string>(id: Id, shard: number): Id => {
+  if (shard === 0) return id
+  const last = shard.toString(16).padStart(shardDigits, '0')
+  return `${id.slice(0, versionPlace)}8${id.slice(versionPlace + 1, -shardDigits)}${last}` as Id
 }
 
 /**

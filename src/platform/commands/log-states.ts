@@ -36,7 +36,7 @@ type StreamStatesOptions = {
 type Kept = Slot & { position: number }
 
 const codec = createCodec()
-const silent: RunnerLogger = { warn: () => undefined, error: () => undefined }
+const silentLogger: RunnerLogger = { warn: () => undefined, error: () => undefined }
 
 /**
  * Reads the current states of streams from the log. Permissions of keys and persons are read here and not from the read
@@ -50,7 +50,7 @@ export const createStreamStates = (
   log: Pick<EventLog, 'readStreams'>,
   { maxKept = 20_000, snapshots, whileAway }: StreamStatesOptions = {},
 ): StreamStates => {
-  const kept = new LRUCache<StreamName, Kept>(growingCacheOptions(maxKept))
+  const cachedSlots = new LRUCache<StreamName, Kept>(growingCacheOptions(maxKept))
   let ticks = 0
 
   const load = createBatchLoader<Kept, PlacedState<unknown> | Error>(async (slots) => {
@@ -65,7 +65,7 @@ export const createStreamStates = (
         },
       },
       codec,
-      logger: snapshots?.logger ?? silent,
+      logger: snapshots?.logger ?? silentLogger,
       snapshots: snapshots?.store,
       limits: defaultLimits,
       nextTick: () => ++ticks,
@@ -84,10 +84,10 @@ export const createStreamStates = (
   })
 
   const slotOf = (ref: StreamRef<unknown>): Kept => {
-    const before = kept.get(ref.stream)
+    const before = cachedSlots.get(ref.stream)
     if (before) return before
     const slot = { ...newSlot(ref), position: 0 }
-    kept.set(ref.stream, slot)
+    cachedSlots.set(ref.stream, slot)
     return slot
   }
 
