@@ -61,7 +61,7 @@ export const compactUuid = (uuid: string): string =>
  * ids belong to no log.
  */
 const homedId = /^(?!cus)[a-z]{3}_[0-9a-f]{12}8[0-9a-f]{3}[89ab][0-9a-f]{12}([0-9a-f]{3})$/
-const versionPlace = 16
+const versionIndex = 16
 const shardDigits = 3
 
 /**
@@ -70,7 +70,7 @@ const shardDigits = 3
  */
 export const shardOfId = (id: string): number => {
   // Few ids pass this fast check. The pattern is the slowest part of this function.
-  if (id[versionPlace] !== '8') return 0
+  if (id[versionIndex] !== '8') return 0
   const digits = homedId.exec(id)?.[1]
   return digits === undefined ? 0 : Number.parseInt(digits, 16)
 }
@@ -79,7 +79,7 @@ export const shardOfId = (id: string): number => {
 export const withShard = <Id extends string>(id: Id, shard: number): Id => {
   if (shard === 0) return id
   const last = shard.toString(16).padStart(shardDigits, '0')
-  return `${id.slice(0, versionPlace)}8${id.slice(versionPlace + 1, -shardDigits)}${last}` as Id
+  return `${id.slice(0, versionIndex)}8${id.slice(versionIndex + 1, -shardDigits)}${last}` as Id
 }
 
 /**

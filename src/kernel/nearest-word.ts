@@ -24,7 +24,7 @@ const editsBetween = (from: string, to: string): number => {
 }
 
 /** The largest share of a name that may be misspelt. */
-const mostOfName = 0.34
+const maxEditShare = 0.34
 
 /**
  * The known name that is closest to a misspelt name. Null if more than a third of every known name differs.
@@ -40,7 +40,7 @@ export const closestWord = (
   let best: { readonly name: string; readonly edits: number } | null = null
   for (const name of known) {
     const edits = editsBetween(shortened, by(name))
-    if (edits <= Math.max(1, by(name).length * mostOfName) && (best === null || edits < best.edits))
+    if (edits <= Math.max(1, by(name).length * maxEditShare) && (best === null || edits < best.edits))
       best = { name, edits }
   }
   return best?.name ?? null

@@ -245,22 +245,22 @@ export const remember = <Value>(
 }
 
 const withoutOldest = <Value>({ packed, recent, oldestMs }: Remembered<Value>): Remembered<Value> => {
-  const left =
+  const remaining =
     packed.count > 0
       ? { packed: withoutOldestPacked(packed), recent }
       : { packed, recent: { ...recent, from: recent.from + 1 } }
-  const { store, from, to } = left.recent
+  const { store, from, to } = remaining.recent
   const oldestRecent = from < to ? store.facts[from] : undefined
-  const next = oldestPacked(left.packed)?.[1] ?? oldestRecent?.atMs ?? Number.POSITIVE_INFINITY
-  return { ...left, oldestMs: next, forgottenMs: oldestMs }
+  const next = oldestPacked(remaining.packed)?.[1] ?? oldestRecent?.atMs ?? Number.POSITIVE_INFINITY
+  return { ...remaining, oldestMs: next, forgottenMs: oldestMs }
 }
 
 /** Removes the oldest entries from more than seven days before `nowMs` (milliseconds), at most two of them. */
 export const dropExpired = <Value>(remembered: Remembered<Value>, nowMs: number): Remembered<Value> => {
-  let left = remembered
-  for (let dropped = 0; dropped < droppedPerEvent && nowMs - left.oldestMs > rememberedMs; dropped += 1)
-    left = withoutOldest(left)
-  return left
+  let remaining = remembered
+  for (let dropped = 0; dropped < droppedPerEvent && nowMs - remaining.oldestMs > rememberedMs; dropped += 1)
+    remaining = withoutOldest(remaining)
+  return remaining
 }
 
 /** Whether an entry with the time `atMs` (milliseconds) would still be stored. */

@@ -33,7 +33,7 @@ type StreamStatesOptions = {
   readonly whileAway?: 'error'
 }
 
-type Kept = Slot & { position: number }
+type CachedSlot = Slot & { position: number }
 
 const codec = createCodec()
 const silentLogger: RunnerLogger = { warn: () => undefined, error: () => undefined }
@@ -50,10 +50,10 @@ export const createStreamStates = (
   log: Pick<EventLog, 'readStreams'>,
   { maxKept = 20_000, snapshots, whileAway }: StreamStatesOptions = {},
 ): StreamStates => {
-  const cachedSlots = new LRUCache<StreamName, Kept>(growingCacheOptions(maxKept))
+  const cachedSlots = new LRUCache<StreamName, CachedSlot>(growingCacheOptions(maxKept))
   let ticks = 0
 
-  const load = createBatchLoader<Kept, PlacedState<unknown> | Error>(async (slots) => {
+  const load = createBatchLoader<CachedSlot, PlacedState<unknown> | Error>(async (slots) => {
     const positions = new Map<StreamName, number>()
     const loader = createLoader({
       log: {
@@ -73,7 +73,7 @@ export const createStreamStates = (
       onRead: () => undefined,
     })
     const failures = new Map((await loader.read(slots)).map(({ slot, error }) => [slot, error]))
-    const answerOf = (slot: Kept): PlacedState<unknown> | Error => {
+    const answerOf = (slot: CachedSlot): PlacedState<unknown> | Error => {
       const error = failures.get(slot)
       if (error && (whileAway === 'error' || slot.verifiedAt === 0)) return error
       if (!error) slot.position = positions.get(slot.stream) ?? slot.position
@@ -83,7 +83,7 @@ export const createStreamStates = (
     return new Map(slots.map((slot) => [slot, answerOf(slot)]))
   })
 
-  const slotOf = (ref: StreamRef<unknown>): Kept => {
+  const slotOf = (ref: StreamRef<unknown>): CachedSlot => {
     const before = cachedSlots.get(ref.stream)
     if (before) return before
     const slot = { ...newSlot(ref), position: 0 }

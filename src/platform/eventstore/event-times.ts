@@ -137,8 +137,8 @@ export const guardAppends = (
     }
     const outcomes = items.map(outcomeOf)
     if (outcomes.every((outcome) => outcome === null)) return log.appendAll(items)
-    const taken = items.filter((_, at) => outcomes[at] === null)
-    const written = taken.length === 0 ? [] : [...(await log.appendAll(taken))]
+    const accepted = items.filter((_, at) => outcomes[at] === null)
+    const written = accepted.length === 0 ? [] : [...(await log.appendAll(accepted))]
     return Promise.all(outcomes.map((outcome) => outcome ?? written.shift()!))
   }
   return {

@@ -32,7 +32,7 @@ type Calls = { getChannel(): { getConnectivityState(connect: boolean): number } 
 type Execute = (kind: unknown, name: string, action: (calls: Calls) => Promise<unknown>) => Promise<unknown>
 
 /** Private methods of the client. The client reads them from the instance at each call, so they can be replaced. */
-type Inside = {
+type ClientInternals = {
   handleError: (calls: Calls, error: Error) => Promise<void>
   execute: Execute
 }
@@ -53,7 +53,7 @@ const shutDown = 4
  * Nothing else is caught: any other unhandled rejection still ends the process.
  */
 export const withErrorGuard = (client: EventStoreDBClient): EventStoreDBClient => {
-  const internals = client as unknown as Inside
+  const internals = client as unknown as ClientInternals
   const { handleError, execute } = internals
   internals.handleError = (calls, error) => handleError(calls, error).catch(() => undefined)
   internals.execute = (kind, name, action) =>

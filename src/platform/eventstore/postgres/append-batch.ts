@@ -100,7 +100,7 @@ export const signatureSteps = (count: number, signature: BatchSignature | null):
  * Locks the head and checks the expectations (migrations.ts). Its parameters come from `batchSteps`, without chained
  * appends.
  */
-const open: Prepared = {
+const openStatement: Prepared = {
   name: 'farebox-open-batch',
   text: `
     select log.begin_batch(
@@ -186,7 +186,7 @@ export const batchSteps = (
   const expectationsRead = expectationsToRead(items, tails)
   return [
     {
-      statement: open,
+      statement: openStatement,
       values: [streamsOf(expectationsRead), revisionsOf(expectationsRead), String(rows.length)],
     },
     ...(future === null ? [] : [future]),
@@ -296,14 +296,14 @@ export const takeBatch = <Each extends QueuedItem>(
 ): { batch: Each[]; rest: Each[] } => {
   const batch: Each[] = []
   const rest: Each[] = []
-  const taken = new Set<StreamName>()
+  const usedStreams = new Set<StreamName>()
   let bytes = 0
   for (const [index, waiting] of queue.entries()) {
     const full = batch.length === maxBatchItems || (batch.length > 0 && bytes + waiting.bytes > maxBatchBytes)
     if (full) return { batch, rest: rest.concat(queue.slice(index)) }
     const { appends } = waiting.item
-    const waits = appends.some(({ stream }) => taken.has(stream))
-    for (const { stream } of appends) taken.add(stream)
+    const waits = appends.some(({ stream }) => usedStreams.has(stream))
+    for (const { stream } of appends) usedStreams.add(stream)
     if (waits) {
       rest.push(waiting)
       continue

@@ -29,7 +29,7 @@ type Reads = Pick<
 >
 
 /** A trigger refuses the removal of the row, so it was removed by hand. */
-const headIsGone = (): never => {
+const throwMissingHead = (): never => {
   throw new Error(
     'the row of log.head is gone, which names the log and its end: somebody changed the database by hand. Restore a backup, or put the row back: its log_id is the one in engine.checkpoints',
   )
@@ -136,12 +136,12 @@ export const createReads = (pool: pg.Pool, newestKnown: Pick<NewestKnownEvent, '
 
     async head() {
       const [head] = await rows<[number]>('head', 'select last_position from log.head', [])
-      return Number((head ?? headIsGone())[0])
+      return Number((head ?? throwMissingHead())[0])
     },
 
     async logId() {
       const [head] = await rows<[string]>('log-id', 'select log_id from log.head', [])
-      return (head ?? headIsGone())[0]
+      return (head ?? throwMissingHead())[0]
     },
   }
 }
