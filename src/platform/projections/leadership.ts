@@ -66,10 +66,10 @@ const watchFence = (
   epoch: number,
   { isBusy, current }: { readonly isBusy: () => boolean; readonly current: () => void },
 ) => {
-  const fenced = new AbortController()
+  const fenceController = new AbortController()
   const checkFence = async (): Promise<void> => {
     if ((await readEpoch(session.client, group)) !== epoch)
-      fenced.abort(new Error(`group ${group} is at another epoch`))
+      fenceController.abort(new Error(`group ${group} is at another epoch`))
     else current()
   }
   let currentCheck: Promise<void> | null = null
@@ -83,7 +83,7 @@ const watchFence = (
         currentCheck = null
       })
   })
-  return { signal: fenced.signal, looked: async () => currentCheck, stop }
+  return { signal: fenceController.signal, looked: async () => currentCheck, stop }
 }
 
 /** A batch accepts events while the window is open. */

@@ -81,7 +81,7 @@ type Plan = {
   /** Their live tables were filled by exactly these definitions, from this log. */
   readonly comparable: readonly ReadModel[]
   /** `checkpoint`: the new tables must be exactly at the live checkpoint. `head`: the live position does not matter. */
-  readonly follows: 'checkpoint' | 'head'
+  readonly targetKind: 'checkpoint' | 'head'
 }
 
 const planRebuild = async (
@@ -112,7 +112,7 @@ const planRebuild = async (
     logId,
     isForeignLog,
     comparable,
-    follows: isWholeGroup && comparable.length === 0 ? 'head' : 'checkpoint',
+    targetKind: isWholeGroup && comparable.length === 0 ? 'head' : 'checkpoint',
   }
 }
 
@@ -128,7 +128,7 @@ const runRebuild = async (
   options: RebuildOptions,
 ): Promise<RebuildResult> => {
   const { log } = context
-  const { group, models, schema, follows } = plan
+  const { group, models, schema, targetKind } = plan
   const { client } = session
   const startedMs = performance.now()
   const signal = options.signal ? AbortSignal.any([session.ended, options.signal]) : session.ended
@@ -150,7 +150,7 @@ const runRebuild = async (
     })
   }
   const findTarget = async (checkpoint?: Checkpoint): Promise<number> => {
-    if (follows === 'head') return Math.max(replay.position, await log.head())
+    if (targetKind === 'head') return Math.max(replay.position, await log.head())
     return (checkpoint ?? (await readCheckpoint(client, group.name)))?.position ?? 0
   }
   const catchUp = async (phase: RebuildPhase): Promise<void> => {
@@ -183,7 +183,7 @@ const runRebuild = async (
   const settle = async (checkpoint: Checkpoint): Promise<RebuiltCheckpoint | null> => {
     const position = await findTarget(checkpoint)
     // There are at most as many events as positions. On EventStoreDB there are fewer, so a round may be unnecessary.
-    if (position - replay.position > maxLockedEvents && follows === 'checkpoint') return null
+    if (position - replay.position > maxLockedEvents && targetKind === 'checkpoint') return null
     await replay.to(position)
     await context.watch?.beforeSwap(group.name, client)
     return { position, lastEvent: replay.lastEvent }

@@ -145,7 +145,7 @@ const report = async (
 const firstReportMs = 5_000
 const reportEveryMs = 60_000
 /** Workers that start to fail or recover are reported at once. Several of them share a report. */
-const gatherMs = 1_000
+const reportDelayMs = 1_000
 /** A stop does not wait longer than this for the database, milliseconds. */
 const lastReportMs = 1_000
 
@@ -196,7 +196,7 @@ export const createRunLog = (deps: {
   const planReport = (): void => {
     const nowMs = performance.now()
     // A change during a report is written by the next report.
-    if (currentReport === null) plan(Math.max(nowMs, lastMs + gatherMs))
+    if (currentReport === null) plan(Math.max(nowMs, lastMs + reportDelayMs))
     else void currentReport.then(planReport)
   }
 
