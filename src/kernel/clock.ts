@@ -29,7 +29,7 @@ export const hasElapsed = (sinceMs: number, nowMs: number, intervalMs: number): 
 type Written = { readonly ms: number; readonly time: string }
 
 let last: Written = { ms: Number.NaN, time: '' }
-let former = last
+let previous = last
 
 /** The range of `isoTime`: the beginning of the year 1 and the end of 9999, milliseconds since the epoch. */
 const firstMs = Date.parse('0001-01-01T00:00:00.000Z')
@@ -56,9 +56,9 @@ export const isInstant = (text: string): boolean =>
  */
 export const isoTime = (epochMs: number): string => {
   if (epochMs === last.ms) return last.time
-  if (epochMs === former.ms) return former.time
+  if (epochMs === previous.ms) return previous.time
   if (!isTime(epochMs)) throw new RangeError(`${epochMs} ms is no time of the years 1 to 9999`)
-  former = last
+  previous = last
   last = { ms: epochMs, time: new Date(epochMs).toISOString() }
   return last.time
 }

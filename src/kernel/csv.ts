@@ -1,7 +1,7 @@
 export type CsvValue = string | number | null
 
 /** The byte order mark of UTF-8. Without it, spreadsheets read a file in the character set of their system. */
-const mark = '\ufeff'
+const byteOrderMark = '\ufeff'
 
 /**
  * The characters with which spreadsheets begin a formula (OWASP, "CSV injection"), including the full-width forms. Some
@@ -31,7 +31,7 @@ export const csvField = (value: CsvValue): string => {
 const csvLine = (values: readonly CsvValue[]): string => `${values.map(csvField).join(',')}\r\n`
 
 /** The beginning of a CSV file (RFC 4180): the UTF-8 mark and the heading. The lines of `csvLines` follow. */
-export const csvHead = (heading: readonly string[]): string => mark + csvLine(heading)
+export const csvHead = (heading: readonly string[]): string => byteOrderMark + csvLine(heading)
 
 export const csvLines = (rows: Iterable<readonly CsvValue[]>): string => Array.from(rows, csvLine).join('')
 

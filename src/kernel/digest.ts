@@ -13,7 +13,7 @@ const digits = new Uint8Array(128).fill(noDigit)
 for (const digit of '0123456789abcdefABCDEF') digits[digit.charCodeAt(0)] = Number.parseInt(digit, 16)
 
 /** Index of the first digit of each byte in the text of a uuid. */
-const places = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34] as const
+const digitOffsets = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34] as const
 const uuidLength = 36
 
 /**
@@ -22,14 +22,14 @@ const uuidLength = 36
  */
 export const writeUuid = (buffer: Buffer, uuid: string, offset: number): void => {
   let at = offset
-  let seen = uuid.length === uuidLength ? 0 : noDigit
-  for (const place of places) {
-    const high = digits[uuid.charCodeAt(place)] ?? noDigit
-    const low = digits[uuid.charCodeAt(place + 1)] ?? noDigit
-    seen |= high | low
+  let digitBits = uuid.length === uuidLength ? 0 : noDigit
+  for (const digitOffset of digitOffsets) {
+    const high = digits[uuid.charCodeAt(digitOffset)] ?? noDigit
+    const low = digits[uuid.charCodeAt(digitOffset + 1)] ?? noDigit
+    digitBits |= high | low
     buffer[at++] = (high << 4) | low
   }
-  if (seen > 0x0f) throw new RangeError(`${JSON.stringify(uuid)} is no uuid`)
+  if (digitBits > 0x0f) throw new RangeError(`${JSON.stringify(uuid)} is no uuid`)
 }
 
 /**

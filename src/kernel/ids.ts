@@ -61,8 +61,8 @@ export const compactUuid = (uuid: string): string =>
  * ids belong to no log.
  */
 const homedId = /^(?!cus)[a-z]{3}_[0-9a-f]{12}8[0-9a-f]{3}[89ab][0-9a-f]{12}([0-9a-f]{3})$/
-const versionPlace = 16
-const homeDigits = 3
+const versionIndex = 16
+const shardDigits = 3
 
 /**
  * The number of the log that stores an account or an object of an account. Ids of the uuid versions 5 and 7 belong to
@@ -70,16 +70,16 @@ const homeDigits = 3
  */
 export const shardOfId = (id: string): number => {
   // Few ids pass this fast check. The pattern is the slowest part of this function.
-  if (id[versionPlace] !== '8') return 0
+  if (id[versionIndex] !== '8') return 0
   const digits = homedId.exec(id)?.[1]
   return digits === undefined ? 0 : Number.parseInt(digits, 16)
 }
 
 /** The id with the number of its log, 0 to 4,095. An account gets its log at its creation and never changes it. */
-export const withShard = <Id extends string>(id: Id, home: number): Id => {
-  if (home === 0) return id
-  const last = home.toString(16).padStart(homeDigits, '0')
-  return `${id.slice(0, versionPlace)}8${id.slice(versionPlace + 1, -homeDigits)}${last}` as Id
+export const withShard = <Id extends string>(id: Id, shard: number): Id => {
+  if (shard === 0) return id
+  const last = shard.toString(16).padStart(shardDigits, '0')
+  return `${id.slice(0, versionIndex)}8${id.slice(versionIndex + 1, -shardDigits)}${last}` as Id
 }
 
 /**

@@ -43,8 +43,8 @@ export const microsPerCent = 10_000
  * Returns the value if it is a safe integer: beyond 2^53 numbers are rounded silently.
  * @throws RangeError otherwise: a bug
  */
-export const assertSafe = (value: number, what: string): number => {
-  if (!Number.isSafeInteger(value)) throw new RangeError(`${what} is ${value}, not a safe integer`)
+export const assertSafe = (value: number, label: string): number => {
+  if (!Number.isSafeInteger(value)) throw new RangeError(`${label} is ${value}, not a safe integer`)
   return value
 }
 

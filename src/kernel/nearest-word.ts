@@ -8,12 +8,12 @@ const editsBetween = (from: string, to: string): number => {
   for (let i = 1; i <= from.length; i++) {
     const next = [i]
     for (let j = 1; j <= to.length; j++) {
-      const same = from[i - 1] === to[j - 1]
+      const isEqual = from[i - 1] === to[j - 1]
       const exchanged = i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1]
       next[j] = Math.min(
         row[j]! + 1,
         next[j - 1]! + 1,
-        row[j - 1]! + (same ? 0 : 1),
+        row[j - 1]! + (isEqual ? 0 : 1),
         exchanged ? before[j - 2]! + 1 : Number.POSITIVE_INFINITY,
       )
     }
@@ -24,23 +24,23 @@ const editsBetween = (from: string, to: string): number => {
 }
 
 /** The largest share of a name that may be misspelt. */
-const mostOfName = 0.34
+const maxEditShare = 0.34
 
 /**
  * The known name that is closest to a misspelt name. Null if more than a third of every known name differs.
  * @param by returns the part of a name to compare; default: the whole name
  */
 export const closestWord = (
-  given: string,
+  typedWord: string,
   known: readonly string[],
   by: (name: string) => string = (name) => name,
 ): string | null => {
   // Longer input is not a misspelling, and the time grows with the length.
-  const wanted = by(given).slice(0, 100)
+  const shortened = by(typedWord).slice(0, 100)
   let best: { readonly name: string; readonly edits: number } | null = null
   for (const name of known) {
-    const edits = editsBetween(wanted, by(name))
-    if (edits <= Math.max(1, by(name).length * mostOfName) && (best === null || edits < best.edits))
+    const edits = editsBetween(shortened, by(name))
+    if (edits <= Math.max(1, by(name).length * maxEditShare) && (best === null || edits < best.edits))
       best = { name, edits }
   }
   return best?.name ?? null

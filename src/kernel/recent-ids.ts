@@ -39,12 +39,12 @@ type Store = {
 /** A value with this many ranges is copied into one range before entries are added. */
 const maxStretches = 8
 
-const createStore = (places: number, bytes: number): Store => ({
+const createStore = (maxEntries: number, bytes: number): Store => ({
   used: 0,
   texts: Buffer.allocUnsafeSlow(bytes),
-  ends: new Float64Array(places),
-  hashes: new Int32Array(places),
-  cells: new Uint32Array(2 ** Math.ceil(Math.log2(2 * places))),
+  ends: new Float64Array(maxEntries),
+  hashes: new Int32Array(maxEntries),
+  cells: new Uint32Array(2 ** Math.ceil(Math.log2(2 * maxEntries))),
 })
 
 export const emptyPacked: Packed = { store: createStore(0, 0), stretches: [], count: 0 }
@@ -56,16 +56,16 @@ export const hashOf = (id: string): number => {
   return hash
 }
 
-const startOf = ({ ends }: Store, place: number): number => (place === 0 ? 0 : ends[place - 1]!)
+const startOf = ({ ends }: Store, position: number): number => (position === 0 ? 0 : ends[position - 1]!)
 
-const put = (store: Store, hash: number, end: number): void => {
-  const place = store.used
-  store.hashes[place] = hash
-  store.ends[place] = end
+const writeEntry = (store: Store, hash: number, end: number): void => {
+  const position = store.used
+  store.hashes[position] = hash
+  store.ends[position] = end
   const mask = store.cells.length - 1
   let cell = hash & mask
   while (store.cells[cell] !== 0) cell = (cell + 1) & mask
-  store.cells[cell] = place + 1
+  store.cells[cell] = position + 1
   store.used += 1
 }
 
@@ -74,8 +74,8 @@ const textOf = (store: Store, { from, to }: Stretch): string => {
   return store.texts.toString('utf8', startOf(store, from), withoutLastComma)
 }
 
-const factAt = (store: Store, place: number): PackedEntry =>
-  JSON.parse(textOf(store, { from: place, to: place + 1 }))
+const factAt = (store: Store, position: number): PackedEntry =>
+  JSON.parse(textOf(store, { from: position, to: position + 1 }))
 
 /** All entries as JSON texts, oldest first. Each text is the entries of one range, separated by commas. */
 export const packedTexts = ({ store, stretches }: Packed): string[] =>
@@ -90,10 +90,10 @@ export const findPacked = (
   if (count === 0) return undefined
   const mask = store.cells.length - 1
   for (let cell = hash & mask; store.cells[cell] !== 0; cell = (cell + 1) & mask) {
-    const place = store.cells[cell]! - 1
-    if (store.hashes[place] !== hash) continue
-    if (!stretches.some(({ from, to }) => from <= place && place < to)) continue
-    const fact = factAt(store, place)
+    const position = store.cells[cell]! - 1
+    if (store.hashes[position] !== hash) continue
+    if (!stretches.some(({ from, to }) => from <= position && position < to)) continue
+    const fact = factAt(store, position)
     if (fact[0] === id) return fact
   }
   return undefined
@@ -107,8 +107,8 @@ const copied = ({ store, stretches, count }: Packed, facts: number, bytes: numbe
   for (const { from, to } of stretches) {
     const start = startOf(store, from)
     store.texts.copy(copy.texts, end, start, store.ends[to - 1])
-    for (let place = from; place < to; place += 1)
-      put(copy, store.hashes[place]!, end + store.ends[place]! - start)
+    for (let position = from; position < to; position += 1)
+      writeEntry(copy, store.hashes[position]!, end + store.ends[position]! - start)
     end += store.ends[to - 1]! - start
   }
   return { store: copy, stretches: count === 0 ? [] : [{ from: 0, to: count }], count }
@@ -125,7 +125,7 @@ export const withPacked = (before: Packed, facts: readonly PackedEntry[]): Packe
   const from = store.used
   for (const [index, text] of texts.entries()) {
     const start = startOf(store, store.used)
-    put(store, hashOf(facts[index]![0]), start + store.texts.write(text, start, 'utf8'))
+    writeEntry(store, hashOf(facts[index]![0]), start + store.texts.write(text, start, 'utf8'))
   }
   const last = stretches.at(-1)
   const lengthened =
@@ -215,8 +215,8 @@ const factsOf = <Value>({ store, from, to }: Recent<Value>): PackedEntry[] =>
  */
 const added = <Value>({ store, from, to }: Recent<Value>, fact: Fact<Value>, hash: number): Recent<Value> => {
   if (to < store.facts.length || from >= packedAtOnce) {
-    const own = { facts: store.facts.slice(from, to), hashes: store.hashes.slice(from, to) }
-    return added({ store: own, from: 0, to: to - from }, fact, hash)
+    const ownStore = { facts: store.facts.slice(from, to), hashes: store.hashes.slice(from, to) }
+    return added({ store: ownStore, from: 0, to: to - from }, fact, hash)
   }
   store.facts.push(fact)
   store.hashes.push(hash)
@@ -245,22 +245,22 @@ export const remember = <Value>(
 }
 
 const withoutOldest = <Value>({ packed, recent, oldestMs }: Remembered<Value>): Remembered<Value> => {
-  const left =
+  const remaining =
     packed.count > 0
       ? { packed: withoutOldestPacked(packed), recent }
       : { packed, recent: { ...recent, from: recent.from + 1 } }
-  const { store, from, to } = left.recent
+  const { store, from, to } = remaining.recent
   const oldestRecent = from < to ? store.facts[from] : undefined
-  const next = oldestPacked(left.packed)?.[1] ?? oldestRecent?.atMs ?? Number.POSITIVE_INFINITY
-  return { ...left, oldestMs: next, forgottenMs: oldestMs }
+  const next = oldestPacked(remaining.packed)?.[1] ?? oldestRecent?.atMs ?? Number.POSITIVE_INFINITY
+  return { ...remaining, oldestMs: next, forgottenMs: oldestMs }
 }
 
 /** Removes the oldest entries from more than seven days before `nowMs` (milliseconds), at most two of them. */
 export const dropExpired = <Value>(remembered: Remembered<Value>, nowMs: number): Remembered<Value> => {
-  let left = remembered
-  for (let dropped = 0; dropped < droppedPerEvent && nowMs - left.oldestMs > rememberedMs; dropped += 1)
-    left = withoutOldest(left)
-  return left
+  let remaining = remembered
+  for (let dropped = 0; dropped < droppedPerEvent && nowMs - remaining.oldestMs > rememberedMs; dropped += 1)
+    remaining = withoutOldest(remaining)
+  return remaining
 }
 
 /** Whether an entry with the time `atMs` (milliseconds) would still be stored. */

@@ -56,13 +56,13 @@ const seen = new IntersectionObserver((entries) => {
 for (const article of all('article.operation')) seen.observe(article)
 `
 
-const own = {
+const docsColours = {
   light: `--code: #f3f1ea; --panel: #16201d; --panel-ink: #dbe6e1; --panel-soft: #8fa39c; --get: #1f5fa8; --post: #0a6b52; --patch: #9a5b00; --delete: #ab2b2b;`,
   dark: `--code: #1d2623; --panel: #0b100e; --panel-ink: #dbe6e1; --panel-soft: #8fa39c; --get: #7db4f0; --post: #5cc9a3; --patch: #e3ac55; --delete: #f08a8a;`,
 }
 
 /** The style of the documentation and its guides. */
-export const style = `${colours(own)}${base}
+export const style = `${colours(docsColours)}${base}
 html { scroll-padding-top: 72px; scroll-behavior: smooth; }
 @media (prefers-reduced-motion: reduce) { html { scroll-behavior: auto; } }
 code, pre { font-family: ui-monospace, "SF Mono", SFMono-Regular, Menlo, Consolas, "Liberation Mono", monospace; }

@@ -9,7 +9,7 @@ import { fieldsView, jsonView, markdown } from './schema-view.ts'
 
 type Item = { readonly post: Operation }
 
-const eventView = (name: string, { post }: Item, follow: Follow): Html => {
+const eventView = (name: string, { post }: Item, resolveRef: Follow): Html => {
   const media = post.requestBody?.content['application/json']
   if (media === undefined) return nothing
   const headers = (post.parameters ?? []).map(
@@ -22,20 +22,20 @@ const eventView = (name: string, { post }: Item, follow: Follow): Html => {
 <p class="path"><code>${name}</code></p>
 ${markdown(post.description)}
 <h4>Headers</h4><table class="fields"><tbody>${headers}</tbody></table>
-<h4>Body</h4>${fieldsView(follow(media.schema as JsonSchema & { $ref?: string }))}
+<h4>Body</h4>${fieldsView(resolveRef(media.schema as JsonSchema & { $ref?: string }))}
 </div>
 <div class="shows">${jsonView(media.example)}</div>
 </article>`
 }
 
 /** The events that receivers get; nothing if there are none. */
-export const webhooksView = (document: OpenApiDocument, follow: Follow): Html => {
+export const webhooksView = (document: OpenApiDocument, resolveRef: Follow): Html => {
   const webhooks = Object.entries((document.webhooks ?? {}) as Readonly<Record<string, Item>>)
   if (webhooks.length === 0) return nothing
   return html`<section class="tag">
 <h2 id="events">Events</h2>
 ${markdown('What is sent to webhook endpoints. Verify the signature over the raw bytes before you parse them, compare in constant time, refuse a `created` older than five minutes, and de-duplicate on `webhook-id`: delivery is at least once.')}
-${webhooks.map(([name, item]) => eventView(name, item, follow))}
+${webhooks.map(([name, item]) => eventView(name, item, resolveRef))}
 </section>`
 }
 
@@ -50,21 +50,21 @@ const entriesOf = (document: OpenApiDocument): readonly Entry[] =>
     })),
   )
 
-const followIn = (document: OpenApiDocument): Follow => {
-  const follow: Follow = (node) => {
+const createRefResolver = (document: OpenApiDocument): Follow => {
+  const resolveRef: Follow = (node) => {
     if (node.$ref === undefined) return node
     const [, , part = '', name = ''] = node.$ref.split('/')
     return (document.components[part] as Record<string, typeof node>)[name] ?? node
   }
-  return follow
+  return resolveRef
 }
 
 type Tag = { readonly name: string; readonly description: string }
 
-const tagView = (tag: Tag, entries: readonly Entry[], follow: Follow): Html => html`<section class="tag">
+const tagView = (tag: Tag, entries: readonly Entry[], resolveRef: Follow): Html => html`<section class="tag">
 <h2 id="tag-${tag.name}">${tag.name}</h2>
 ${markdown(tag.description)}
-${entries.map(({ method, path, operation }) => operationView(method, path, operation, follow))}
+${entries.map(({ method, path, operation }) => operationView(method, path, operation, resolveRef))}
 </section>`
 
 const retryText = { later: 'later', 'after-change': 'after a change', never: 'no' } as const
@@ -109,7 +109,7 @@ export const docsPage = (
   guides: Parameters<typeof startView>[0] = { callers: [], operators: [] },
 ): Page => {
   const entries = entriesOf(document)
-  const follow = followIn(document)
+  const resolveRef = createRefResolver(document)
   const tags = document.tags as readonly Tag[]
   const { title, version, summary, description } = document.info as Readonly<Record<string, string>>
   const body = html`<a class="skip" href="#main">Skip to the documentation</a>
@@ -123,10 +123,10 @@ ${tags.map((tag) =>
   tagView(
     tag,
     entries.filter(({ operation }) => operation.tags[0] === tag.name),
-    follow,
+    resolveRef,
   ),
 )}
-${webhooksView(document, follow)}
+${webhooksView(document, resolveRef)}
 ${errorsView()}
 ${schemasView(document)}
 <p class="empty" hidden>Nothing fits the search.</p>

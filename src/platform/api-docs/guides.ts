@@ -82,10 +82,10 @@ type Block = { readonly view: string; readonly lines: number }
 
 const blockAt = (lines: readonly string[], at: number, linkOf: GuideLink): Block => {
   const line = lines[at] ?? ''
-  const [, marks, title] = /^(#{1,4}) (.*)$/.exec(line) ?? []
-  if (marks !== undefined && title !== undefined)
+  const [, hashes, title] = /^(#{1,4}) (.*)$/.exec(line) ?? []
+  if (hashes !== undefined && title !== undefined)
     return {
-      view: `<h${marks.length} id="${slug(title)}">${inline(title, linkOf)}</h${marks.length}>`,
+      view: `<h${hashes.length} id="${slug(title)}">${inline(title, linkOf)}</h${hashes.length}>`,
       lines: 1,
     }
   if (line.startsWith('```')) {

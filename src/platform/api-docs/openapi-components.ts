@@ -120,7 +120,7 @@ export const createComponents = (closedAnswers: boolean): Components => {
       return { $ref: `#/components/responses/${name}` }
     },
     define: (name, schema) => ({ $ref: `#/components/schemas/${keep(name, schema, 'output')}` }),
-    add(schema, io, given) {
+    add(schema, io, fallbackName) {
       const { $defs = {}, id, ...root }: JsonSchema = jsonSchemaOf(schema, io)
       const names = new Map<string, string>()
       const finish = (json: unknown): Json =>
@@ -130,7 +130,7 @@ export const createComponents = (closedAnswers: boolean): Components => {
           return closedAnswers ? rest : open(rest)
         }) as Json
       for (const [name, json] of Object.entries($defs)) names.set(name, keep(name, finish(json), io))
-      const name = typeof id === 'string' ? id : given
+      const name = typeof id === 'string' ? id : fallbackName
       if (name === undefined || typeof root.$ref === 'string') return finish(root)
       return { $ref: `#/components/schemas/${keep(name, finish(root), io)}` }
     },
@@ -142,7 +142,7 @@ type ParameterJson = Readonly<Record<string, unknown>>
 /** The fields of a schema as parameters, with their descriptions and examples. */
 const parametersOf = (
   schema: z.ZodObject | undefined,
-  place: 'path' | 'query',
+  location: 'path' | 'query',
   examples: Readonly<Record<string, unknown>> | undefined,
 ): readonly ParameterJson[] => {
   if (schema === undefined) return []
@@ -151,8 +151,8 @@ const parametersOf = (
     const { description, ...rest } = property
     return {
       name,
-      in: place,
-      required: place === 'path' || required.includes(name),
+      in: location,
+      required: location === 'path' || required.includes(name),
       ...(description === undefined ? {} : { description }),
       schema: rest,
       ...(examples?.[name] === undefined ? {} : { example: examples[name] }),
@@ -214,6 +214,8 @@ export const operationParameters = (route: Route): readonly ParameterJson[] => [
 
 /** Only the shared parameters that a route uses: an unused component is a lint warning. */
 export const usedParameters = (routes: readonly Route[]): Readonly<Record<string, ParameterJson>> => {
-  const used = new Set(routes.flatMap(sharedParametersOf).map(({ $ref }) => String($ref).split('/').at(-1)))
-  return Object.fromEntries(Object.entries(sharedParameters).filter(([name]) => used.has(name)))
+  const usedNames = new Set(
+    routes.flatMap(sharedParametersOf).map(({ $ref }) => String($ref).split('/').at(-1)),
+  )
+  return Object.fromEntries(Object.entries(sharedParameters).filter(([name]) => usedNames.has(name)))
 }

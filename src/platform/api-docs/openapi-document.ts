@@ -190,8 +190,8 @@ function* pathsOf(
 
 /** The known groups in a useful order for readers, then the others. */
 const tagsOf = (routes: readonly Route[]): readonly Json[] => {
-  const used = new Set(routes.map(({ tag }) => tag as string))
-  const names = [...Object.keys(tagDescriptions).filter((name) => used.has(name)), ...used]
+  const usedTags = new Set(routes.map(({ tag }) => tag as string))
+  const names = [...Object.keys(tagDescriptions).filter((name) => usedTags.has(name)), ...usedTags]
   return [...new Set(names)].map((name) => ({ name, description: tagDescriptions[name] ?? name }))
 }
 

@@ -98,8 +98,8 @@ const oneError = (code: ErrorCode, components: Components): Json => {
 /** The schema of a status: that of its only code, or a named choice between those of its codes. */
 const schemaOf = (codes: readonly ErrorCode[], name: string, components: Components): Json => {
   const variants = codes.map((code) => oneError(code, components))
-  const [only] = variants
-  if (only !== undefined && variants.length === 1) return only
+  const [single] = variants
+  if (single !== undefined && variants.length === 1) return single
   const mapping = Object.fromEntries(codes.map((code, at) => [code, variants[at]?.$ref]))
   return components.define(name, { oneOf: variants, discriminator: { propertyName: 'code', mapping } })
 }
@@ -111,8 +111,8 @@ const defaultMessage = (code: ErrorCode): string => {
 }
 
 const exampleOf = (code: ErrorCode, errors: readonly RouteError[]): Json => {
-  const told = errors.find((error) => typeof error !== 'string' && error.code === code)
-  const { message, extra } = typeof told === 'object' ? told : {}
+  const declaredError = errors.find((error) => typeof error !== 'string' && error.code === code)
+  const { message, extra } = typeof declaredError === 'object' ? declaredError : {}
   return {
     summary: code,
     value: {
@@ -170,9 +170,9 @@ export const errorResponses = (route: Route, components: Components): Readonly<R
     [...byStatus]
       .sort(([a], [b]) => a - b)
       .map(([status, codes]) => {
-        const [only] = codes
-        const common = codes.length === 1 && only !== undefined && shared.includes(only)
-        if (common) return [String(status), { $ref: `#/components/responses/${pascal(only)}` }]
+        const [single] = codes
+        const common = codes.length === 1 && single !== undefined && shared.includes(single)
+        if (common) return [String(status), { $ref: `#/components/responses/${pascal(single)}` }]
         const { errorsAs: name, operationId } = route
         const choice = `${name ?? capitalized(operationId)}${status}Error`
         const response = responseOf(choice, status, codes, route.errors, components)

@@ -74,17 +74,17 @@ const section = (title: string, content: Html): Html =>
 
 const parametersView = (parameters: readonly Parameter[]): Html => {
   if (parameters.length === 0) return nothing
-  const row = ({ name, in: place, required, description, schema }: Parameter): Html => html`<tr>
+  const row = ({ name, in: location, required, description, schema }: Parameter): Html => html`<tr>
 <th scope="row"><code>${name}</code>${required ? null : html`<span class="optional">optional</span>`}</th>
-<td><span class="place">${place}</span> ${typeView(schema)}${description === undefined ? null : markdown(description)}</td>
+<td><span class="place">${location}</span> ${typeView(schema)}${description === undefined ? null : markdown(description)}</td>
 </tr>`
   return html`<table class="fields"><tbody>${parameters.map(row)}</tbody></table>`
 }
 
 const exampleView = (mediaType: string, { example, examples }: Media): Html => {
-  const shown = examples === undefined ? [example] : Object.values(examples).map(({ value }) => value)
+  const exampleValues = examples === undefined ? [example] : Object.values(examples).map(({ value }) => value)
   if (mediaType !== 'application/json') return html`<pre><code>${String(example ?? '')}</code></pre>`
-  return html`${shown.filter((value) => value !== undefined).map(jsonView)}`
+  return html`${exampleValues.filter((value) => value !== undefined).map(jsonView)}`
 }
 
 const codesOf = (response: Response): readonly string[] =>
@@ -104,14 +104,16 @@ ${media.map(([type, content]) => exampleView(type, content))}
 
 const pathWithExamples = (path: string, parameters: readonly Parameter[]): string => {
   const inPath = (name: string) => parameters.find((one) => one.name === name && one.in === 'path')?.example
-  const filled = path.replace(/\{([^{}]+)\}/g, (whole, name: string) => String(inPath(name) ?? whole))
+  const filledPath = path.replace(/\{([^{}]+)\}/g, (placeholder, name: string) =>
+    String(inPath(name) ?? placeholder),
+  )
   const query = parameters.filter((one) => one.in === 'query' && one.example !== undefined)
   return query.length === 0
-    ? filled
-    : `${filled}?${query.map(({ name, example }) => `${name}=${example}`).join('&')}`
+    ? filledPath
+    : `${filledPath}?${query.map(({ name, example }) => `${name}=${example}`).join('&')}`
 }
 
-const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+const shellQuote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
 /** The request as a curl command. The script of the page inserts the server's own address. */
 const curlView = (
@@ -128,7 +130,7 @@ const curlView = (
     ...(idempotency ? [`  -H "Idempotency-Key: $(date +%s)-$$"`] : []),
     ...(body === undefined
       ? []
-      : ["  -H 'Content-Type: application/json'", `  -d ${quoted(JSON.stringify(body))}`]),
+      : ["  -H 'Content-Type: application/json'", `  -d ${shellQuote(JSON.stringify(body))}`]),
   ]
   const verb = method === 'get' ? '' : `-X ${method.toUpperCase()} `
   const end = tail.length === 0 ? '' : ` \\\n${tail.join(' \\\n')}`
@@ -136,11 +138,16 @@ const curlView = (
 }
 
 /** One operation: its description and input on the left, a sample call and its answers on the right. */
-export const operationView = (method: string, path: string, operation: Operation, follow: Follow): Html => {
-  const parameters = (operation.parameters ?? []).map(follow)
+export const operationView = (
+  method: string,
+  path: string,
+  operation: Operation,
+  resolveRef: Follow,
+): Html => {
+  const parameters = (operation.parameters ?? []).map(resolveRef)
   const body = operation.requestBody?.content['application/json']?.schema
   const responses = Object.entries(operation.responses).map(([status, one]) =>
-    responseView(status, follow(one)),
+    responseView(status, resolveRef(one)),
   )
   return html`<article class="operation" id="${operation.operationId}" data-find="${`${method} ${path} ${operation.summary}`.toLowerCase()}">
 <div class="says">
@@ -148,7 +155,7 @@ export const operationView = (method: string, path: string, operation: Operation
 <p class="path">${badge(method)} <code>${path}</code></p>
 ${markdown(operation.description)}
 ${section('Parameters', parametersView(parameters))}
-${section('Body', body === undefined ? nothing : fieldsView(follow(body)))}
+${section('Body', body === undefined ? nothing : fieldsView(resolveRef(body)))}
 </div>
 <div class="shows">
 ${curlView(method, path, operation, parameters)}

@@ -10,12 +10,12 @@ import type { WebhookDeclaration } from './openapi-webhooks.ts'
 
 /** An interface description: `GET /openapi.json` or the shorter `GET /openapi-core.json`. */
 const openApiRoute = (
-  named: Pick<Route, 'path' | 'operationId' | 'summary'>,
-  made: () => Promise<OpenApiDocument>,
+  routeInfo: Pick<Route, 'path' | 'operationId' | 'summary'>,
+  buildDocument: () => Promise<OpenApiDocument>,
 ): Route => {
-  const document = onDemand(async () => fixedText(jsonText(await made())))
+  const document = onDemand(async () => fixedText(jsonText(await buildDocument())))
   return route({
-    ...named,
+    ...routeInfo,
     method: 'GET',
     description: 'OpenAPI 3.1.0.',
     tag: 'Service',
@@ -62,12 +62,12 @@ export const documentationRoutes = (
     readonly publicUrl?: () => string
   } = {},
 ): readonly Route[] => {
-  const made = (all: readonly Route[]) =>
+  const buildDocument = (all: readonly Route[]) =>
     onDemand(() =>
       buildOpenApiDocumentInSteps(all, { webhooks, ...(publicUrl && { serverUrl: publicUrl() }) }),
     )
-  const document = made(routes)
-  const whole = made([...routes, ...operations])
+  const document = buildDocument(routes)
+  const fullDocument = buildDocument([...routes, ...operations])
   const guides = readGuides()
   return [
     openApiRoute(
@@ -76,7 +76,7 @@ export const documentationRoutes = (
         operationId: 'getInterfaceDescription',
         summary: 'The interface description',
       },
-      whole,
+      fullDocument,
     ),
     openApiRoute(
       {

@@ -12,11 +12,11 @@ export const jsonView = (value: unknown): Html => {
   let html = ''
   let from = 0
   for (const match of text.matchAll(token)) {
-    const [whole, string, colon, literal] = match
+    const [tokenText, string, colon, literal] = match
     html += escapeHtml(text.slice(from, match.index))
-    if (string === undefined) html += span(literal === undefined ? 'num' : 'lit', whole)
+    if (string === undefined) html += span(literal === undefined ? 'num' : 'lit', tokenText)
     else html += colon === undefined ? span('str', string) : `${span('key', string)}${colon}`
-    from = match.index + whole.length
+    from = match.index + tokenText.length
   }
   return { html: `<pre><code>${html}${escapeHtml(text.slice(from))}</code></pre>` }
 }

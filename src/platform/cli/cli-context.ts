@@ -113,17 +113,17 @@ export type Cli<Settings extends CliSettings = CliSettings> = {
    * of another log unchanged, so it signs nothing.
    */
   action<Arguments extends readonly unknown[]>(
-    load: () => Promise<(context: CliContext, ...given: Arguments) => Promise<CliOutput>>,
+    load: () => Promise<(context: CliContext, ...inputs: Arguments) => Promise<CliOutput>>,
     options?: OpenOptions,
-  ): (...given: readonly unknown[]) => Promise<void>
+  ): (...inputs: readonly unknown[]) => Promise<void>
   /** Like `action`, for work before the database exists. The work receives the settings and opens what it needs. */
   bareAction<Arguments extends readonly unknown[]>(
-    load: () => Promise<(config: Settings, ...given: Arguments) => Promise<CliOutput>>,
-  ): (...given: readonly unknown[]) => Promise<void>
+    load: () => Promise<(config: Settings, ...inputs: Arguments) => Promise<CliOutput>>,
+  ): (...inputs: readonly unknown[]) => Promise<void>
   /** Like `bareAction`, for work that opens the context itself, because it reports why that fails. */
   openingAction<Arguments extends readonly unknown[]>(
-    load: () => Promise<(config: Settings, open: OpenContext, ...given: Arguments) => Promise<CliOutput>>,
-  ): (...given: readonly unknown[]) => Promise<void>
+    load: () => Promise<(config: Settings, open: OpenContext, ...inputs: Arguments) => Promise<CliOutput>>,
+  ): (...inputs: readonly unknown[]) => Promise<void>
 }
 
 /** The parent command of several features, such as `ledger`. The first of them creates it. */
@@ -144,8 +144,8 @@ export const wholeNumber =
 export const listOf =
   <const Value extends string>(values: readonly Value[]) =>
   (text: string): readonly Value[] => {
-    const given = text.split(',').map((item) => item.trim())
-    const wrong = given.filter((item) => !values.includes(item as Value))
-    if (wrong.length > 0) throw new InvalidArgumentError(`It must be some of ${values.join(', ')}.`)
-    return [...new Set(given)] as Value[]
+    const inputs = text.split(',').map((item) => item.trim())
+    const invalid = inputs.filter((item) => !values.includes(item as Value))
+    if (invalid.length > 0) throw new InvalidArgumentError(`It must be some of ${values.join(', ')}.`)
+    return [...new Set(inputs)] as Value[]
   }

@@ -45,7 +45,7 @@ const everyMs = 100
 
 /** A line that is redrawn at most ten times a second, only if the stream is a terminal. */
 export const createProgressBar = (stream: Stream): ProgressBar => {
-  let drawnMs = Number.NEGATIVE_INFINITY
+  let lastDrawnMs = Number.NEGATIVE_INFINITY
   let label: string | null = null
   const end = (): void => {
     if (label !== null) stream.write('\r\x1b[K')
@@ -55,8 +55,8 @@ export const createProgressBar = (stream: Stream): ProgressBar => {
     show: (step) => {
       if (stream.isTTY !== true) return
       const nowMs = performance.now()
-      if (step.label === label && step.done < step.total && nowMs - drawnMs < everyMs) return
-      drawnMs = nowMs
+      if (step.label === label && step.done < step.total && nowMs - lastDrawnMs < everyMs) return
+      lastDrawnMs = nowMs
       label = step.label
       stream.write(`\r\x1b[K${progressLine(step)}`)
     },

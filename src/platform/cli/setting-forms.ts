@@ -77,8 +77,8 @@ export const proxies = text(proxiesExpected).transform((value, context): Trusted
 
 const addressesExpected = 'addresses with commas between, e.g. 127.0.0.1, ::1'
 export const addresses = text(addressesExpected).transform((value, context): readonly string[] => {
-  const given = value.split(',').map((address) => address.trim())
-  if (given.every((address) => isIP(address) !== 0)) return given
+  const addressList = value.split(',').map((address) => address.trim())
+  if (addressList.every((address) => isIP(address) !== 0)) return addressList
   context.addIssue(addressesExpected)
   return z.NEVER
 })

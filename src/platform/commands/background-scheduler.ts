@@ -52,12 +52,12 @@ export const createBackgroundScheduler = ({
   return {
     begin() {
       underWay += 1
-      const woken = waiting
+      const toWake = waiting
       waiting = []
       // In the next turn, because the batch is sent in this one.
-      if (woken.length > 0)
+      if (toWake.length > 0)
         setImmediate(() => {
-          for (const wake of woken) wake()
+          for (const wake of toWake) wake()
         })
     },
     end() {

@@ -114,13 +114,13 @@ type AdmissionDeps = {
 
 const acquireAll = (slots: Slots, command: AnyCommand): readonly StreamUse[] => {
   const uses: StreamUse[] = []
-  const seen = new Set<Slot>()
+  const seenSlots = new Set<Slot>()
   try {
     for (const [key, ref] of Object.entries(command.streams)) {
       const slot = slots.acquire(ref)
       uses.push({ key, slot, assumeAbsent: ref.assume === 'absent' })
-      if (seen.has(slot)) throw new Error(`command ${command.name} names stream ${slot.stream} twice`)
-      seen.add(slot)
+      if (seenSlots.has(slot)) throw new Error(`command ${command.name} names stream ${slot.stream} twice`)
+      seenSlots.add(slot)
     }
     return uses
   } catch (error) {
@@ -173,7 +173,7 @@ type BatchWindowDeps = {
 /** The expected share of returning clients. */
 const expectedShare = 0.9
 /** The next batch is expected to be at most this much larger than the last one, so the effect of a burst ends soon. */
-const growth = 1.5
+const maxGrowth = 1.5
 
 /**
  * When a batch is appended, its clients are about to send their next commands, while other commands are already waiting. Two
@@ -182,7 +182,7 @@ const growth = 1.5
  * never waits.
  */
 export const createBatchWindow = ({ limits, monotonicMs, onOver }: BatchWindowDeps): BatchWindow => {
-  let enough = 0
+  let targetCommands = 0
   let untilMs = 0
   let timer: NodeJS.Timeout | null = null
 
@@ -194,12 +194,12 @@ export const createBatchWindow = ({ limits, monotonicMs, onOver }: BatchWindowDe
   return {
     batchAppended: ({ commands, waiting, tookMs }) => {
       const open = Math.min(commands + waiting, limits.batchCommands)
-      enough = Math.min(Math.ceil(expectedShare * open), Math.ceil(growth * commands))
+      targetCommands = Math.min(Math.ceil(expectedShare * open), Math.ceil(maxGrowth * commands))
       untilMs = monotonicMs() + Math.min(tookMs, limits.batchWindowMs)
     },
     shouldWait: (waiting) => {
       const leftMs = untilMs - monotonicMs()
-      if (waiting < enough && leftMs > 0) {
+      if (waiting < targetCommands && leftMs > 0) {
         timer ??= setTimeout(() => {
           timer = null
           onOver()
@@ -207,7 +207,7 @@ export const createBatchWindow = ({ limits, monotonicMs, onOver }: BatchWindowDe
         return true
       }
       stop()
-      enough = 0
+      targetCommands = 0
       return false
     },
     stop,
@@ -258,12 +258,12 @@ export const createQueue = (): Queue => {
  * tried again command by command.
  */
 export const createExclusivity = (): ((pending: PendingCommand) => boolean) => {
-  const used = new Set<Slot>()
+  const usedSlots = new Set<Slot>()
   const exclusiveSlots = new Set<Slot>()
   return ({ exclusive, uses }) => {
-    if (uses.some(({ slot }) => exclusiveSlots.has(slot) || (exclusive && used.has(slot)))) return false
+    if (uses.some(({ slot }) => exclusiveSlots.has(slot) || (exclusive && usedSlots.has(slot)))) return false
     for (const { slot } of uses) {
-      used.add(slot)
+      usedSlots.add(slot)
       if (exclusive) exclusiveSlots.add(slot)
     }
     return true
@@ -291,11 +291,11 @@ export const createSweeper = (deps: {
   const sweep = (): void => {
     timer = undefined
     const now = deps.monotonicMs()
-    const late = queue.take(queue.length(), (pending) => {
+    const lateCommands = queue.take(queue.length(), (pending) => {
       const waitedMs = now - pending.arrivedMs
       return waitedMs > limits.queueWaitMs || (waitedMs > limits.unknownOutcomeWaitMs && isBlocked(pending))
     })
-    for (const pending of late)
+    for (const pending of lateCommands)
       if (isBlocked(pending))
         answers.overload(pending, 'frozen', 'an earlier append of this stream has no outcome yet')
       else

@@ -210,8 +210,11 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
         limits.batchCommands,
       )
       const exclusivity = createExclusivity()
-      const turn = queue.take(limits.batchCommands, (pending) => ready.has(pending) && exclusivity(pending))
-      if (turn.length > 0) void runContendedGroup(contendedGroup, turn)
+      const groupBatch = queue.take(
+        limits.batchCommands,
+        (pending) => ready.has(pending) && exclusivity(pending),
+      )
+      if (groupBatch.length > 0) void runContendedGroup(contendedGroup, groupBatch)
       else if (!waiting) contention.end(contendedGroup)
     }
     contention.open(queue.waiting())
@@ -287,9 +290,9 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
       closed = true
       const idle = Promise.withResolvers<void>()
       whenIdle = idle.resolve
-      const late = () => new Error(`closing the command runner took longer than ${limits.closeMs} ms`)
+      const timeoutError = () => new Error(`closing the command runner took longer than ${limits.closeMs} ms`)
       if (!isIdle())
-        await withTimeout(idle.promise, limits.closeMs, late).catch((err: unknown) => {
+        await withTimeout(idle.promise, limits.closeMs, timeoutError).catch((err: unknown) => {
           const left = { err, open: answers.open(), unknownOutcomes: unknownOutcomes.count() }
           logger.warn(left, 'the command runner closes with unanswered commands')
         })

@@ -70,18 +70,18 @@ export const createContention = (deps: ContentionDeps): Contention => {
     deps.onHeld()
   }
 
-  const mark = (stream: StreamName): void => {
+  const markContended = (stream: StreamName): void => {
     // Only streams with a conflict within the last `contendedMs` stay in the map.
-    for (const former of contendedUntil.keys()) isContended(former)
+    for (const contendedStream of contendedUntil.keys()) isContended(contendedStream)
     contendedUntil.set(stream, deps.monotonicMs() + limits.contendedMs)
   }
 
   return {
     note(stream) {
-      mark(stream)
+      markContended(stream)
       streamLocks?.announce(stream)
     },
-    noteAnnounced: mark,
+    noteAnnounced: markContended,
     concerns: (pending) =>
       contendedUntil.size > 0 && pending.uses.some(({ slot }) => isContended(slot.stream)),
     open(queue) {
@@ -156,18 +156,18 @@ const isTimeout = (error: unknown): boolean => (error as { code?: string }).code
 
 /** A connection, or null if none is free in time. A connection that arrives later is returned to the pool. */
 const checkOut = async (pool: pg.Pool, waitMs: number): Promise<pg.PoolClient | null> => {
-  let late = false
-  const coming = pool.connect()
+  let isTimedOut = false
+  const connecting = pool.connect()
   let timer: NodeJS.Timeout | undefined
-  const tooLate = new Promise<null>((resolve) => {
+  const timedOut = new Promise<null>((resolve) => {
     timer = setTimeout(() => {
-      late = true
+      isTimedOut = true
       resolve(null)
     }, waitMs)
   })
-  coming.then((client) => late && client.release()).catch(() => undefined)
+  connecting.then((client) => isTimedOut && client.release()).catch(() => undefined)
   try {
-    return await Promise.race([coming, tooLate])
+    return await Promise.race([connecting, timedOut])
   } finally {
     clearTimeout(timer)
   }

@@ -58,10 +58,10 @@ const write = (
   const metadata =
     from.recordedAtMs > nowMs ? { ...decision, continuesAt: isoTime(from.recordedAtMs) } : decision
   for (const event of events) {
-    const later = laterThan?.(event, latestAt(Math.max(nowMs, from.recordedAtMs)))
-    if (later)
+    const futureTime = laterThan?.(event, latestAt(Math.max(nowMs, from.recordedAtMs)))
+    if (futureTime)
       throw new AppendRejected(
-        `${event.type} for ${slot.stream} has a future time in ${later.field}: ${later.at}; now it is ${metadata.recordedAt}`,
+        `${event.type} for ${slot.stream} has a future time in ${futureTime.field}: ${futureTime.at}; now it is ${metadata.recordedAt}`,
       )
     const id = newEventId()
     const encoded = codec.encode(event, metadata)
@@ -188,11 +188,11 @@ type BatchDeps = DecideDeps & { readonly limits: Pick<RunnerLimits, 'batchBytes'
 type PlacedCommand = { readonly group: number; readonly member: DecidedCommand; readonly decided: Decided }
 
 const formItems = (
-  placed: readonly PlacedCommand[],
+  placedCommands: readonly PlacedCommand[],
   rootOf: (group: number) => number,
 ): readonly BatchItem[] => {
   const items = new Map<number, BatchItem>()
-  for (const { group, member, decided } of placed) {
+  for (const { group, member, decided } of placedCommands) {
     const root = rootOf(group)
     let item = items.get(root)
     if (item === undefined) {
@@ -215,7 +215,7 @@ export const decideBatch = (deps: BatchDeps, pendings: readonly PendingCommand[]
   const overlay = new Map<Slot, FoldPoint>()
   const lastWriter = new Map<Slot, number>()
   const groups = createGroups()
-  const placed: PlacedCommand[] = []
+  const placedCommands: PlacedCommand[] = []
   const answered: { pending: PendingCommand; answer: unknown }[] = []
   const unverified: PendingCommand[] = []
   const failed: { pending: PendingCommand; error: Error }[] = []
@@ -239,20 +239,24 @@ export const decideBatch = (deps: BatchDeps, pendings: readonly PendingCommand[]
     const { uses, arrival } = pending
     const { answer, points } = decided
     const writes = decided.appends.length > 0
-    const depends = uses.some(({ slot }) => lastWriter.has(slot))
-    const stale = uses.filter(({ slot }) => slot.verifiedAt <= arrival).map(({ slot }) => slot)
+    const isDependent = uses.some(({ slot }) => lastWriter.has(slot))
+    const staleSlots = uses.filter(({ slot }) => slot.verifiedAt <= arrival).map(({ slot }) => slot)
     // The log checks only the streams that are written. All others must have been read since the command arrived.
-    const unchecked = writes && stale.some((slot) => !points.has(slot) && !overlay.has(slot))
-    if (unchecked || (!writes && !depends && stale.length > 0)) {
+    const isUnchecked = writes && staleSlots.some((slot) => !points.has(slot) && !overlay.has(slot))
+    if (isUnchecked || (!writes && !isDependent && staleSlots.length > 0)) {
       unverified.push(pending)
       continue
     }
-    if (!writes && !depends) {
+    if (!writes && !isDependent) {
       answered.push({ pending, answer })
       continue
     }
     const group = groups.add()
-    placed.push({ group, member: { pending, answer, lastAppend: -1, unverified: stale }, decided })
+    placedCommands.push({
+      group,
+      member: { pending, answer, lastAppend: -1, unverified: staleSlots },
+      decided,
+    })
     for (const { slot } of uses) {
       const writer = lastWriter.get(slot)
       if (writer !== undefined) groups.join(writer, group)
@@ -265,5 +269,13 @@ export const decideBatch = (deps: BatchDeps, pendings: readonly PendingCommand[]
     bytes += decided.bytes
     events += decided.events
   }
-  return { items: formItems(placed, groups.rootOf), answered, unverified, failed, left, commands, events }
+  return {
+    items: formItems(placedCommands, groups.rootOf),
+    answered,
+    unverified,
+    failed,
+    left,
+    commands,
+    events,
+  }
 }

@@ -115,23 +115,23 @@ export const createSlots = (
 ): Slots => {
   let active = new Map<StreamName, Slot>()
   let activations = 0
-  const long = new LRUCache<StreamName, Slot>({
+  const longCache = new LRUCache<StreamName, Slot>({
     max: limits.cacheStreams,
     maxSize: limits.cacheEntries,
     sizeCalculation: entriesOf,
   })
-  const short = new LRUCache<StreamName, Slot>({ max: limits.cacheShortStreams })
+  const shortCache = new LRUCache<StreamName, Slot>({ max: limits.cacheShortStreams })
   // An order's stream is used once. Thousands of them a second must not evict others, nor reach the old generation.
-  const once = new LRUCache<StreamName, Slot>({ max: limits.cacheOnceStreams })
+  const onceCache = new LRUCache<StreamName, Slot>({ max: limits.cacheOnceStreams })
   const idleOf = ({ fold }: { readonly fold: AnyFold }) => {
-    if (fold.usedOnce) return once
-    return fold.snapshot === undefined ? short : long
+    if (fold.usedOnce) return onceCache
+    return fold.snapshot === undefined ? shortCache : longCache
   }
 
   const activate = (ref: StreamRef<unknown>): Slot => {
     if (++activations % renewAfter === 0) active = new Map(active)
     // Search all three, to detect the bug of one stream with two folds.
-    const cached = once.get(ref.stream) ?? short.get(ref.stream) ?? long.get(ref.stream)
+    const cached = onceCache.get(ref.stream) ?? shortCache.get(ref.stream) ?? longCache.get(ref.stream)
     if (cached) idleOf(cached).delete(ref.stream)
     const slot = cached ?? newSlot(ref)
     active.set(ref.stream, slot)
@@ -154,8 +154,8 @@ export const createSlots = (
       throw new Error(`stream ${ref.stream} is used with two folds, ${slot.fold.name} and ${ref.fold.name}`)
     },
     release,
-    idle: () => [...long.values()],
-    size: () => active.size + long.size + short.size + once.size,
+    idle: () => [...longCache.values()],
+    size: () => active.size + longCache.size + shortCache.size + onceCache.size,
   }
 }
 
@@ -189,7 +189,7 @@ type Reading = { readonly slot: Slot; readonly snapshot?: FoldPoint | undefined;
 /** Reads slots: a snapshot if the state is unknown, then the events after it, one page of each stream at a time. */
 export const createLoader = (deps: LoaderDeps): Loader => {
   const { log, codec, limits, logger, snapshots } = deps
-  const wanted = new Set<Slot>()
+  const requestedSlots = new Set<Slot>()
   const reading = new Set<Slot>()
   let readsUnderWay = 0
 
@@ -255,18 +255,18 @@ export const createLoader = (deps: LoaderDeps): Loader => {
     return point
   }
 
-  const take = (slot: Slot, point: FoldPoint): void => {
+  const storePoint = (slot: Slot, point: FoldPoint): void => {
     if (slot.point === null || point.revision >= slot.point.revision) slot.point = point
   }
 
   const publish = (slot: Slot, point: FoldPoint, tick: number): void => {
-    take(slot, point)
+    storePoint(slot, point)
     slot.verifiedAt = Math.max(slot.verifiedAt, tick)
   }
 
   /** Stores a page while more pages follow. A later read continues here; no command is decided on this state. */
   const storePartial = (slot: Slot, point: FoldPoint, tick: number): void => {
-    take(slot, point)
+    storePoint(slot, point)
     slot.readAfter = Math.max(slot.readAfter, tick)
   }
 
@@ -290,17 +290,17 @@ export const createLoader = (deps: LoaderDeps): Loader => {
     return foldTail(slot, from, tail)
   }
 
-  const inTime = <Value>(answer: Promise<Value>, what: string): Promise<Value> =>
+  const inTime = <Value>(answer: Promise<Value>, operation: string): Promise<Value> =>
     withTimeout(
       answer,
       limits.readTimeoutMs,
-      () => new LogUnavailable(`${what} took longer than ${limits.readTimeoutMs} ms`),
+      () => new LogUnavailable(`${operation} took longer than ${limits.readTimeoutMs} ms`),
     )
 
   const read = async (slots: readonly Slot[]): Promise<readonly LoadFailure[]> => {
     const failures: LoadFailure[] = []
     const withoutSnapshot: Slot[] = []
-    let unread: readonly Reading[] = slots.map((slot) => ({ slot, from: emptyPoint(slot.fold) }))
+    let pendingReads: readonly Reading[] = slots.map((slot) => ({ slot, from: emptyPoint(slot.fold) }))
 
     const ignoreSnapshot = (slot: Slot, warning: string, err?: unknown): void => {
       logger.warn({ stream: slot.stream, ...(err !== undefined && { err }) }, warning)
@@ -334,25 +334,25 @@ export const createLoader = (deps: LoaderDeps): Loader => {
 
     try {
       const restored = await inTime(loadSnapshots(slots), 'reading snapshots')
-      unread = slots.map((slot) => {
+      pendingReads = slots.map((slot) => {
         const snapshot = slot.point === null ? restored.get(slot.stream) : undefined
         return { slot, snapshot, from: slot.point ?? snapshot ?? emptyPoint(slot.fold) }
       })
-      while (unread.length > 0) {
+      while (pendingReads.length > 0) {
         const tick = deps.nextTick()
-        const tails = unread.map(({ slot: { stream }, snapshot, from }) => ({
+        const tails = pendingReads.map(({ slot: { stream }, snapshot, from }) => ({
           stream,
           from: snapshot === from ? from.revision : from.revision + 1,
         }))
         const pages = await inTime(log.readStreams(tails, limits.readEvents), 'reading streams')
-        unread = unread.flatMap(
+        pendingReads = pendingReads.flatMap(
           (reading) => takePage(reading, pages.get(reading.slot.stream) ?? [], tick) ?? [],
         )
       }
     } catch (thrown) {
       const error = asError(thrown)
-      const left = [...unread.map(({ slot }) => slot), ...withoutSnapshot]
-      return [...failures, ...left.map((slot) => ({ slot, kind: 'log' as const, error }))]
+      const unfinishedSlots = [...pendingReads.map(({ slot }) => slot), ...withoutSnapshot]
+      return [...failures, ...unfinishedSlots.map((slot) => ({ slot, kind: 'log' as const, error }))]
     }
     // Recurses once at most: these slots now ignore snapshots.
     return withoutSnapshot.length > 0 ? [...failures, ...(await read(withoutSnapshot))] : failures
@@ -368,10 +368,10 @@ export const createLoader = (deps: LoaderDeps): Loader => {
   }
 
   const pump = (): void => {
-    while (readsUnderWay < limits.readsInFlight && wanted.size > 0) {
-      const slots = [...wanted.values().take(limits.readStreams)]
+    while (readsUnderWay < limits.readsInFlight && requestedSlots.size > 0) {
+      const slots = [...requestedSlots.values().take(limits.readStreams)]
       for (const slot of slots) {
-        wanted.delete(slot)
+        requestedSlots.delete(slot)
         reading.add(slot)
       }
       void readInBackground(slots)
@@ -382,8 +382,8 @@ export const createLoader = (deps: LoaderDeps): Loader => {
   return {
     want(slot) {
       // A read in progress may have started too early for this command, which then requests another read.
-      if (reading.has(slot) || wanted.has(slot)) return
-      wanted.add(slot)
+      if (reading.has(slot) || requestedSlots.has(slot)) return
+      requestedSlots.add(slot)
       if (scheduled) return
       scheduled = true
       queueMicrotask(() => {

@@ -34,25 +34,25 @@ export const createGenuineRows = <Row>(
   const confirmed = new LRUCache<string, true>(growingCacheOptions(maxKept))
   return async (accountId, rows) => {
     const keyOf = (row: Row): string => `${accountId} ${of.keyOf(row)}`
-    const fresh = rows.filter((row) => !confirmed.has(keyOf(row)))
-    if (fresh.length === 0) return rows
-    const streams = [...new Set(fresh.map(of.streamOf))]
+    const unconfirmed = rows.filter((row) => !confirmed.has(keyOf(row)))
+    if (unconfirmed.length === 0) return rows
+    const streams = [...new Set(unconfirmed.map(of.streamOf))]
     const stored = await log.readStreams(
       streams.map((stream) => ({ stream, from: 0 })),
       of.limitEach,
     )
-    const foreign = new Set<Row>()
-    for (const row of fresh) {
+    const rejectedRows = new Set<Row>()
+    for (const row of unconfirmed) {
       const events = (stored.get(of.streamOf(row)) ?? []).map((event) => decode(event))
       if (of.isGenuine(accountId, row, events)) confirmed.set(keyOf(row), true)
       else {
-        foreign.add(row)
+        rejectedRows.add(row)
         logger.error(
           { accountId, row: of.keyOf(row) },
           'a row names another owner than the log: it is left out',
         )
       }
     }
-    return foreign.size === 0 ? rows : rows.filter((row) => !foreign.has(row))
+    return rejectedRows.size === 0 ? rows : rows.filter((row) => !rejectedRows.has(row))
   }
 }

@@ -69,12 +69,12 @@ export const handle = async <
   Others extends StreamRefs = Record<never, never>,
 >(
   runner: CommandRunner,
-  handling: CommandContext,
+  commandContext: CommandContext,
   { others, ...decider }: Decider<State, Others>,
   decide: (state: State, context: DecideContext & { readonly others: StatesOf<Others> }) => Made,
 ): Promise<HandleResult<Made>> => {
   const { answer, position } = await runner.run<StreamRefs, { decision: Made; atMs: number }>({
-    ...causeOf(handling),
+    ...causeOf(commandContext),
     streams: { ...others, decider },
     decide: ({ decider: state, ...states }, { nowMs }) => {
       const decision = decide(state as State, { nowMs, others: states as StatesOf<Others> })
@@ -85,9 +85,9 @@ export const handle = async <
   })
   const { decision, atMs } = answer
   if (decision.outcome === 'refused') return decision as unknown as HandleResult<Made>
-  const { outcome: _, events, ...made } = decision
+  const { outcome: _, events, ...decidedFields } = decision
   return {
-    ...made,
+    ...decidedFields,
     outcome: 'done',
     changed: events.length > 0,
     position,
@@ -98,11 +98,11 @@ export const handle = async <
 /** The current state of a stream in the log. Rejects as the command runner does. */
 export const readState = async <State>(
   runner: CommandRunner,
-  handling: CommandContext,
+  commandContext: CommandContext,
   ref: StreamRef<State>,
 ): Promise<State> => {
   const { answer } = await runner.run<{ read: StreamRef<State> }, State>({
-    ...causeOf(handling),
+    ...causeOf(commandContext),
     streams: { read: ref },
     decide: ({ read }) => ({ appends: [], answer: read as State }),
   })

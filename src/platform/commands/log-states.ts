@@ -33,10 +33,10 @@ type StreamStatesOptions = {
   readonly whileAway?: 'error'
 }
 
-type Kept = Slot & { position: number }
+type CachedSlot = Slot & { position: number }
 
 const codec = createCodec()
-const silent: RunnerLogger = { warn: () => undefined, error: () => undefined }
+const silentLogger: RunnerLogger = { warn: () => undefined, error: () => undefined }
 
 /**
  * Reads the current states of streams from the log. Permissions of keys and persons are read here and not from the read
@@ -50,10 +50,10 @@ export const createStreamStates = (
   log: Pick<EventLog, 'readStreams'>,
   { maxKept = 20_000, snapshots, whileAway }: StreamStatesOptions = {},
 ): StreamStates => {
-  const kept = new LRUCache<StreamName, Kept>(growingCacheOptions(maxKept))
+  const cachedSlots = new LRUCache<StreamName, CachedSlot>(growingCacheOptions(maxKept))
   let ticks = 0
 
-  const load = createBatchLoader<Kept, PlacedState<unknown> | Error>(async (slots) => {
+  const load = createBatchLoader<CachedSlot, PlacedState<unknown> | Error>(async (slots) => {
     const positions = new Map<StreamName, number>()
     const loader = createLoader({
       log: {
@@ -65,7 +65,7 @@ export const createStreamStates = (
         },
       },
       codec,
-      logger: snapshots?.logger ?? silent,
+      logger: snapshots?.logger ?? silentLogger,
       snapshots: snapshots?.store,
       limits: defaultLimits,
       nextTick: () => ++ticks,
@@ -73,7 +73,7 @@ export const createStreamStates = (
       onRead: () => undefined,
     })
     const failures = new Map((await loader.read(slots)).map(({ slot, error }) => [slot, error]))
-    const answerOf = (slot: Kept): PlacedState<unknown> | Error => {
+    const answerOf = (slot: CachedSlot): PlacedState<unknown> | Error => {
       const error = failures.get(slot)
       if (error && (whileAway === 'error' || slot.verifiedAt === 0)) return error
       if (!error) slot.position = positions.get(slot.stream) ?? slot.position
@@ -83,11 +83,11 @@ export const createStreamStates = (
     return new Map(slots.map((slot) => [slot, answerOf(slot)]))
   })
 
-  const slotOf = (ref: StreamRef<unknown>): Kept => {
-    const before = kept.get(ref.stream)
+  const slotOf = (ref: StreamRef<unknown>): CachedSlot => {
+    const before = cachedSlots.get(ref.stream)
     if (before) return before
     const slot = { ...newSlot(ref), position: 0 }
-    kept.set(ref.stream, slot)
+    cachedSlots.set(ref.stream, slot)
     return slot
   }
 

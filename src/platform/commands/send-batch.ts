@@ -15,10 +15,10 @@ export type Send = (items: readonly BatchItem[]) => Promise<readonly ItemOutcome
 export const createSend =
   ({ log }: Pick<CommandRunnerDeps, 'log'>, limits: RunnerLimits): Send =>
   async (items) => {
-    const late = () => new Error(`an append took longer than ${limits.appendTimeoutMs} ms`)
+    const timeoutError = () => new Error(`an append took longer than ${limits.appendTimeoutMs} ms`)
     try {
       const appends = items.map(({ appends }) => ({ appends }))
-      const outcomes = await withTimeout(log.appendAll(appends), limits.appendTimeoutMs, late)
+      const outcomes = await withTimeout(log.appendAll(appends), limits.appendTimeoutMs, timeoutError)
       if (outcomes.length === items.length) return outcomes
       throw new Error(`the log returned ${outcomes.length} outcomes for ${items.length} items`)
     } catch (thrown) {
@@ -218,8 +218,8 @@ export const createSettle = (deps: SettleDeps): Settle => {
       case 'unknown':
         return deps.onUnknown(item, outcome.cause, sentTick)
       default: {
-        const never: never = outcome
-        throw new Error(`unknown outcome ${JSON.stringify(never)}`)
+        const impossible: never = outcome
+        throw new Error(`unknown outcome ${JSON.stringify(impossible)}`)
       }
     }
   }

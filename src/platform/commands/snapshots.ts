@@ -100,12 +100,12 @@ export const createPostgresSnapshots = ({
   const isGenuine = (row: SignedSnapshot): boolean => signer.isSigned(fieldsOf(row), row.signature)
 
   return {
-    async load(asked) {
+    async load(keysToLoad) {
       const columns = [
-        asked.map(({ stream }) => stream),
-        asked.map(({ fold }) => fold),
-        asked.map(({ logId }) => logId),
-        asked.map(({ version }) => version),
+        keysToLoad.map(({ stream }) => stream),
+        keysToLoad.map(({ fold }) => fold),
+        keysToLoad.map(({ logId }) => logId),
+        keysToLoad.map(({ version }) => version),
       ]
       const { rows } = await pool.query<SignedSnapshot>({
         name: 'load-signed-snapshots',

@@ -10,7 +10,7 @@ export class LogUnreachable extends LogUnavailable {
 }
 
 const pauseMs = 250
-const tellEveryMs = 5_000
+const reportIntervalMs = 5_000
 
 export type LogWaitOptions = {
   /** Time limit of the retries, milliseconds. An attempt in progress at the limit is completed. */
@@ -39,30 +39,30 @@ const reads = ['logId', 'head', 'lastOf', 'readAll', 'readBefore', 'eventAt', 'r
  * The time limit of a read starts at its first failure.
  */
 export const createLogWait = ({ withinMs, where, onWait }: LogWaitOptions): LogWait => {
-  let over = false
-  let toldAtMs = Number.NEGATIVE_INFINITY
+  let isStopped = false
+  let reportedAtMs = Number.NEGATIVE_INFINITY
 
-  const tell = (reason: string, nowMs: number, waitedMs: number): void => {
-    if (nowMs - toldAtMs < tellEveryMs) return
-    toldAtMs = nowMs
+  const reportWait = (reason: string, nowMs: number, waitedMs: number): void => {
+    if (nowMs - reportedAtMs < reportIntervalMs) return
+    reportedAtMs = nowMs
     onWait?.(reason, Math.round(waitedMs))
   }
 
-  const patiently = async <Value>(attempt: () => Promise<Value>): Promise<Value> => {
-    let failedAtMs: number | null = null
+  const retryOnOutage = async <Value>(attempt: () => Promise<Value>): Promise<Value> => {
+    let firstFailureMs: number | null = null
     for (;;) {
       try {
         return await attempt()
       } catch (error) {
-        if (over || !(error instanceof LogUnavailable || error instanceof CommandOverload)) throw error
+        if (isStopped || !(error instanceof LogUnavailable || error instanceof CommandOverload)) throw error
         const nowMs = performance.now()
-        failedAtMs ??= nowMs
-        if (nowMs + pauseMs >= failedAtMs + withinMs)
+        firstFailureMs ??= nowMs
+        if (nowMs + pauseMs >= firstFailureMs + withinMs)
           throw new LogUnreachable(
             `the log at ${where} gave no answer within ${Math.round(withinMs / 1000)} s (${error.message}). Is EventStoreDB running, has its cluster a leader, and is EVENTSTORE_URL right?`,
             { cause: error },
           )
-        tell(error.message, nowMs, nowMs - failedAtMs)
+        reportWait(error.message, nowMs, nowMs - firstFailureMs)
         await sleep(pauseMs)
       }
     }
@@ -70,19 +70,19 @@ export const createLogWait = ({ withinMs, where, onWait }: LogWaitOptions): LogW
 
   async function* events(log: EventLog, stream: StreamName, from = 0) {
     let next = from
-    let reading: AsyncIterator<StoredEvent> | null = null
+    let eventIterator: AsyncIterator<StoredEvent> | null = null
     const step = async () => {
-      reading ??= log.readStream(stream, next)[Symbol.asyncIterator]()
+      eventIterator ??= log.readStream(stream, next)[Symbol.asyncIterator]()
       try {
-        return await reading.next()
+        return await eventIterator.next()
       } catch (error) {
         // An iterator that threw is finished. A new one continues at the next revision.
-        reading = null
+        eventIterator = null
         throw error
       }
     }
     for (;;) {
-      const { done, value } = await patiently(step)
+      const { done, value } = await retryOnOutage(step)
       if (done) return
       next = value.revision + 1
       yield value
@@ -95,14 +95,14 @@ export const createLogWait = ({ withinMs, where, onWait }: LogWaitOptions): LogW
       ...Object.fromEntries(
         reads.map((name) => {
           const read = log[name] as (...args: unknown[]) => Promise<unknown>
-          return [name, (...args: unknown[]) => patiently(() => read(...args))]
+          return [name, (...args: unknown[]) => retryOnOutage(() => read(...args))]
         }),
       ),
       readStream: (stream, from) => events(log, stream, from),
     }),
-    runner: (runner) => ({ ...runner, run: (command) => patiently(() => runner.run(command)) }),
+    runner: (runner) => ({ ...runner, run: (command) => retryOnOutage(() => runner.run(command)) }),
     end: () => {
-      over = true
+      isStopped = true
     },
   }
 }

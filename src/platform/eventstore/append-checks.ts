@@ -24,7 +24,7 @@ export const appendBytes = (append: Append): number => {
  * lower-case uuid, or a text contains NUL or a lone surrogate. `bytes` is `appendBytes(append)`.
  */
 export const refusalOf = (append: Append, bytes: number): AppendRejected | null => {
-  const refused = (why: string) => new AppendRejected(`append to ${append.stream} refused: ${why}`)
+  const refused = (reason: string) => new AppendRejected(`append to ${append.stream} refused: ${reason}`)
   if (append.events.length === 0) return refused('it has no events')
   if (bytes > maxAppendBytes) return refused(`it has ${bytes} bytes, at most ${maxAppendBytes} are taken`)
   if (append.stream === '' || !isStorable(append.stream)) return refused('its stream has no storable name')

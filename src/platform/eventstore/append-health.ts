@@ -25,22 +25,22 @@ export const monitorAppends = (
   },
 ): { readonly log: EventLog; readonly health: AppendHealth } => {
   const { onChange, monotonicMs = () => performance.now() } = deps
-  let failing: { readonly cause: Error; readonly atMs: number } | null = null
+  let lastFailure: { readonly cause: Error; readonly atMs: number } | null = null
 
-  const fail = (cause: Error): void => {
-    const isNew = failing === null
-    failing = { cause, atMs: monotonicMs() }
+  const noteFailure = (cause: Error): void => {
+    const isNew = lastFailure === null
+    lastFailure = { cause, atMs: monotonicMs() }
     if (isNew) onChange(cause)
   }
-  const recover = (): void => {
-    if (failing === null) return
-    failing = null
+  const noteSuccess = (): void => {
+    if (lastFailure === null) return
+    lastFailure = null
     onChange(null)
   }
-  const hear = (outcomes: readonly ItemOutcome[]): void => {
+  const noteOutcomes = (outcomes: readonly ItemOutcome[]): void => {
     const failed = outcomes.find((outcome) => outcome.status === 'unavailable')
-    if (failed !== undefined) fail(failed.cause)
-    else if (outcomes.some(({ status }) => status === 'landed')) recover()
+    if (failed !== undefined) noteFailure(failed.cause)
+    else if (outcomes.some(({ status }) => status === 'landed')) noteSuccess()
   }
 
   return {
@@ -48,15 +48,15 @@ export const monitorAppends = (
       ...log,
       appendAll: async (items) => {
         const outcomes = await log.appendAll(items)
-        hear(outcomes)
+        noteOutcomes(outcomes)
         return outcomes
       },
     },
     health: {
       problem: () =>
-        failing === null || monotonicMs() - failing.atMs > rememberMs
+        lastFailure === null || monotonicMs() - lastFailure.atMs > rememberMs
           ? null
-          : `appends fail: ${failing.cause.message}`,
+          : `appends fail: ${lastFailure.cause.message}`,
     },
   }
 }

@@ -63,15 +63,15 @@ export const createCodec = (upcasters: Upcasters = {}): EventCodec => {
 const pageSize = 2_000
 
 /**
- * Reads the events after position `start` up to and including position `through`, page by page. The next page is read
- * while the caller processes the current one.
+ * Reads the events after position `start` up to and including position `lastPosition`, page by page. The next page is
+ * read while the caller processes the current one.
  * @param limit events per page
  * @param start 0: from the first event of the log
  * @throws LogUnavailable
  */
 export async function* readLog(
   log: Pick<EventLog, 'readAll'>,
-  through: number,
+  lastPosition: number,
   limit = pageSize,
   start = 0,
 ): AsyncGenerator<readonly StoredEvent[]> {
@@ -86,9 +86,10 @@ export async function* readLog(
     const page = await next
     const last = page.at(-1)
     if (last === undefined) return
-    const more = page.length === limit && last.position < through
+    const more = page.length === limit && last.position < lastPosition
     if (more) next = read(last.position)
-    const events = last.position <= through ? page : page.filter(({ position }) => position <= through)
+    const events =
+      last.position <= lastPosition ? page : page.filter(({ position }) => position <= lastPosition)
     if (events.length > 0) yield events
     if (!more) return
   }

@@ -114,13 +114,13 @@ export const guardAppends = (
   { clock, problem }: { readonly clock: Clock; readonly problem: () => string | null },
 ): EventLog => {
   const futureOutcome = async (item: AppendItem, decided: number, nowMs: number): Promise<ItemOutcome> => {
-    const why = `an event of ${isoTime(decided)} is of the future: it is ${isoTime(nowMs)} now`
+    const message = `an event of ${isoTime(decided)} is of the future: it is ${isoTime(nowMs)} now`
     try {
       const appended = await findStanding(log, item)
       if (appended !== null) return { status: 'landed', appended }
-      return { status: 'unavailable', cause: new DecidedInFuture(why), landed: [] }
+      return { status: 'unavailable', cause: new DecidedInFuture(message), landed: [] }
     } catch (error) {
-      return { status: 'unavailable', cause: new LogUnavailable(why, { cause: error }), landed: [] }
+      return { status: 'unavailable', cause: new LogUnavailable(message, { cause: error }), landed: [] }
     }
   }
   /** The outcome of an item with an event of the future. Null: append the item to the log. */
@@ -130,22 +130,22 @@ export const guardAppends = (
     return decided > nowMs + maxAheadMs ? futureOutcome(item, decided, nowMs) : null
   }
   const appendAll: EventLog['appendAll'] = async (items) => {
-    const wrong = problem()
-    if (wrong !== null) {
-      const cause = new LogUnavailable(`nothing is appended: ${wrong}`)
+    const clockProblem = problem()
+    if (clockProblem !== null) {
+      const cause = new LogUnavailable(`nothing is appended: ${clockProblem}`)
       return items.map(() => ({ status: 'unavailable', cause, landed: [] }))
     }
     const outcomes = items.map(outcomeOf)
     if (outcomes.every((outcome) => outcome === null)) return log.appendAll(items)
-    const taken = items.filter((_, at) => outcomes[at] === null)
-    const written = taken.length === 0 ? [] : [...(await log.appendAll(taken))]
+    const accepted = items.filter((_, at) => outcomes[at] === null)
+    const written = accepted.length === 0 ? [] : [...(await log.appendAll(accepted))]
     return Promise.all(outcomes.map((outcome) => outcome ?? written.shift()!))
   }
   return {
     ...log,
     append: async (stream, expected, events) => {
-      const wrong = problem()
-      if (wrong !== null) throw new LogUnavailable(`nothing is appended: ${wrong}`)
+      const clockProblem = problem()
+      if (clockProblem !== null) throw new LogUnavailable(`nothing is appended: ${clockProblem}`)
       const outcome = await outcomeOf({ appends: [{ stream, expected, events }] })
       if (outcome === null) return log.append(stream, expected, events)
       if (outcome.status === 'landed') return outcome.appended[0]!

@@ -103,8 +103,8 @@ export const yieldingLog = ({
   backgroundScheduler,
 }: Pick<Core, 'log' | 'backgroundScheduler'>): EventLog => ({
   ...log,
-  readAll: async (...asked: Parameters<EventLog['readAll']>) => {
+  readAll: async (...args: Parameters<EventLog['readAll']>) => {
     await backgroundScheduler.yieldToCommands()
-    return log.readAll(...asked)
+    return log.readAll(...args)
   },
 })

@@ -69,14 +69,14 @@ export const apiKeyOf = (
   headers: KeyHeaders,
   missing = 'no API key: send it as X-API-Key or as Authorization: Bearer <API_KEY>',
 ): string => {
-  const direct = headers['x-api-key']
+  const apiKeyHeader = headers['x-api-key']
   const { authorization } = headers
   const fromBearer = authorization === undefined ? undefined : bearer.exec(authorization)?.[1]
-  if (direct === undefined && authorization !== undefined && fromBearer === undefined)
+  if (apiKeyHeader === undefined && authorization !== undefined && fromBearer === undefined)
     throw refuse('unauthorized', 'the Authorization header must be "Bearer <API_KEY>"')
-  if (direct !== undefined && fromBearer !== undefined && direct !== fromBearer)
+  if (apiKeyHeader !== undefined && fromBearer !== undefined && apiKeyHeader !== fromBearer)
     throw refuse('unauthorized', 'X-API-Key and Authorization carry two different keys; send one')
-  const key = direct ?? fromBearer
+  const key = apiKeyHeader ?? fromBearer
   if (key === undefined || key === '' || typeof key !== 'string') throw refuse('unauthorized', missing)
   return key
 }

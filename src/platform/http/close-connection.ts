@@ -36,13 +36,13 @@ export type PendingResponses = {
 }
 
 export const createPendingResponses = (): PendingResponses => {
-  const owed = new WeakMap<Socket, Set<ServerResponse>>()
+  const pendingBySocket = new WeakMap<Socket, Set<ServerResponse>>()
   return {
     add: ({ socket }, response) => {
-      const answers = owed.get(socket) ?? new Set()
-      owed.set(socket, answers.add(response))
+      const answers = pendingBySocket.get(socket) ?? new Set()
+      pendingBySocket.set(socket, answers.add(response))
       response.once('close', () => answers.delete(response))
     },
-    last: (socket) => [...(owed.get(socket) ?? [])].findLast(({ req }) => req.complete),
+    last: (socket) => [...(pendingBySocket.get(socket) ?? [])].findLast(({ req }) => req.complete),
   }
 }

@@ -33,8 +33,10 @@ const orThrow = <Value>(checked: Checked<Value>): Value => {
 const checkParams = (schema: z.ZodObject | null, params: unknown): unknown => {
   if (schema === null) return {}
   const checked = schema.safeParse(params)
-  const readable = Object.values(params as Record<string, string>).every((value) => !value.includes('\u0000'))
-  if (!checked.success || !readable) throw refuseUnknownPath()
+  const isReadable = Object.values(params as Record<string, string>).every(
+    (value) => !value.includes('\u0000'),
+  )
+  if (!checked.success || !isReadable) throw refuseUnknownPath()
   return checked.data
 }
 
@@ -61,14 +63,14 @@ const customerHeader = 'X-Reseller-Customer-Id'
 
 /** The customer of a request, from the header or the query's `customer_id`. No operation ignores either of them. */
 const namedCustomer = (request: HttpRequest): string | null => {
-  const named = customerRefOf(request.raw)
-  const asked = customerQueryOf(request.query)
-  if (named !== null && asked !== null && named !== asked)
+  const headerRef = customerRefOf(request.raw)
+  const queryRef = customerQueryOf(request.query)
+  if (headerRef !== null && queryRef !== null && headerRef !== queryRef)
     throw refuse(
       'invalid_customer_id',
       `customer_id names another customer than ${customerHeader}: send one of them, or the same in both`,
     )
-  return named ?? asked
+  return headerRef ?? queryRef
 }
 
 /**

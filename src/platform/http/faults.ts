@@ -18,10 +18,10 @@ const statuses: Readonly<Record<string, readonly [status: number, text: string, 
   ],
 }
 
-const malformed = [400, 'Bad Request', 'this is not a valid HTTP/1.1 request'] as const
+const malformedRequest = [400, 'Bad Request', 'this is not a valid HTTP/1.1 request'] as const
 
 const answerTo = (error: NodeJS.ErrnoException): string => {
-  const [status, text, message] = statuses[error.code ?? ''] ?? malformed
+  const [status, text, message] = statuses[error.code ?? ''] ?? malformedRequest
   const requestId = newRequestId()
   const body = jsonText({ error: message, code: 'invalid_parameter', requestId })
   const headers = {
@@ -77,14 +77,14 @@ const isAbort = (error: unknown): boolean =>
 
 /** Logs without the request id: an outage is one failure, and the log counts the requests that met it. */
 const outage = (error: unknown, logger: Logger): ApiError => {
-  const away = isLogOutage(error) ? 'log' : 'database'
+  const dependency = isLogOutage(error) ? 'log' : 'database'
   if (isOfOtherVersion(error))
     logger.error(
       { err: error },
       'a table is not as this version made it: a newer version may have made it anew',
     )
-  else logger.warn({ err: error }, `the ${away} does not answer`)
-  return refuseWithRetryAfter('overloaded', `the service cannot reach its ${away}; try again`, 1)
+  else logger.warn({ err: error }, `the ${dependency} does not answer`)
+  return refuseWithRetryAfter('overloaded', `the service cannot reach its ${dependency}; try again`, 1)
 }
 
 /**

@@ -15,15 +15,15 @@ const waitMs = 2_000
 export const sharedPerScrape = <Value>(read: () => Promise<Value>): (() => Promise<Value | null>) => {
   let asking: Promise<Value | null> | null = null
   const ask = async (): Promise<Value | null> => {
-    const over = new AbortController()
-    const late = sleep(waitMs, null, { signal: over.signal }).catch(() => null)
+    const cancellation = new AbortController()
+    const timeout = sleep(waitMs, null, { signal: cancellation.signal }).catch(() => null)
     try {
-      return await Promise.race([read(), late])
+      return await Promise.race([read(), timeout])
     } catch (error) {
       if (isOutage(error)) return null
       throw error
     } finally {
-      over.abort()
+      cancellation.abort()
       asking = null
     }
   }

@@ -16,13 +16,13 @@ const sentOnce: ReadonlySet<string> = new Set(['host', 'authorization', 'x-api-k
 
 /** @throws invalid_parameter if one of them is repeated, even with the same value */
 export const checkSentOnce = ({ rawHeaders }: IncomingMessage): void => {
-  const seen: string[] = []
+  const seenNames: string[] = []
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = (rawHeaders[at] ?? '').toLowerCase()
     if (!sentOnce.has(name)) continue
-    if (seen.includes(name))
+    if (seenNames.includes(name))
       throw refuse('invalid_parameter', `this is not a valid request: it has the header ${name} twice`)
-    seen.push(name)
+    seenNames.push(name)
   }
 }
 
@@ -55,8 +55,8 @@ const asUtf8 = (value: string): string | null => {
   return isUtf8(bytes) ? bytes.toString('utf8') : null
 }
 
-const badCustomer = (place: string) =>
-  refuse('invalid_customer_id', `${place} must be ${externalIdForm}, sent once`)
+const badCustomer = (source: string) =>
+  refuse('invalid_customer_id', `${source} must be ${externalIdForm}, sent once`)
 
 /**
  * `X-Reseller-Customer-Id`: 1 to 128 printable characters, or null when left out.

@@ -20,11 +20,11 @@ const probeTimeoutMs = 2_000
 /** Returns `ok` or the problem. */
 export const probeOutcome = async (probe: Probe): Promise<string> => {
   let timer: NodeJS.Timeout | undefined
-  const late = new Promise<string>((resolve) => {
+  const timeout = new Promise<string>((resolve) => {
     timer = setTimeout(() => resolve(`no answer within ${probeTimeoutMs} ms`), probeTimeoutMs)
   })
   try {
-    return (await Promise.race([probe.check(), late])) ?? 'ok'
+    return (await Promise.race([probe.check(), timeout])) ?? 'ok'
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
   } finally {
@@ -83,17 +83,17 @@ const readyz = (probes: readonly Probe[], mayRead: OperatorAccess): Route => {
     errors: ['overloaded'],
     async handler({ headers }) {
       const outcomes = await ask()
-      const told = (notes: boolean): Record<string, string> =>
+      const resultsOf = (notes: boolean): Record<string, string> =>
         Object.fromEntries(
           probes.flatMap(({ name, note }, at) =>
             (note ?? false) === notes ? [[name, outcomes[at] ?? '']] : [],
           ),
         )
-      const [checks, notes] = [told(false), told(true)]
+      const [checks, notes] = [resultsOf(false), resultsOf(true)]
       const failing = Object.keys(checks).filter((name) => checks[name] !== 'ok')
       // The problems name internal hosts and ports.
-      const noted = Object.keys(notes).length > 0 ? { notes } : {}
-      const detail = mayRead(headers) ? { checks, ...noted } : {}
+      const notesPart = Object.keys(notes).length > 0 ? { notes } : {}
+      const detail = mayRead(headers) ? { checks, ...notesPart } : {}
       if (failing.length > 0)
         throw new ApiError(
           'overloaded',
@@ -134,8 +134,8 @@ const metrics = ({ registry, mayRead }: InternalEndpoints): Route =>
   })
 
 /** `/healthz`, `/readyz` and `/metrics`: for the operator's machines, outside the interface description. */
-export const healthRoutes = (probes: readonly Probe[], inside: InternalEndpoints): readonly Route[] => [
+export const healthRoutes = (probes: readonly Probe[], endpoints: InternalEndpoints): readonly Route[] => [
   healthz,
-  readyz(probes, inside.mayRead),
-  metrics(inside),
+  readyz(probes, endpoints.mayRead),
+  metrics(endpoints),
 ]

@@ -70,12 +70,12 @@ export const createHttpMetrics = (registry: Registry): HttpMetrics => {
     help: 'Open connections.',
     registers: [registry],
   })
-  const cut = new Counter({
+  const connectionsCut = new Counter({
     name: 'farebox_http_connections_cut_total',
     help: 'Connections that were cut because too many were open, in all or from one address.',
     registers: [registry],
   })
-  const held = new Histogram({
+  const blockedTime = new Histogram({
     name: 'farebox_http_main_thread_seconds',
     help: 'The longest that a request held the main thread in one go, with its body and checks or with its answer.',
     labelNames: ['method', 'route'] as const,
@@ -102,7 +102,7 @@ export const createHttpMetrics = (registry: Registry): HttpMetrics => {
       return seconds
     },
   })
-  const heldChildren = new Map<string, ReturnType<typeof held.labels>>()
+  const heldChildren = new Map<string, ReturnType<typeof blockedTime.labels>>()
   const children = new Map<string, ReturnType<typeof duration.labels>>()
   return {
     finished(method, route, status, seconds) {
@@ -114,7 +114,7 @@ export const createHttpMetrics = (registry: Registry): HttpMetrics => {
     },
     observeEventLoopDelay(method, route, seconds) {
       const key = `${method} ${route}`
-      const child = heldChildren.get(key) ?? held.labels(method, route)
+      const child = heldChildren.get(key) ?? blockedTime.labels(method, route)
       heldChildren.set(key, child)
       child.observe(seconds)
       longest = Math.max(longest, seconds)
@@ -124,6 +124,6 @@ export const createHttpMetrics = (registry: Registry): HttpMetrics => {
     },
     inFlight: (count) => running.set(count),
     connections: (count) => connections.set(count),
-    connectionCut: () => cut.inc(),
+    connectionCut: () => connectionsCut.inc(),
   }
 }

@@ -92,8 +92,11 @@ export const jsonSchemaOf = (schema: z.ZodType, io: 'input' | 'output', withWord
       if (!withWords) delete mutable.words
     },
   })
-  const named = Object.entries($defs).filter(([name]) => !name.startsWith(unnamed))
-  return withAnyJson({ ...json, ...(named.length > 0 && { $defs: Object.fromEntries(named) }) }) as JsonSchema
+  const namedDefs = Object.entries($defs).filter(([name]) => !name.startsWith(unnamed))
+  return withAnyJson({
+    ...json,
+    ...(namedDefs.length > 0 && { $defs: Object.fromEntries(namedDefs) }),
+  }) as JsonSchema
 }
 
 /** Resolves a reference into `$defs`. A schema without a reference is returned as it is. */
@@ -104,12 +107,12 @@ export const resolveReference = (schema: JsonSchema, root: JsonSchema): JsonSche
 
 /** Creates a value at its first use, once. A failure is not cached, so the next call tries again. */
 export const onDemand = <Value>(make: () => Promise<Value>): (() => Promise<Value>) => {
-  let made: Promise<Value> | null = null
+  let cachedValue: Promise<Value> | null = null
   return () => {
-    made ??= make().catch((error) => {
-      made = null
+    cachedValue ??= make().catch((error) => {
+      cachedValue = null
       throw error
     })
-    return made
+    return cachedValue
   }
 }

@@ -28,29 +28,29 @@ export type ParsedJson = {
 
 type Walk = { members: number; overflowing: boolean; readonly escapes: boolean }
 
-const checkText = (text: string, what: string): void => {
-  if (text.includes('\u0000')) throw refuse('invalid_body', `${what} holds a NUL character`)
-  if (!text.isWellFormed()) throw refuse('invalid_body', `${what} holds half of a surrogate pair`)
+const checkText = (text: string, label: string): void => {
+  if (text.includes('\u0000')) throw refuse('invalid_body', `${label} holds a NUL character`)
+  if (!text.isWellFormed()) throw refuse('invalid_body', `${label} holds half of a surrogate pair`)
 }
 
-const walk = (value: unknown, depth: number, seen: Walk): void => {
+const walk = (value: unknown, depth: number, walkState: Walk): void => {
   if (typeof value === 'string') {
-    if (seen.escapes) checkText(value, 'a text')
+    if (walkState.escapes) checkText(value, 'a text')
   } else if (typeof value === 'number') {
-    if (!Number.isFinite(value)) seen.overflowing = true
+    if (!Number.isFinite(value)) walkState.overflowing = true
   } else if (typeof value === 'object' && value !== null) {
     if (depth === maxDepth) throw refuse('invalid_body', `the body is nested deeper than ${maxDepth} levels`)
-    if (Array.isArray(value)) for (const item of value) walk(item, depth + 1, seen)
-    else walkMembers(value as Record<string, unknown>, depth, seen)
+    if (Array.isArray(value)) for (const item of value) walk(item, depth + 1, walkState)
+    else walkMembers(value as Record<string, unknown>, depth, walkState)
   }
 }
 
-const walkMembers = (object: Record<string, unknown>, depth: number, seen: Walk): void => {
+const walkMembers = (object: Record<string, unknown>, depth: number, walkState: Walk): void => {
   for (const key of Object.keys(object)) {
-    seen.members++
+    walkState.members++
     if (key === '__proto__') throw refuse('invalid_body', 'the field name "__proto__" is not accepted')
-    if (seen.escapes) checkText(key, 'a field name')
-    walk(object[key], depth + 1, seen)
+    if (walkState.escapes) checkText(key, 'a field name')
+    walk(object[key], depth + 1, walkState)
   }
 }
 
@@ -151,10 +151,10 @@ export const parseJson = (body: Buffer): ParsedJson => {
   if (longestNumber > maxNumberLength)
     throw refuse('invalid_body', `the body holds a number of more than ${maxNumberLength} characters`)
   const value = parseText(text)
-  const seen: Walk = { members: 0, overflowing: false, escapes: text.includes('\\u') }
-  walk(value, 0, seen)
-  if (members !== seen.members) throw refuse('invalid_body', 'the body names a field twice')
-  return { value, overflowing: seen.overflowing }
+  const walkState: Walk = { members: 0, overflowing: false, escapes: text.includes('\\u') }
+  walk(value, 0, walkState)
+  if (members !== walkState.members) throw refuse('invalid_body', 'the body names a field twice')
+  return { value, overflowing: walkState.overflowing }
 }
 
 const parseText = (text: string): unknown => {

@@ -42,12 +42,12 @@ export const standardErrorLog = (): {
 }
 
 /** A failure that lasts is logged again at this interval, milliseconds. */
-const againMs = 60_000
+const repeatIntervalMs = 60_000
 
 /**
  * The maximum number of stored failures. The least recent one is dropped, and is logged at once when it occurs again.
  */
-const knownTroubles = 1_000
+const maxIdentities = 1_000
 
 export type TroubleLine = Readonly<Record<string, unknown>> & { readonly err: Error }
 
@@ -71,18 +71,18 @@ const identityOf = (
  * an outage. The first line is logged, then one a minute.
  */
 export const createLogDeduplicator = (monotonicMs: MonotonicClock) => {
-  const told = new LRUCache<string, { readonly atMs: number; leftOut: number }>({ max: knownTroubles })
+  const reported = new LRUCache<string, { readonly atMs: number; leftOut: number }>({ max: maxIdentities })
 
   /** The number of lines like this one that were suppressed since the last logged one. Null: suppress this one, too. */
   return (level: number, message: unknown, line: TroubleLine): number | null => {
     const identity = identityOf(level, message, line)
-    const last = told.get(identity)
+    const last = reported.get(identity)
     const nowMs = monotonicMs()
-    if (last !== undefined && nowMs - last.atMs < againMs) {
+    if (last !== undefined && nowMs - last.atMs < repeatIntervalMs) {
       last.leftOut += 1
       return null
     }
-    told.set(identity, { atMs: nowMs, leftOut: 0 })
+    reported.set(identity, { atMs: nowMs, leftOut: 0 })
     return last?.leftOut ?? 0
   }
 }

@@ -52,18 +52,18 @@ export const createConnections = (
   const open = new Set<Socket>()
   const waiting = new Set<Socket>()
   const groups = new Map<string, Group>()
-  const known = new WeakMap<Socket, Connection & { leave(): void }>()
+  const connectionsBySocket = new WeakMap<Socket, Connection & { leave(): void }>()
 
-  const cut = (socket: Socket): void => {
-    known.get(socket)?.leave()
+  const disconnect = (socket: Socket): void => {
+    connectionsBySocket.get(socket)?.leave()
     socket.destroy()
     metrics.connectionCut()
   }
 
   /** @returns whether there is room now */
-  const makeRoom = (among: ReadonlySet<Socket>): boolean => {
-    const [longest] = among
-    if (longest !== undefined) cut(longest)
+  const makeRoom = (candidates: ReadonlySet<Socket>): boolean => {
+    const [longest] = candidates
+    if (longest !== undefined) disconnect(longest)
     return longest !== undefined
   }
 
@@ -73,20 +73,20 @@ export const createConnections = (
     return group
   }
 
-  const enter = (socket: Socket, subject: string | null): void => {
+  const register = (socket: Socket, subject: string | null): void => {
     const group = subject === null ? null : groupOf(subject)
-    let working = 0
+    let activeRequests = 0
     const wait = (): void => {
       waiting.add(socket)
       group?.waiting.add(socket)
     }
-    const unwait = (): void => {
+    const stopWaiting = (): void => {
       waiting.delete(socket)
       group?.waiting.delete(socket)
     }
-    const leave = (): void => {
+    const unregister = (): void => {
       if (!open.delete(socket)) return
-      unwait()
+      stopWaiting()
       metrics.connections(open.size)
       if (group === null || subject === null) return
       group.open -= 1
@@ -96,23 +96,23 @@ export const createConnections = (
     metrics.connections(open.size)
     if (group !== null) group.open += 1
     wait()
-    known.set(socket, {
+    connectionsBySocket.set(socket, {
       markBusy: () => {
-        working += 1
-        if (working === 1) unwait()
+        activeRequests += 1
+        if (activeRequests === 1) stopWaiting()
       },
       markIdle: () => {
-        working -= 1
-        if (working === 0 && open.has(socket)) wait()
+        activeRequests -= 1
+        if (activeRequests === 0 && open.has(socket)) wait()
       },
-      leave,
+      leave: unregister,
     })
-    socket.once('close', leave)
+    socket.once('close', unregister)
   }
 
   return {
     open,
-    of: (socket) => known.get(socket) ?? none,
+    of: (socket) => connectionsBySocket.get(socket) ?? none,
     take: (socket) => {
       const peer = peerAddress(socket)
       const subject = trusted(peer) ? null : addressSubject(peer)
@@ -120,8 +120,8 @@ export const createConnections = (
       const fits =
         (group === undefined || group.open < perAddress || makeRoom(group.waiting)) &&
         (open.size < total || makeRoom(waiting))
-      if (fits) enter(socket, subject)
-      else cut(socket)
+      if (fits) register(socket, subject)
+      else disconnect(socket)
     },
   }
 }

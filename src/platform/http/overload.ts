@@ -51,7 +51,7 @@ const poolOf = (limits: PendingBodyLimits): Pool => ({
   bytes: 0,
 })
 
-const tooMany = (exchange: Exchange, count: number): ApiError =>
+const tooManyError = (exchange: Exchange, count: number): ApiError =>
   exchange.caller === null
     ? refuseWithRetryAfter('overloaded', 'too many bodies are on their way from this address', 1)
     : refuseWithRetryAfter(
@@ -60,7 +60,7 @@ const tooMany = (exchange: Exchange, count: number): ApiError =>
         1,
       )
 
-const tooSlow = (): ApiError =>
+const tooSlowError = (): ApiError =>
   refuseWithRetryAfter(
     'overloaded',
     'the body was on its way for too long while the service had others to read',
@@ -73,14 +73,14 @@ const tooSlow = (): ApiError =>
  */
 export const createPendingBodies = (limits: PendingBodyLimits): PendingBodies => {
   const shared = poolOf(limits)
-  const own = new Map<ConcurrencyLimit, Pool>()
+  const ownByLimit = new Map<ConcurrencyLimit, Pool>()
 
   const poolFor = ({ route }: Exchange): Pool => {
     const atOnce = route?.route.atOnce
     if (atOnce === undefined) return shared
     const { total, perAddress } = atOnce
-    const pool = own.get(atOnce) ?? poolOf({ total, perSender: perAddress, bytes: limits.bytes })
-    own.set(atOnce, pool)
+    const pool = ownByLimit.get(atOnce) ?? poolOf({ total, perSender: perAddress, bytes: limits.bytes })
+    ownByLimit.set(atOnce, pool)
     return pool
   }
 
@@ -94,7 +94,7 @@ export const createPendingBodies = (limits: PendingBodyLimits): PendingBodies =>
     for (const [exchange, body] of pool.bodies) {
       if (pool.bodies.size < pool.limits.total && pool.bytes + bytes <= pool.limits.bytes) return
       remove(pool, exchange, body)
-      body.cut(tooSlow())
+      body.cut(tooSlowError())
     }
   }
 
@@ -102,7 +102,8 @@ export const createPendingBodies = (limits: PendingBodyLimits): PendingBodies =>
     enter: (exchange, bytes, cut) => {
       const pool = poolFor(exchange)
       const sender = exchange.caller?.accountId ?? addressSubject(exchange.address)
-      if (pool.bySender.of(sender) >= pool.limits.perSender) throw tooMany(exchange, pool.limits.perSender)
+      if (pool.bySender.of(sender) >= pool.limits.perSender)
+        throw tooManyError(exchange, pool.limits.perSender)
       makeRoom(pool, bytes)
       pool.bodies.set(exchange, { sender, bytes, cut })
       pool.bySender.add(sender)
@@ -170,33 +171,36 @@ export type InFlightLimits = {
 
 export const createInFlight = ({ total, perAccount }: InFlightLimits, metrics: HttpMetrics): InFlight => {
   const shared = createRequestSlots({ total, perAddress: Number.POSITIVE_INFINITY })
-  const own = new Map<ConcurrencyLimit, RequestSlots>()
+  const ownByLimit = new Map<ConcurrencyLimit, RequestSlots>()
   const byAccount = createTally<AccountId>()
 
-  const placesOf = ({ route }: Exchange): RequestSlots => {
+  const slotsOf = ({ route }: Exchange): RequestSlots => {
     const atOnce = route?.route.atOnce
     if (atOnce === undefined) return shared
-    const places = own.get(atOnce) ?? createRequestSlots(atOnce)
-    own.set(atOnce, places)
-    return places
+    const requestSlots = ownByLimit.get(atOnce) ?? createRequestSlots(atOnce)
+    ownByLimit.set(atOnce, requestSlots)
+    return requestSlots
   }
 
-  const count = (places: RequestSlots, { address, connection }: Exchange, change: 1 | -1): void => {
-    places.taken += change
+  const count = (requestSlots: RequestSlots, { address, connection }: Exchange, change: 1 | -1): void => {
+    requestSlots.taken += change
     if (change === 1) connection.markBusy()
     else connection.markIdle()
-    if (places === shared) metrics.inFlight(places.taken)
-    else if (change === 1) places.byAddress.add(addressSubject(address))
-    else places.byAddress.remove(addressSubject(address))
+    if (requestSlots === shared) metrics.inFlight(requestSlots.taken)
+    else if (change === 1) requestSlots.byAddress.add(addressSubject(address))
+    else requestSlots.byAddress.remove(addressSubject(address))
   }
 
   return {
     enter: (exchange) => {
-      const places = placesOf(exchange)
-      const { atOnce, byAddress } = places
-      if (places.taken >= atOnce.total || byAddress.of(addressSubject(exchange.address)) >= atOnce.perAddress)
+      const requestSlots = slotsOf(exchange)
+      const { atOnce, byAddress } = requestSlots
+      if (
+        requestSlots.taken >= atOnce.total ||
+        byAddress.of(addressSubject(exchange.address)) >= atOnce.perAddress
+      )
         throw refuseWithRetryAfter('overloaded', 'the service is answering as many requests as it can', 1)
-      count(places, exchange, 1)
+      count(requestSlots, exchange, 1)
       exchange.hasPlace = true
     },
     enterFor: (exchange, accountId) => {
@@ -213,7 +217,7 @@ export const createInFlight = ({ total, perAccount }: InFlightLimits, metrics: H
     leave: (exchange) => {
       if (!exchange.hasPlace) return
       exchange.hasPlace = false
-      count(placesOf(exchange), exchange, -1)
+      count(slotsOf(exchange), exchange, -1)
       if (exchange.countedFor !== null) byAccount.remove(exchange.countedFor)
       exchange.countedFor = null
     },

@@ -43,16 +43,16 @@ export const readBody = (
   const end = (error: Error | null): void => {
     if (ended) return
     ended = true
-    request.off('data', take).off('end', finish).off('error', end).resume()
+    request.off('data', onData).off('end', finish).off('error', end).resume()
     done(error, error === null ? Buffer.concat(chunks, length) : null)
   }
-  const take = (chunk: Buffer): void => {
+  const onData = (chunk: Buffer): void => {
     length += chunk.length
     if (length > bodyLimitBytes) end(tooLarge())
     else chunks.push(chunk)
   }
   const finish = (): void => end(null)
-  request.on('data', take).on('end', finish).on('error', end)
+  request.on('data', onData).on('end', finish).on('error', end)
   return { bytes, isComplete: request.complete, fail: end }
 }
 
@@ -91,25 +91,25 @@ const formOf = (request: FastifyRequest, bytes: Buffer): ParsedJson => {
 }
 
 /** Installs the body readers of an app: JSON, and forms on page routes. */
-export const readBodies = (app: FastifyInstance, door: BodyHooks): void => {
+export const readBodies = (app: FastifyInstance, hooks: BodyHooks): void => {
   app.removeAllContentTypeParsers()
   const reader = (read: (request: FastifyRequest, bytes: Buffer) => ParsedJson) =>
     ((request, _payload, done) => {
-      const there = (bytes: Buffer): void => {
-        door.enter(request.exchange)
+      const onComplete = (bytes: Buffer): void => {
+        hooks.enter(request.exchange)
         done(null, read(request, bytes))
       }
       const reading = readBody(request.raw, (error, bytes) => {
         if (bytes === null) return done(error)
         try {
-          door.measureEventLoopDelay(request.exchange, () => there(bytes))
+          hooks.measureEventLoopDelay(request.exchange, () => onComplete(bytes))
         } catch (refusal) {
           done(refusal as Error)
         }
       })
       if (reading.isComplete) return
       try {
-        door.wait(request.exchange, reading)
+        hooks.wait(request.exchange, reading)
       } catch (refusal) {
         reading.fail(refusal as Error)
       }

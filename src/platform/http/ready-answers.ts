@@ -34,16 +34,16 @@ const isPlain = ({ headers, httpVersion, rawHeaders }: IncomingMessage): boolean
 const idsOfOne = 4_096
 
 /** Request ids in the form of `newRequestId`. The last three digits count, so one in 4,096 ids is drawn at random. */
-const quickIds = (): (() => string) => {
-  let stem = ''
+const createIdGenerator = (): (() => string) => {
+  let idPrefix = ''
   let next = idsOfOne
   return () => {
     if (next === idsOfOne) {
-      stem = newRequestId().slice(0, -3)
+      idPrefix = newRequestId().slice(0, -3)
       next = 0
     }
     next += 1
-    return stem + (next - 1).toString(16).padStart(3, '0')
+    return idPrefix + (next - 1).toString(16).padStart(3, '0')
   }
 }
 
@@ -76,7 +76,7 @@ const headersOf = ({ mediaType, text, etag }: PrebuiltAnswer, cors: boolean): re
  */
 export const servePrebuiltAnswers = (parts: PrebuiltAnswerParts, next: RequestListener): RequestListener => {
   const { limits, trusted, connections, metrics, logger } = parts
-  const freshId = quickIds()
+  const nextId = createIdGenerator()
   const headers = new WeakMap<PrebuiltAnswer, readonly string[]>()
 
   /** All headers but the request id are the same for every request. */
@@ -86,9 +86,9 @@ export const servePrebuiltAnswers = (parts: PrebuiltAnswerParts, next: RequestLi
       known = headersOf(ready, cors)
       headers.set(ready, known)
     }
-    const own = known.slice()
-    own[1] = requestId
-    return own
+    const ownHeaders = known.slice()
+    ownHeaders[1] = requestId
+    return ownHeaders
   }
   const routes = new Map(
     parts.routes
@@ -111,7 +111,7 @@ export const servePrebuiltAnswers = (parts: PrebuiltAnswerParts, next: RequestLi
     ready: PrebuiltAnswer,
   ): void => {
     const header = request.headers['x-request-id']
-    const requestId = typeof header === 'string' ? requestIdFrom(header) : freshId()
+    const requestId = typeof header === 'string' ? requestIdFrom(header) : nextId()
     const connection = connections.of(request.socket)
     connection.markBusy()
     response.writeHead(200, headersFor(ready, route.cors === true, requestId))
@@ -124,9 +124,9 @@ export const servePrebuiltAnswers = (parts: PrebuiltAnswerParts, next: RequestLi
 
   return (request, response) => {
     const { url = '', method } = request
-    const mark = url.indexOf('?')
-    const route = method === 'GET' ? routes.get(mark < 0 ? url : url.slice(0, mark)) : undefined
-    const ready = route === undefined ? null : route.ready(mark < 0 ? '' : url.slice(mark + 1))
+    const queryStart = url.indexOf('?')
+    const route = method === 'GET' ? routes.get(queryStart < 0 ? url : url.slice(0, queryStart)) : undefined
+    const ready = route === undefined ? null : route.ready(queryStart < 0 ? '' : url.slice(queryStart + 1))
     if (route === undefined || ready === null || !isPlain(request)) return next(request, response)
     if (!isAdmitted(route, addressSubject(clientAddress(request, trusted)))) return next(request, response)
     answer(request, response, route, ready)

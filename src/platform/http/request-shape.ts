@@ -107,8 +107,8 @@ const firstCodes: readonly ErrorCode[] = ['unknown_field', 'invalid_body', 'inva
 const rank = (code: ErrorCode): number => {
   const first = firstCodes.indexOf(code)
   if (first >= 0) return first
-  const late = lateCodes.indexOf(code)
-  if (late >= 0) return 20 + late
+  const lateIndex = lateCodes.indexOf(code)
+  if (lateIndex >= 0) return 20 + lateIndex
   return code === 'unsupported_method' ? 11 : 10
 }
 
@@ -161,51 +161,64 @@ const codeOf = (codes: FieldCodes, path: Path, kind: Kind): ErrorCode | undefine
   for (let length = path.length; length > 0; length--) {
     const name = mappedPath(path.slice(0, length))
     if (!Object.hasOwn(codes, name)) continue
-    const own = length === path.length || kind === 'unknown'
-    const code = pick(codes[name] as FieldCode, own ? kind : 'value')
+    const isOwnCode = length === path.length || kind === 'unknown'
+    const code = pick(codes[name] as FieldCode, isOwnCode ? kind : 'value')
     if (code !== undefined) return code
   }
   return undefined
 }
 
-type Words = { readonly codes: FieldCodes; readonly schema: JsonSchema; readonly place: 'body' | 'query' }
+type ShapeContext = {
+  readonly codes: FieldCodes
+  readonly schema: JsonSchema
+  readonly location: 'body' | 'query'
+}
 
-const unknownField = (issue: { keys: string[]; path: PropertyKey[] }, words: Words): Finding => {
+const unknownField = (
+  issue: { keys: string[]; path: PropertyKey[] },
+  shapeContext: ShapeContext,
+): Finding => {
   const accepted = Object.keys(
-    objectOf(resolveReference(schemaAt(words.schema, issue.path) ?? {}, words.schema), words.schema)
-      .properties ?? {},
+    objectOf(
+      resolveReference(schemaAt(shapeContext.schema, issue.path) ?? {}, shapeContext.schema),
+      shapeContext.schema,
+    ).properties ?? {},
   )
-  const named = issue.keys.map((key) => JSON.stringify(fieldName([...issue.path, key]))).join(', ')
+  const unknownNames = issue.keys.map((key) => JSON.stringify(fieldName([...issue.path, key]))).join(', ')
   const list = accepted.length === 0 ? 'none' : accepted.join(', ')
   const of = issue.path.length === 0 ? '' : ` of ${fieldName(issue.path)}`
   return {
-    code: codeOf(words.codes, issue.path, 'unknown') ?? 'unknown_field',
-    message: `unknown field ${named}; accepted fields${of}: ${list}`,
+    code: codeOf(shapeContext.codes, issue.path, 'unknown') ?? 'unknown_field',
+    message: `unknown field ${unknownNames}; accepted fields${of}: ${list}`,
   }
 }
 
-const finding = (issue: z.core.$ZodIssue, value: unknown, words: Words): Finding => {
-  if (issue.code === 'unrecognized_keys') return unknownField(issue, words)
+const finding = (issue: z.core.$ZodIssue, value: unknown, shapeContext: ShapeContext): Finding => {
+  if (issue.code === 'unrecognized_keys') return unknownField(issue, shapeContext)
   const at = valueAt(value, issue.path)
   const kind = kindOf(issue, at)
-  const code = codeOf(words.codes, issue.path, kind)
-  const name = issue.path.length === 0 ? `the ${words.place}` : fieldName(issue.path)
-  const must =
+  const code = codeOf(shapeContext.codes, issue.path, kind)
+  const name = issue.path.length === 0 ? `the ${shapeContext.location}` : fieldName(issue.path)
+  const requirement =
     issue.code === 'custom'
       ? issue.message
-      : `must be ${describeSchema(schemaAt(words.schema, issue.path), words.schema)}`
-  const message = `${name}${at === undefined ? ' is missing: it' : ''} ${must}${at === null ? ', got null' : ''}`
+      : `must be ${describeSchema(schemaAt(shapeContext.schema, issue.path), shapeContext.schema)}`
+  const message = `${name}${at === undefined ? ' is missing: it' : ''} ${requirement}${at === null ? ', got null' : ''}`
   if (code !== undefined) return { code, message }
-  if (words.place === 'query') return { code: 'invalid_parameter', message }
-  return { code: 'invalid_body', message: showingShape(message, words.schema) }
+  if (shapeContext.location === 'query') return { code: 'invalid_parameter', message }
+  return { code: 'invalid_body', message: showingShape(message, shapeContext.schema) }
 }
 
 /** docs/http-api.md, "Errors": the message of `invalid_body` includes the expected shape. */
 const showingShape = (message: string, schema: JsonSchema): string =>
   `${message}; expected shape: ${shapeOf(schema)}`
 
-const firstOf = (issues: readonly z.core.$ZodIssue[], value: unknown, words: Words): ApiError => {
-  const findings = issues.map((issue) => finding(issue, value, words))
+const firstRefusal = (
+  issues: readonly z.core.$ZodIssue[],
+  value: unknown,
+  shapeContext: ShapeContext,
+): ApiError => {
+  const findings = issues.map((issue) => finding(issue, value, shapeContext))
   const first = findings.reduce((best, next) => (rank(next.code) < rank(best.code) ? next : best))
   return new ApiError(first.code, first.message)
 }
@@ -263,16 +276,16 @@ export const unsetFieldsRemover = (schema: z.ZodType): ((value: unknown) => unkn
  */
 export const shapeCheck = <Schema extends z.ZodType>(
   schema: Schema,
-  place: 'body' | 'query',
+  location: 'body' | 'query',
   codes: FieldCodes = {},
 ): ShapeCheck<z.output<Schema>> => {
-  const words: Words = { codes, place, schema: jsonSchemaOf(schema, 'input', true) }
+  const shapeContext: ShapeContext = { codes, location, schema: jsonSchemaOf(schema, 'input', true) }
   const removeUnset = unsetFieldsRemover(schema)
-  return (sent) => {
-    const value = place === 'body' ? removeUnset(sent) : sent
+  return (received) => {
+    const value = location === 'body' ? removeUnset(received) : received
     const result = schema.safeParse(value)
     if (result.success) return { ok: true, value: result.data }
-    return { ok: false, refusal: firstOf(result.error.issues, value, words) }
+    return { ok: false, refusal: firstRefusal(result.error.issues, value, shapeContext) }
   }
 }
 

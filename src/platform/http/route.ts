@@ -80,10 +80,10 @@ export type CustomerUse =
   | 'unaffected'
   | { readonly refused: ErrorCode; readonly message: string }
 
-/** For data that belongs to the account alone. `what` is the subject and verb of the message, e.g. "the wallet is". */
-export const accountOnly = (what: string): CustomerUse => ({
+/** For data that belongs to the account alone. `subjectAndVerb` begins the message, e.g. "the wallet is". */
+export const accountOnly = (subjectAndVerb: string): CustomerUse => ({
   refused: 'invalid_customer_id',
-  message: `${what} the account's own and no customer's: leave X-Reseller-Customer-Id out`,
+  message: `${subjectAndVerb} the account's own and no customer's: leave X-Reseller-Customer-Id out`,
 })
 
 /** The input of a handler. All values have passed the checks that run before the handler. */

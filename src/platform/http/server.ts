@@ -132,12 +132,12 @@ const checkHost = ({ raw, headers }: HttpRequest): void => {
  * 405. All other paths are 404.
  */
 const answerUnrouted = (paths: PathTable, request: HttpRequest, reply: HttpReply): HttpReply => {
-  const [asked = '', ...query] = request.url.split('?')
-  const path = trimEnd(asked, '/')
+  const [rawPath = '', ...query] = request.url.split('?')
+  const path = trimEnd(rawPath, '/')
   const match = paths(path)
   if (match === null) throw refuseUnknownPath()
   if (match.cors) reply.headers(corsHeaders)
-  if (path !== asked)
+  if (path !== rawPath)
     return reply
       .code(308)
       .headers({ ...baseHeaders(request.exchange.requestId), location: [path, ...query].join('?') })
@@ -180,7 +180,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
     },
     metrics,
   )
-  const arriving = createPendingBodies({
+  const pendingBodies = createPendingBodies({
     ...defaultPendingBodyLimits,
     ...options.arriving,
     ...(limits ? {} : { perSender: Number.POSITIVE_INFINITY }),
@@ -244,13 +244,13 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
 
   /** Fastify reports only answers that were sent. A client may disconnect at any moment before. */
   const closed = (request: HttpRequest): void => {
-    arriving.leave(request.exchange)
+    pendingBodies.leave(request.exchange)
     if (!request.exchange.atWork) inFlight.leave(request.exchange)
     end(request, clientClosed)
     request.exchange.gone?.abort()
   }
 
-  const takePlace = (exchange: Exchange): void => {
+  const takeSlot = (exchange: Exchange): void => {
     if (exchange.route?.route.unlimited || exchange.hasPlace) return
     inFlight.enter(exchange)
     if (exchange.caller !== null) inFlight.enterFor(exchange, exchange.caller.accountId)
@@ -259,22 +259,22 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
   readBodies(app, {
     wait: (exchange, { bytes, fail }) => {
       inFlight.leave(exchange)
-      arriving.enter(exchange, bytes, fail)
+      pendingBodies.enter(exchange, bytes, fail)
     },
     enter: (exchange) => {
-      arriving.leave(exchange)
-      takePlace(exchange)
+      pendingBodies.leave(exchange)
+      takeSlot(exchange)
     },
     measureEventLoopDelay,
   })
 
   const enter = (exchange: Exchange): void => {
     const { unlimited, atOnce } = exchange.route?.route ?? {}
-    takePlace(exchange)
+    takeSlot(exchange)
     if (!unlimited && atOnce === undefined) admitAddress(limits, exchange.address)
   }
 
-  const unrouted = (request: HttpRequest, reply: HttpReply): HttpReply => {
+  const unroutedHandler = (request: HttpRequest, reply: HttpReply): HttpReply => {
     inFlight.leave(request.exchange)
     return answerUnrouted(paths, request, reply)
   }
@@ -301,7 +301,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
     enter(request.exchange)
     checkHost(request)
     if (compiled?.route.unlimited) return undefined
-    if (compiled === undefined) return unrouted(request, reply)
+    if (compiled === undefined) return unroutedHandler(request, reply)
     const caller = await admit(compiled.route, request, directory, limits)
     request.exchange.caller = caller
     if (caller !== null) inFlight.enterFor(request.exchange, caller.accountId)
@@ -321,7 +321,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
   app.setErrorHandler((error, request: HttpRequest, reply) => {
     const refusal = refusalOf(error, logger, request.exchange.requestId)
     request.exchange.code = refusal.code
-    arriving.leave(request.exchange)
+    pendingBodies.leave(request.exchange)
     inFlight.leave(request.exchange)
     const { requestId } = request.exchange
     if (options.pages?.under.some((path) => isUnder(path, request.url)))
@@ -329,7 +329,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
     sendRefusal(reply, requestId, request.exchange.route?.route ?? null, refusal)
   })
 
-  app.setNotFoundHandler(unrouted)
+  app.setNotFoundHandler(unroutedHandler)
 
   const handle = async (
     compiled: CompiledRoute,

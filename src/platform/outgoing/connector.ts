@@ -35,7 +35,7 @@ export const checkedConnector =
     })
 
 /** Connects over TCP to an address of the name, as in RFC 8305. undici's own connector aborts slow attempts. */
-const dialling =
+const createDial =
   ({ resolve, timeoutMs }: ConnectorOptions) =>
   async ({ hostname, protocol, port }: buildConnector.Options) => {
     const startedMs = performance.now()
@@ -66,7 +66,7 @@ const dialling =
   }
 
 const connectorOf = (options: ConnectorOptions): buildConnector.connector => {
-  const dial = dialling(options)
+  const dial = createDial(options)
   const { ca } = options
   const ready = (callback: buildConnector.Callback): buildConnector.Callback =>
     ((error: Error | null, socket) => {
@@ -79,15 +79,15 @@ const connectorOf = (options: ConnectorOptions): buildConnector.connector => {
     timeout: options.timeoutMs,
     ...(ca === undefined ? {} : { ca }),
   })
-  return (asked, callback) => {
+  return (connectOptions, callback) => {
     const done = ready(callback)
-    dial(asked).then(
+    dial(connectOptions).then(
       ({ socket, host }) => {
-        if (asked.protocol !== 'https:') return done(null, socket)
+        if (connectOptions.protocol !== 'https:') return done(null, socket)
         overTls(
           {
-            ...asked,
-            ...(isIP(host) === 0 ? { servername: withoutRootDot(asked.servername ?? host) } : {}),
+            ...connectOptions,
+            ...(isIP(host) === 0 ? { servername: withoutRootDot(connectOptions.servername ?? host) } : {}),
             httpSocket: socket,
           },
           done,

@@ -41,11 +41,11 @@ export class FileExists extends UnwritableFile {
 }
 
 /** @throws UnwritableFile if an existing file must not be replaced, or if the path is not a file */
-const checkPlace = async (path: string, replace: boolean): Promise<void> => {
-  const there = await lstat(path).catch(() => null)
-  if (there === null) return
+const checkTarget = async (path: string, replace: boolean): Promise<void> => {
+  const currentStats = await lstat(path).catch(() => null)
+  if (currentStats === null) return
   if (!replace) throw new FileExists(path)
-  if (!there.isFile() && !there.isSymbolicLink())
+  if (!currentStats.isFile() && !currentStats.isSymbolicLink())
     throw new UnwritableFile(`${path} cannot be written: it is no file`)
 }
 
@@ -53,7 +53,7 @@ const checkPlace = async (path: string, replace: boolean): Promise<void> => {
  * Renames the file to its path. If nothing may be replaced, a file that another process created in the meantime
  * remains.
  */
-const putInPlace = async (half: string, path: string, replace: boolean): Promise<void> => {
+const moveToTarget = async (half: string, path: string, replace: boolean): Promise<void> => {
   if (replace) return rename(half, path)
   try {
     await link(half, path)
@@ -61,7 +61,7 @@ const putInPlace = async (half: string, path: string, replace: boolean): Promise
     const { code } = error as NodeJS.ErrnoException
     if (code === 'EEXIST') throw new FileExists(path)
     // Some file systems do not support hard links.
-    await checkPlace(path, false)
+    await checkTarget(path, false)
     return rename(half, path)
   }
   await rm(half)
@@ -76,13 +76,13 @@ export const fileSink = async (
   path: string,
   { mode = 0o600, replace = true }: FileOptions = {},
 ): Promise<Sink> => {
-  await checkPlace(path, replace)
+  await checkTarget(path, replace)
   const directory = dirname(path)
   // A random name, because two containers that share a folder may have the same process id.
   const half = join(directory, `.${basename(path)}.${randomUUID()}.part`)
   const file = await open(half, 'wx', mode).catch((cause: NodeJS.ErrnoException) => {
-    const why = cause.code === 'ENOENT' ? `there is no folder ${directory}; make it first` : cause.message
-    throw new UnwritableFile(`${path} cannot be written: ${why}`, { cause })
+    const reason = cause.code === 'ENOENT' ? `there is no folder ${directory}; make it first` : cause.message
+    throw new UnwritableFile(`${path} cannot be written: ${reason}`, { cause })
   })
   return {
     write: async (data) => {
@@ -91,7 +91,7 @@ export const fileSink = async (
     finish: async () => {
       await file.sync()
       await file.close()
-      await putInPlace(half, path, replace)
+      await moveToTarget(half, path, replace)
       await syncDirectory(directory)
     },
     abandon: async () => {

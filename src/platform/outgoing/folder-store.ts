@@ -13,8 +13,8 @@ const mode = 0o644
 
 /** An existing folder, local or mounted. */
 export const folderStore = (path: string): Store => {
-  const failed = (what: string, error: unknown): StoreFailed =>
-    new StoreFailed(`the folder ${path} ${what} (${codeOf(error)})`, { cause: error })
+  const failed = (problem: string, error: unknown): StoreFailed =>
+    new StoreFailed(`the folder ${path} ${problem} (${codeOf(error)})`, { cause: error })
 
   const assertThere = async (): Promise<void> => {
     const found = await stat(path).catch((error) => {

@@ -33,8 +33,8 @@ const refused = ({ status, text }: Answer): StoreFailed => {
 const unanswered = (error: unknown): StoreFailed => {
   const { cause } = error as { cause?: unknown }
   const refusal = [error, cause].find((each) => each instanceof TargetRefused)
-  const why = refusal instanceof TargetRefused ? `not called: ${refusal.message}` : faultKind(error)
-  return new StoreFailed(`it gave no answer (${why})`, { cause: error })
+  const reason = refusal instanceof TargetRefused ? `not called: ${refusal.message}` : faultKind(error)
+  return new StoreFailed(`it gave no answer (${reason})`, { cause: error })
 }
 
 /**
@@ -120,8 +120,8 @@ export const signedHeaders = (
   const at = new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d{3}/g, '')
   const day = at.slice(0, 8)
   const content = sha256(body)
-  const sent = { ...headers, 'x-amz-content-sha256': content, 'x-amz-date': at }
-  const signed = Object.entries({ ...sent, host }).sort(([a], [b]) => (a < b ? -1 : 1))
+  const sentHeaders = { ...headers, 'x-amz-content-sha256': content, 'x-amz-date': at }
+  const signed = Object.entries({ ...sentHeaders, host }).sort(([a], [b]) => (a < b ? -1 : 1))
   const names = signed.map(([name]) => name).join(';')
   const lines = signed.map(([name, value]) => `${name}:${value.trim()}\n`).join('')
   const canonical = `${method}\n${pathname}\n\n${lines}\n${names}\n${content}`
@@ -133,7 +133,7 @@ export const signedHeaders = (
   )
   const signature = hmac(derived, toSign).toString('hex')
   return {
-    ...sent,
+    ...sentHeaders,
     authorization: `AWS4-HMAC-SHA256 Credential=${key.accessKey}/${scope},SignedHeaders=${names},Signature=${signature}`,
   }
 }

@@ -10,31 +10,32 @@ const statusEnd = 'HTTP/1.1 100'.length
  * The parser's state on a connection: in a status line, with its text so far; in the header lines of an interim
  * response, with the number of bytes of the current line (0 or 1: not empty); or in the rest, until the next request.
  */
-type Place =
+type ParseState =
   | { readonly in: 'status'; readonly line: string }
   | { readonly in: 'headers'; readonly bytes: number }
   | { readonly in: 'response' }
 
-const statusLine = { in: 'status', line: '' } as Place
+const statusLine = { in: 'status', line: '' } as ParseState
 
-const placeAfterStatus = (line: string): Place =>
+const stateAfterStatus = (line: string): ParseState =>
   /^HTTP\/1\.\d 1(?!01)\d\d$/.test(line) ? { in: 'headers', bytes: 1 } : { in: 'response' }
 
 /** The state after these bytes. Every 100 in them is changed to 102. */
-const renameContinues = (start: Place, bytes: Buffer): Place => {
-  let place = start
-  for (let at = 0; at < bytes.length && place.in !== 'response'; at++) {
+const renameContinues = (start: ParseState, bytes: Buffer): ParseState => {
+  let parseState = start
+  for (let at = 0; at < bytes.length && parseState.in !== 'response'; at++) {
     const byte = bytes[at] as number
     const isEnd = byte === newline || byte === carriageReturn
-    if (place.in === 'status') {
-      if (place.line === '' && isEnd) continue
-      const line: string = place.line + String.fromCharCode(byte)
+    if (parseState.in === 'status') {
+      if (parseState.line === '' && isEnd) continue
+      const line: string = parseState.line + String.fromCharCode(byte)
       if (/^HTTP\/1\.\d 100$/.test(line)) bytes[at] = 0x32
-      place = line.length < statusEnd ? { in: 'status', line } : placeAfterStatus(line)
-    } else if (byte === newline) place = place.bytes === 0 ? statusLine : { in: 'headers', bytes: 0 }
-    else if (byte !== carriageReturn) place = { in: 'headers', bytes: 1 }
+      parseState = line.length < statusEnd ? { in: 'status', line } : stateAfterStatus(line)
+    } else if (byte === newline)
+      parseState = parseState.bytes === 0 ? statusLine : { in: 'headers', bytes: 0 }
+    else if (byte !== carriageReturn) parseState = { in: 'headers', bytes: 1 }
   }
-  return place
+  return parseState
 }
 
 /**
@@ -43,16 +44,16 @@ const renameContinues = (start: Place, bytes: Buffer): Place => {
  * at a time: the first bytes after a write are a status line.
  */
 export const ignoreContinue = (socket: Socket): void => {
-  let place = statusLine
+  let parseState = statusLine
   const read = socket.read.bind(socket)
   const write = socket.write.bind(socket) as (...values: unknown[]) => boolean
   socket.write = ((...values: unknown[]) => {
-    if (place.in === 'response') place = statusLine
+    if (parseState.in === 'response') parseState = statusLine
     return write(...values)
   }) as Socket['write']
   socket.read = (size?: number) => {
     const bytes: Buffer | null = read(size)
-    if (bytes !== null && place.in !== 'response') place = renameContinues(place, bytes)
+    if (bytes !== null && parseState.in !== 'response') parseState = renameContinues(parseState, bytes)
     return bytes
   }
 }

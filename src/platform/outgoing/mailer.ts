@@ -9,7 +9,7 @@ export type Mailer = {
    * Sends the e-mail in the background, with three attempts. The response time must not reveal whether an address is
    * known. An e-mail that cannot be sent is only logged, because it is worthless after ten minutes.
    */
-  send(letter: MailMessage): void
+  send(mailMessage: MailMessage): void
   /** Resolves when no e-mail is being sent. */
   idle(): Promise<void>
   close(): Promise<void>
@@ -58,13 +58,13 @@ export const createMailer = ({
   const underWay = new Set<Promise<void>>()
   const stopping = new AbortController()
 
-  const deliver = async (letter: MailMessage): Promise<void> => {
+  const deliver = async (mailMessage: MailMessage): Promise<void> => {
     opened ??= transport()
     const sender = await opened
     for (let attempt = 1; ; attempt += 1) {
       try {
         // As an object, so that an address with a comma is not parsed as a list of addresses.
-        await sender.sendMail({ ...letter, to: { name: '', address: letter.to }, from })
+        await sender.sendMail({ ...mailMessage, to: { name: '', address: mailMessage.to }, from })
         return
       } catch (error) {
         // The error of a server may quote the e-mail and so the link, so only its code is logged.
@@ -77,7 +77,7 @@ export const createMailer = ({
   }
 
   return {
-    send: (letter) => {
+    send: (mailMessage) => {
       if (underWay.size >= maxUnderWay) {
         logger.warn(
           { underWay: underWay.size },
@@ -85,7 +85,7 @@ export const createMailer = ({
         )
         return
       }
-      const sending = deliver(letter)
+      const sending = deliver(mailMessage)
         .catch((err) => logger.error({ err }, 'a letter of the console failed'))
         .finally(() => underWay.delete(sending))
       underWay.add(sending)

@@ -44,16 +44,16 @@ export const parseStoreLocation = (text: string): StoreLocation | null => {
 }
 
 /** The location as text for settings and messages. Equal locations have equal texts. */
-export const storeLocationText = (place: StoreLocation): string => {
-  switch (place.kind) {
+export const storeLocationText = (storeLocation: StoreLocation): string => {
+  switch (storeLocation.kind) {
     case 'folder':
-      return `file:${place.path}`
+      return `file:${storeLocation.path}`
     case 'http':
-      return place.url
+      return storeLocation.url
     case 's3':
-      return `s3://${place.bucket}/${place.prefix}`
+      return `s3://${storeLocation.bucket}/${storeLocation.prefix}`
     default:
-      return place satisfies never
+      return storeLocation satisfies never
   }
 }
 
@@ -101,9 +101,9 @@ export const probeName = 'farebox-probe'
 /** A store on top of the operations of its kind. */
 export const writeOnceStore = ({ create, replace, get, close }: StoreOperations): Store => {
   const compare = async (name: string, text: string): Promise<'stored' | 'other' | null> => {
-    const kept = await get(name)
-    if (kept === null) return null
-    return kept === text ? 'stored' : 'other'
+    const currentText = await get(name)
+    if (currentText === null) return null
+    return currentText === text ? 'stored' : 'other'
   }
   return {
     async put(name, text) {
@@ -115,12 +115,12 @@ export const writeOnceStore = ({ create, replace, get, close }: StoreOperations)
       return after
     },
     async keepsFiles() {
-      const another = (): string => `{"probe":"${randomUUID()}"}\n`
-      if ((await get(probeName)) === null && !(await create(probeName, another()))) return true
-      const kept = await get(probeName)
-      if (kept === null) throw new StoreFailed('it accepted a file, and does not have it')
-      await create(probeName, another())
-      return (await get(probeName)) === kept
+      const newProbe = (): string => `{"probe":"${randomUUID()}"}\n`
+      if ((await get(probeName)) === null && !(await create(probeName, newProbe()))) return true
+      const currentText = await get(probeName)
+      if (currentText === null) throw new StoreFailed('it accepted a file, and does not have it')
+      await create(probeName, newProbe())
+      return (await get(probeName)) === currentText
     },
     get,
     close,

@@ -31,20 +31,24 @@ export type StoreSettings = {
 const limits: SendLimits = { connectMs: 5_000, requestMs: 15_000, responseBytes: maxFileBytes }
 
 /** @throws Error if it is a bucket and no access to buckets is set */
-export const openStore = async (place: StoreLocation, access: StoreAccess, clock: Clock): Promise<Store> => {
+export const openStore = async (
+  storeLocation: StoreLocation,
+  access: StoreAccess,
+  clock: Clock,
+): Promise<Store> => {
   const outgoingTo = async (url: string): Promise<Outgoing> => {
     const { originOutgoing, publicOutgoing } = await import('./send.ts') // loading undici takes longer than most commands
     return access.allowPrivate ? originOutgoing(url, { limits }) : publicOutgoing({ limits })
   }
-  switch (place.kind) {
+  switch (storeLocation.kind) {
     case 'folder':
-      return folderStore(place.path)
+      return folderStore(storeLocation.path)
     case 'http': {
       const { token } = access
       const credentials = token === null ? {} : { authorization: `Bearer ${token}` }
       return httpStore({
-        outgoing: await outgoingTo(place.url),
-        urlOf: (name) => `${place.url}${name}`,
+        outgoing: await outgoingTo(storeLocation.url),
+        urlOf: (name) => `${storeLocation.url}${name}`,
         headersOf: ({ headers }) => ({ ...headers, ...credentials }),
       })
     }
@@ -54,11 +58,11 @@ export const openStore = async (place: StoreLocation, access: StoreAccess, clock
       const endpoint = trimEnd(s3.endpoint ?? `https://s3.${s3.region}.amazonaws.com`, '/')
       return httpStore({
         outgoing: await outgoingTo(endpoint),
-        urlOf: (name) => `${endpoint}/${place.bucket}/${place.prefix}${name}`,
+        urlOf: (name) => `${endpoint}/${storeLocation.bucket}/${storeLocation.prefix}${name}`,
         headersOf: (request) => signedHeaders({ ...s3, service: 's3' }, request, clock()),
       })
     }
     default:
-      return place satisfies never
+      return storeLocation satisfies never
   }
 }

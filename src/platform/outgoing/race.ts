@@ -6,10 +6,10 @@ const maxAddresses = 6
 
 /** Alternates the families, IPv6 first (RFC 8305 section 4). */
 export const interleaveFamilies = (addresses: readonly string[]): readonly string[] => {
-  const six = addresses.filter((address) => isIPv6(address))
-  const four = addresses.filter((address) => !isIPv6(address))
-  const turns = Array.from({ length: Math.max(six.length, four.length) }, (_, at) => [six[at], four[at]])
-  return turns
+  const ipv6 = addresses.filter((address) => isIPv6(address))
+  const ipv4 = addresses.filter((address) => !isIPv6(address))
+  const pairs = Array.from({ length: Math.max(ipv6.length, ipv4.length) }, (_, at) => [ipv6[at], ipv4[at]])
+  return pairs
     .flat()
     .filter((address) => address !== undefined)
     .slice(0, maxAddresses)
@@ -44,10 +44,10 @@ export const raceTo = <Connection extends { readonly socket: Socket }>(
   const { promise, resolve, reject } = Promise.withResolvers<Connection>()
   const running = new Set<Socket>()
   let next = 0
-  let over = false
+  let isEnded = false
   let delay: NodeJS.Timeout | undefined
   const finish = (): void => {
-    over = true
+    isEnded = true
     clearTimeout(delay)
     clearTimeout(limit)
     race.signal?.removeEventListener('abort', canceled)
@@ -61,14 +61,14 @@ export const raceTo = <Connection extends { readonly socket: Socket }>(
   const limit = setTimeout(() => fail(new RaceTimeout('no address answered in time')), race.timeoutMs)
   const attempt = (): void => {
     const address = race.addresses[next]
-    if (over || address === undefined) return
+    if (isEnded || address === undefined) return
     next += 1
     const connection = race.dial(address)
     const { socket } = connection
     running.add(socket)
     const failed = (error: Error): void => {
       running.delete(socket)
-      if (over) return
+      if (isEnded) return
       if (next < race.addresses.length) {
         clearTimeout(delay)
         attempt()
@@ -76,7 +76,7 @@ export const raceTo = <Connection extends { readonly socket: Socket }>(
     }
     socket.once('error', failed)
     socket.once(race.event ?? 'connect', () => {
-      if (over) return
+      if (isEnded) return
       running.delete(socket)
       socket.off('error', failed)
       finish()

@@ -24,7 +24,7 @@ export type SendLimits = {
 }
 
 /** The limits for payment servers and bots. */
-const usual: SendLimits = { connectMs: 5_000, requestMs: 10_000, responseBytes: 2_097_152 }
+const defaultLimits: SendLimits = { connectMs: 5_000, requestMs: 10_000, responseBytes: 2_097_152 }
 
 /** Logs show its `code`. */
 class AnswerTooLarge extends Error {
@@ -52,12 +52,12 @@ const textOf = async ({ body }: Pick<Response, 'body'>, maxBytes: number): Promi
 const sender = (agent: Agent, limits: SendLimits, check: (url: string) => unknown): Outgoing => ({
   send: async (url, { signal, ...init } = {}) => {
     check(url)
-    const late = AbortSignal.timeout(limits.requestMs)
+    const timeoutSignal = AbortSignal.timeout(limits.requestMs)
     const response = await fetch(url, {
       ...init,
       dispatcher: agent,
       redirect: 'error',
-      signal: signal === undefined ? late : AbortSignal.any([late, signal]),
+      signal: signal === undefined ? timeoutSignal : AbortSignal.any([timeoutSignal, signal]),
     })
     return {
       status: response.status,
@@ -75,7 +75,7 @@ const sender = (agent: Agent, limits: SendLimits, check: (url: string) => unknow
 export const publicOutgoing = ({
   resolve = createResolve(),
   rules = { allowLoopback: false },
-  limits = usual,
+  limits = defaultLimits,
 }: {
   readonly resolve?: Resolve
   readonly rules?: TargetRules
@@ -94,7 +94,10 @@ export const publicOutgoing = ({
 /** For one origin that the operator chose, also in a private network, and for no other. */
 export const originOutgoing = (
   baseUrl: string,
-  { limits = usual, called = 'the server' }: { readonly limits?: SendLimits; readonly called?: string } = {},
+  {
+    limits = defaultLimits,
+    called = 'the server',
+  }: { readonly limits?: SendLimits; readonly called?: string } = {},
 ): Outgoing => {
   const { origin } = new URL(baseUrl)
   return sender(new Agent({ connect: systemConnector(limits.connectMs), allowH2: false }), limits, (url) => {
@@ -103,5 +106,5 @@ export const originOutgoing = (
 }
 
 /** For the sandbox servers of this installation only. */
-export const sandboxOutgoing = (baseUrl: string, limits: SendLimits = usual): Outgoing =>
+export const sandboxOutgoing = (baseUrl: string, limits: SendLimits = defaultLimits): Outgoing =>
   originOutgoing(baseUrl, { limits, called: 'the sandbox' })

@@ -143,13 +143,13 @@ export const createResolve = (): Resolve => {
  */
 const registrationMs = 1_000
 
-const orLate = async (asked: Promise<unknown>): Promise<void> => {
-  const over = new AbortController()
-  const late = sleep(registrationMs, undefined, { signal: over.signal }).catch(() => undefined)
+const waitInTime = async (pending: Promise<unknown>): Promise<void> => {
+  const cancellation = new AbortController()
+  const timedOut = sleep(registrationMs, undefined, { signal: cancellation.signal }).catch(() => undefined)
   try {
-    await Promise.race([asked, late])
+    await Promise.race([pending, timedOut])
   } finally {
-    over.abort()
+    cancellation.abort()
   }
 }
 
@@ -166,7 +166,7 @@ export const checkTarget = async (
   const host = hostOf(url)
   if (isIP(host) !== 0) return url
   try {
-    await orLate(allowedAddresses(host, resolve, rules))
+    await waitInTime(allowedAddresses(host, resolve, rules))
   } catch (error) {
     if (error instanceof TargetRefused) throw error
   }

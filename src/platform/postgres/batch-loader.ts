@@ -24,7 +24,7 @@ export const createBatchLoader = <Key, Value>(
   let waiting = new Map<Key, Waiting<Value>>()
   let running = false
 
-  const take = (): Map<Key, Waiting<Value>> => {
+  const takeWaiting = (): Map<Key, Waiting<Value>> => {
     if (waiting.size <= maxKeys) {
       const all = waiting
       waiting = new Map()
@@ -37,24 +37,24 @@ export const createBatchLoader = <Key, Value>(
 
   const run = async (): Promise<void> => {
     while (waiting.size > 0) {
-      const asked = take()
+      const batch = takeWaiting()
       const lookUp = async (keys: readonly Key[]): Promise<void> => {
         const found = await load(keys)
-        for (const key of keys) asked.get(key)!.resolve(found.get(key))
+        for (const key of keys) batch.get(key)!.resolve(found.get(key))
       }
       try {
-        const failed = await isolateFailures([...asked.keys()], lookUp, (error) => !isRefusal(error))
-        for (const [key, error] of failed) asked.get(key)!.reject(error)
+        const failed = await isolateFailures([...batch.keys()], lookUp, (error) => !isRefusal(error))
+        for (const [key, error] of failed) batch.get(key)!.reject(error)
       } catch (error) {
-        for (const { reject } of asked.values()) reject(error)
+        for (const { reject } of batch.values()) reject(error)
       }
     }
     running = false
   }
 
   return (key) => {
-    const same = waiting.get(key)
-    if (same) return same.promise
+    const existing = waiting.get(key)
+    if (existing) return existing.promise
     const one = Promise.withResolvers<Value | undefined>()
     waiting.set(key, one)
     if (!running) {

@@ -55,11 +55,11 @@ export const linkLibraries = async (native: string): Promise<void> => {
   const links = JSON.parse(list) as readonly { readonly source: string; readonly target: string }[]
   await Promise.all(
     links.map(async ({ source, target }) => {
-      const place = join(dirname(native), target)
-      await symlink(relative(dirname(target), source), place).catch((cause: NodeJS.ErrnoException) => {
+      const linkPath = join(dirname(native), target)
+      await symlink(relative(dirname(target), source), linkPath).catch((cause: NodeJS.ErrnoException) => {
         if (cause.code === 'EEXIST') return
         throw new StartRefused(
-          `the embedded Postgres needs the link ${place}, which cannot be made (${cause.message}); run npm ci again, without --ignore-scripts`,
+          `the embedded Postgres needs the link ${linkPath}, which cannot be made (${cause.message}); run npm ci again, without --ignore-scripts`,
           { cause },
         )
       })
@@ -98,8 +98,8 @@ const canPass = async (directory: string, uid: number): Promise<boolean> => {
 
 const hasCapability = async (bit: bigint): Promise<boolean> => {
   const status = await readFile('/proc/self/status', 'utf8').catch(() => '')
-  const held = /^CapEff:\s*([0-9a-f]+)$/m.exec(status)?.[1]
-  return held !== undefined && (BigInt(`0x${held}`) & bit) !== 0n
+  const effectiveMask = /^CapEff:\s*([0-9a-f]+)$/m.exec(status)?.[1]
+  return effectiveMask !== undefined && (BigInt(`0x${effectiveMask}`) & bit) !== 0n
 }
 
 /** The narrowest capability that lets a process pass directories without permission (capabilities(7)). */
@@ -135,15 +135,15 @@ export const findLauncher = async (dataDir: string): Promise<Launcher> => {
       owner,
       spawn: (program, args, logFd) => endingWithUs(spawn(program, args, { ...detached(logFd), ...owner })),
     }
-  const right = await passingCapability()
+  const capabilityName = await passingCapability()
   const prefix = [
     `--reuid=${owner.uid}`,
     `--regid=${owner.gid}`,
     '--clear-groups',
     // Without it access(2) ignores the capability, and initdb, which uses access(2), does not find `postgres`.
     '--securebits=+no_setuid_fixup',
-    `--inh-caps=+${right}`,
-    `--ambient-caps=+${right}`,
+    `--inh-caps=+${capabilityName}`,
+    `--ambient-caps=+${capabilityName}`,
     '--',
   ]
   return {

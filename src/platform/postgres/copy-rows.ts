@@ -39,15 +39,15 @@ const joined = <Row>(columns: readonly CopyColumn<Row>[], rows: readonly Row[], 
     all += count
     for (let index = 0; index < columns.length; index++) {
       const { value, format } = columns[index]!
-      const given = value(row)
-      if (given === null || given === undefined) all += sizeGap
+      const cellValue = value(row)
+      if (cellValue === null || cellValue === undefined) all += sizeGap
       else if (format.kind === 'fixed') all += gaps[index]
       else if (format.kind === 'text') {
-        const text = format.text(given)
+        const text = format.text(cellValue)
         parts.push(text)
         all += sizeGap + text
       } else {
-        const bytes = format.bytes(given)
+        const bytes = format.bytes(cellValue)
         parts.push(bytes)
         all += sizeGap + gap(bytes.length)
       }
@@ -79,13 +79,13 @@ export const copyRows = <Row>(columns: readonly CopyColumn<Row>[], rows: readonl
     buffer.writeInt16BE(columns.length, offset)
     offset += countBytes
     for (const { value, format } of columns) {
-      const given = value(row)
+      const cellValue = value(row)
       const at = offset + sizeBytes
       let size = -1
-      if (given !== null && given !== undefined)
+      if (cellValue !== null && cellValue !== undefined)
         if (format.kind === 'fixed') {
           size = format.bytes
-          format.write(buffer, given, at)
+          format.write(buffer, cellValue, at)
         } else size = writePart(parts[part++]!, at)
       buffer.writeInt32BE(size, offset)
       offset = at + Math.max(size, 0)

@@ -19,7 +19,7 @@ export type ClusterPaths = {
   readonly passwordFile: string
 }
 
-const own = async (launcher: Launcher, path: string): Promise<void> => {
+const changeOwner = async (launcher: Launcher, path: string): Promise<void> => {
   if (launcher.owner) await chown(path, launcher.owner.uid, launcher.owner.gid)
 }
 
@@ -33,9 +33,9 @@ export const createCluster = async (
   const passwordCopy = join(paths.dataDir, 'postgres.initdb')
   await rm(half, { recursive: true, force: true })
   await mkdir(half, { mode: 0o700 })
-  await own(launcher, half)
+  await changeOwner(launcher, half)
   await writeFile(passwordCopy, await readFile(paths.passwordFile), { mode: 0o600 })
-  await own(launcher, passwordCopy)
+  await changeOwner(launcher, passwordCopy)
   const child = launcher.spawn(
     launcher.initdb,
     [
@@ -91,19 +91,19 @@ const isAbsent = async (path: string): Promise<boolean> =>
  * The password of the cluster: a small file that the first start creates.
  * @throws StartRefused if the file is lost: a new password would not fit the cluster
  */
-const keptPassword = async (path: string, cluster: string): Promise<string> => {
-  const kept = await readStartFile(path).catch((error: NodeJS.ErrnoException) => {
+const storedPassword = async (path: string, cluster: string): Promise<string> => {
+  const fileText = await readStartFile(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return ''
     throw error
   })
-  if (kept.trim() !== '') return kept.trim()
+  if (fileText.trim() !== '') return fileText.trim()
   if (!(await isAbsent(cluster)))
     throw new StartRefused(
       `${path} is missing or empty, and the database in ${cluster} was made with the password in it. Put the file back from a backup of this directory.`,
     )
-  const made = randomBytes(24).toString('hex')
-  await writeFile(path, `${made}\n`, { mode: 0o600 })
-  return made
+  const newPassword = randomBytes(24).toString('hex')
+  await writeFile(path, `${newPassword}\n`, { mode: 0o600 })
+  return newPassword
 }
 
 /** The service's role. The owner has the name that the cluster was created with. */
@@ -173,7 +173,7 @@ const startLocked = async (
   }
   const launcher = await findLauncher(dataDir)
   await stopOrphan(paths.cluster)
-  const password = await keptPassword(paths.passwordFile, paths.cluster)
+  const password = await storedPassword(paths.passwordFile, paths.cluster)
   await rename(paths.logFile, `${paths.logFile}.1`).catch(() => undefined)
   const log = await open(paths.logFile, 'a', 0o600)
   try {

@@ -52,7 +52,7 @@ export const isDatabaseOutage = (error: unknown): boolean => {
  * SQLSTATEs of a statement that does not fit the tables: a table, a column or a function is missing (42P01, 42703,
  * 42883), or a column has another type (42804).
  */
-const misfits: ReadonlySet<unknown> = new Set(['42P01', '42703', '42883', '42804'])
+const schemaMismatchCodes: ReadonlySet<unknown> = new Set(['42P01', '42703', '42883', '42804'])
 
 /** A prepared statement whose columns now have other types. Postgres uses one code for all that it does not support. */
 const isOutdatedPlan = (error: Error & { code?: unknown; routine?: unknown }): boolean =>
@@ -63,7 +63,8 @@ const isOutdatedPlan = (error: Error & { code?: unknown; routine?: unknown }): b
  * of the older version still serve.
  */
 export const isOfOtherVersion = (error: unknown): boolean =>
-  error instanceof Error && (misfits.has((error as { code?: unknown }).code) || isOutdatedPlan(error))
+  error instanceof Error &&
+  (schemaMismatchCodes.has((error as { code?: unknown }).code) || isOutdatedPlan(error))
 
 /**
  * Whether the error may come from the state of the session: a read-only default (25006) or a role (42501) from the

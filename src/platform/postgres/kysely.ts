@@ -17,20 +17,20 @@ export const sql: Sql = new Proxy((() => undefined) as unknown as Sql, {
 /**
  * A page of rows and the total number of rows, in one round trip and as of one time. A page after the last row is
  * empty: then the total takes a second statement.
- * @param counting returns the total in one row; no row counts as 0
+ * @param countQuery returns the total in one row; no row counts as 0
  */
 export const countedPage = async <Database, Tables extends keyof Database, Row>(
-  fitting: SelectQueryBuilder<Database, Tables, Row>,
+  matching: SelectQueryBuilder<Database, Tables, Row>,
   // biome-ignore lint/suspicious/noExplicitAny: it may count in other tables, under other names
-  counting: SelectQueryBuilder<any, any, { total: number }>,
+  countQuery: SelectQueryBuilder<any, any, { total: number }>,
   { limit, offset }: { readonly limit: number; readonly offset: number },
 ): Promise<{ readonly rows: readonly Row[]; readonly total: number }> => {
-  const page = fitting.limit(limit).offset(offset).select(counting.as('total'))
+  const page = matching.limit(limit).offset(offset).select(countQuery.as('total'))
   const rows = (await page.execute()) as (Row & { readonly total: number | null })[]
   const [first] = rows
   if (first !== undefined) return { rows, total: first.total ?? 0 }
   if (offset === 0) return { rows, total: 0 }
-  return { rows, total: (await counting.executeTakeFirst())?.total ?? 0 }
+  return { rows, total: (await countQuery.executeTakeFirst())?.total ?? 0 }
 }
 
 /**
@@ -40,13 +40,13 @@ export const countedPage = async <Database, Tables extends keyof Database, Row>(
 export const createKysely = <Database>(pool: pg.Pool): Kysely<Database> => {
   const connect = async () => {
     const client = await pool.connect()
-    const named = statementNamesOf(client)
+    const statementName = statementNamesOf(client)
     // As in `pool.query`: a session with an error may be its cause, so it is closed.
     let failed = false
     return {
       query: async (text: string, values: readonly unknown[]) => {
         try {
-          return await client.query({ ...named(text), values: [...values] })
+          return await client.query({ ...statementName(text), values: [...values] })
         } catch (error) {
           failed = true
           throw error

@@ -61,11 +61,11 @@ export const runAsLeader = (
       signal.throwIfAborted()
     }
     // An ended session aborts its signal by itself.
-    const say = (): void => void session.client.query('select').catch(() => undefined)
-    const stopSaying = every(loop.answerTimeoutMs / 3, say)
+    const ping = (): void => void session.client.query('select').catch(() => undefined)
+    const stopPinging = every(loop.answerTimeoutMs / 3, ping)
     try {
       await work(session, signal)
     } finally {
-      stopSaying()
+      stopPinging()
     }
   })

@@ -17,7 +17,7 @@ export class LockHeld extends Error {
 }
 
 const pauseMs = 250
-const sayAgainMs = 60_000
+const reportIntervalMs = 60_000
 
 const isFree = async (client: pg.ClientBase, key: number): Promise<boolean> => {
   const { rows } = await client.query<{ taken: boolean }>(
@@ -61,15 +61,15 @@ export type TakeOptions = {
 export const takeLock = async (client: pg.ClientBase, key: number, options: TakeOptions): Promise<void> => {
   const { what, withinMs = Number.POSITIVE_INFINITY, onWait } = options
   const startedMs = performance.now()
-  let sayMs = startedMs
+  let nextReportMs = startedMs
   while (!(await isFree(client, key))) {
     const nowMs = performance.now()
-    const over = nowMs - startedMs + pauseMs > withinMs
-    if (over || nowMs >= sayMs) {
+    const isExpired = nowMs - startedMs + pauseMs > withinMs
+    if (isExpired || nowMs >= nextReportMs) {
       const holder = await holderOf(client, key)
-      if (over) throw new LockHeld(`${described(holder)} ${what}; try again when it is done`)
+      if (isExpired) throw new LockHeld(`${described(holder)} ${what}; try again when it is done`)
       onWait?.(holder)
-      sayMs = nowMs + sayAgainMs
+      nextReportMs = nowMs + reportIntervalMs
     }
     await sleep(pauseMs)
   }

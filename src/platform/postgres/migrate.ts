@@ -107,12 +107,12 @@ const refuseMismatch = (landed: readonly AppliedMigration[], migrations: Migrati
     throw new MigrationRefused(
       `Start the version of Farebox that made the database, or a later one. The database is newer than this version of Farebox: it has ${unknown.join(', ')}`,
     )
-  const edited = landed
+  const editedNames = landed
     .filter(({ name, checksum }) => checksumOf(migrations[name] ?? '') !== checksum)
     .map(({ name }) => name)
-  if (edited.length > 0)
+  if (editedNames.length > 0)
     throw new MigrationRefused(
-      `migration ${edited.join(', ')} was edited after it landed in this database. Restore its text and put the change into a new migration.`,
+      `migration ${editedNames.join(', ')} was edited after it landed in this database. Restore its text and put the change into a new migration.`,
     )
 }
 

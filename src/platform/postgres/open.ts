@@ -13,12 +13,12 @@ export type OpenPostgres = {
   stop(): Promise<void>
 }
 
-const never = new Promise<Error>(() => {})
+const neverFails = new Promise<Error>(() => {})
 
-const given = (url: string, ownerUrl: string | null): OpenPostgres => ({
+const externalPostgres = (url: string, ownerUrl: string | null): OpenPostgres => ({
   url,
   ownerUrl,
-  failed: never,
+  failed: neverFails,
   stop: async () => undefined,
 })
 
@@ -44,14 +44,14 @@ export const openPostgres = async (
   role: 'server' | 'command',
   makes: boolean = role === 'server',
 ): Promise<OpenPostgres> => {
-  if (where.databaseUrl !== null) return given(where.databaseUrl, where.databaseOwnerUrl)
+  if (where.databaseUrl !== null) return externalPostgres(where.databaseUrl, where.databaseOwnerUrl)
   const startedMs = performance.now()
   for (;;) {
     const started = await tryStart(where.dataDir, role, makes)
     if (!(started instanceof DataInUse)) return started
     const { user } = started
     if (role === 'command' && user?.role === 'server' && user.url !== null)
-      return given(user.url, await ownerUrlOf(where.dataDir, user.url))
+      return externalPostgres(user.url, await ownerUrlOf(where.dataDir, user.url))
     const waitMs = role === 'server' && user?.role === 'server' ? stoppingWaitMs : commandWaitMs
     if (performance.now() - startedMs > waitMs) throw started
     await sleep(50)

@@ -20,9 +20,9 @@ export type Answer = readonly (readonly (string | null)[])[]
 type Wire = {
   readonly stream: Duplex
   parse(statement: Prepared): void
-  bind(what: { readonly statement: string; readonly values: readonly Value[] }): void
-  execute(what: null): void
-  close(what: { readonly type: 'S'; readonly name: string }): void
+  bind(options: { readonly statement: string; readonly values: readonly Value[] }): void
+  execute(options: null): void
+  close(options: { readonly type: 'S'; readonly name: string }): void
   endCopyFrom(): void
   sync(): void
 }
@@ -75,7 +75,7 @@ export const runPipeline = (client: pg.ClientBase, steps: readonly Step[]): Prom
     const prepared = preparedBy.get(client) ?? new Map<string, string>()
     preparedBy.set(client, prepared)
     const answers: (string | null)[][][] = [[]]
-    const nothing = (): void => undefined
+    const ignore = (): void => undefined
     const submittable = {
       submit: (connection: unknown) => send(connection as Wire, steps, prepared),
       handleDataRow: ({ fields }: { fields: (string | null)[] }) => answers.at(-1)?.push(fields),
@@ -86,8 +86,8 @@ export const runPipeline = (client: pg.ClientBase, steps: readonly Step[]): Prom
         resolve(answers.slice(0, -1))
       },
       handleError: reject,
-      handleRowDescription: nothing,
-      handleCopyInResponse: nothing,
+      handleRowDescription: ignore,
+      handleCopyInResponse: ignore,
     }
     client.query(submittable)
   })
@@ -111,11 +111,11 @@ const createStatementNames = (): ((text: string) => Prepared) => {
   }
 }
 
-const ofSessions = new WeakMap<object, ReturnType<typeof createStatementNames>>()
+const namesBySession = new WeakMap<object, ReturnType<typeof createStatementNames>>()
 
 /** The names of a session. All statements on it must use these: a name stands for one text until the session ends. */
 export const statementNamesOf = (client: pg.ClientBase): ReturnType<typeof createStatementNames> => {
-  const names = ofSessions.get(client) ?? createStatementNames()
-  ofSessions.set(client, names)
+  const names = namesBySession.get(client) ?? createStatementNames()
+  namesBySession.set(client, names)
   return names
 }

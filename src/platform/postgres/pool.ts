@@ -83,8 +83,10 @@ const planOptions = '-c jit=off'
 const durableOptions = '-c synchronous_commit=on'
 
 const sessionOptions = (url: string): string => {
-  const given = new URL(url).searchParams.get('options')
-  return [aliveOptions, planOptions, given, '-c timezone=UTC', '-c datestyle=ISO'].filter(Boolean).join(' ')
+  const urlOptions = new URL(url).searchParams.get('options')
+  return [aliveOptions, planOptions, urlOptions, '-c timezone=UTC', '-c datestyle=ISO']
+    .filter(Boolean)
+    .join(' ')
 }
 
 const withoutOptions = (url: string): string => {

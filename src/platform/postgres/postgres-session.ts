@@ -3,7 +3,7 @@ import type pg from 'pg'
 import { DatabaseClient } from './client.ts'
 
 /** The part of `pg`'s client that is used here. `@types/pg` does not declare all of it. */
-type Inside = {
+type ClientInternals = {
   readonly connection: {
     readonly stream: Socket
     on(event: 'errorMessage', listener: (error: Error) => void): void
@@ -15,7 +15,7 @@ type Inside = {
   _poolUseCount?: number
 }
 
-const inside = (client: pg.ClientBase): Inside => client as unknown as Inside
+const internalsOf = (client: pg.ClientBase): ClientInternals => client as unknown as ClientInternals
 
 /** With the code of a connection that the network timed out, because it is the same outage. */
 const silence = (silentMs: number): Error =>
@@ -30,26 +30,26 @@ const silence = (silentMs: number): Error =>
  * (`query_timeout`), and an abandoned query would block the next one.
  */
 export const destroyWhenSilent = (client: pg.ClientBase, silentMs: number): void => {
-  const { stream } = inside(client).connection
+  const { stream } = internalsOf(client).connection
   stream.setTimeout(silentMs)
   stream.on('timeout', () => {
-    const { readyForQuery, _ending: ending } = inside(client)
+    const { readyForQuery, _ending: ending } = internalsOf(client)
     if (!readyForQuery || ending) stream.destroy(silence(silentMs))
   })
 }
 
 /** Calls the listener for every error that Postgres answers here, even if the caller continues after it. */
-export const onErrorAnswer = (client: pg.ClientBase, told: (error: Error) => void): void =>
-  inside(client).connection.on('errorMessage', told)
+export const onErrorAnswer = (client: pg.ClientBase, onError: (error: Error) => void): void =>
+  internalsOf(client).connection.on('errorMessage', onError)
 
 /** Makes the pool close this client on release, as if it had reached its maximum number of uses. */
 export const releaseForGood = (client: pg.PoolClient): void => {
-  inside(client)._poolUseCount = Number.POSITIVE_INFINITY
+  internalsOf(client)._poolUseCount = Number.POSITIVE_INFINITY
 }
 
 /** Removes the time limit of answers on this connection, for long statements: a new index, a backup. */
 export const allowSilence = (client: pg.ClientBase): void => {
-  inside(client).connection.stream.setTimeout(0)
+  internalsOf(client).connection.stream.setTimeout(0)
 }
 
 /** A connection of its own. An advisory lock and the writes that it protects end with it. */

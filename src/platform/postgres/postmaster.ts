@@ -171,7 +171,7 @@ export const stopChild = async (child: ChildProcess): Promise<void> => {
   if (child.exitCode !== null || child.signalCode !== null) return
   const exited = once(child, 'exit')
   child.kill('SIGINT')
-  const late = setTimeout(() => child.kill('SIGQUIT'), 60_000)
+  const killTimer = setTimeout(() => child.kill('SIGQUIT'), 60_000)
   await exited
-  clearTimeout(late)
+  clearTimeout(killTimer)
 }

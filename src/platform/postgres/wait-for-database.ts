@@ -7,12 +7,12 @@ export class FareboxNotInstalled extends Error {
   override readonly name = 'FareboxNotInstalled'
 }
 
-const makers = 'A new one is made by "npm start", "farebox backup restore" and "farebox ledger import"'
+const creationHint = 'A new one is made by "npm start", "farebox backup restore" and "farebox ledger import"'
 
 /** The error for a directory without a Farebox. */
 export const notInstalledIn = (dataDir: string): FareboxNotInstalled =>
   new FareboxNotInstalled(
-    `${dataDir} holds no Farebox. Set FAREBOX_DATA to the directory that holds yours. ${makers}; nothing was made.`,
+    `${dataDir} holds no Farebox. Set FAREBOX_DATA to the directory that holds yours. ${creationHint}; nothing was made.`,
   )
 
 /**
@@ -27,7 +27,7 @@ export const requireInstalled = async (pool: pg.Pool, url: string): Promise<void
   if (rows[0]?.made === true) return
   const { host, pathname } = new URL(url)
   throw new FareboxNotInstalled(
-    `the database ${pathname.slice(1)} on ${host} holds no Farebox. Is DATABASE_URL right? ${makers}; nothing was made.`,
+    `the database ${pathname.slice(1)} on ${host} holds no Farebox. Is DATABASE_URL right? ${creationHint}; nothing was made.`,
   )
 }
 
@@ -53,9 +53,9 @@ const refused: Readonly<Record<string, (url: URL) => string>> = {
 
 const refusalOf = (error: unknown, url: URL, setting: string): StartRefused | null => {
   const code = String((error as { code?: unknown } | null)?.code)
-  const says = Object.hasOwn(refused, code) ? refused[code] : undefined
-  if (says === undefined) return null
-  return new StartRefused(`the Postgres on ${url.host} ${says(url)}. Is ${setting} right?`, {
+  const describe = Object.hasOwn(refused, code) ? refused[code] : undefined
+  if (describe === undefined) return null
+  return new StartRefused(`the Postgres on ${url.host} ${describe(url)}. Is ${setting} right?`, {
     cause: error,
   })
 }
@@ -78,7 +78,7 @@ export type WaitOptions = {
 export const waitForDatabase = async (pool: pg.Pool, options: WaitOptions): Promise<void> => {
   const { url, withinMs, onWait, setting = 'DATABASE_URL' } = options
   const endMs = performance.now() + withinMs
-  for (let waited = false; ; waited = true) {
+  for (let hasWaited = false; ; hasWaited = true) {
     try {
       await pool.query('select')
       return
@@ -94,7 +94,7 @@ export const waitForDatabase = async (pool: pg.Pool, options: WaitOptions): Prom
           { cause: error },
         )
       }
-      if (!waited) onWait?.(reason)
+      if (!hasWaited) onWait?.(reason)
       await sleep(pauseMs)
     }
   }

@@ -57,15 +57,15 @@ const makeTables = async (
  */
 export const catchUp = async (
   context: CatchUpContext,
-  named: NamedGroup,
+  namedGroup: NamedGroup,
   bar: ProgressBar,
 ): Promise<number> => {
-  const { group, displayName } = named
+  const { group, displayName } = namedGroup
   const { log, pool, decode, clock, logger, silentMs = defaultSilentMs } = context
   const head = await log.head()
   const checkpoint = await readCheckpoint(pool, group.name)
   const from = checkpoint?.position ?? 0
-  await makeTables(context, named, bar)
+  await makeTables(context, namedGroup, bar)
   const feed = createLogFeed({
     log,
     decode,
@@ -86,23 +86,23 @@ export const catchUp = async (
     const steps = stepsOf(bar, displayName, head - from)
     let at = runner.progress.position(group.name)
     let movedMs = performance.now()
-    let said = false
+    let isReported = false
     while (!(await runner.progress.reached(group.name, head, pollMs))) {
       const nowMs = performance.now()
       if (runner.progress.position(group.name) !== at) {
         at = runner.progress.position(group.name)
         movedMs = nowMs
-      } else if (nowMs - movedMs > (said ? silentMs.end : silentMs.say)) {
+      } else if (nowMs - movedMs > (isReported ? silentMs.end : silentMs.say)) {
         const holder = await describeHolder(pool, `projection ${group.name}`)
         if (holder !== null) {
           const problem = `${displayName} waits at position ${at} of ${head} for ${holder}, which folds it and does not go on`
-          if (said) throw new Error(`${problem}: the log lines of that process say why`)
+          if (isReported) throw new Error(`${problem}: the log lines of that process say why`)
           bar.say(problem)
         }
-        said = true
+        isReported = true
       }
-      const stopped = runner.health().find(({ error }) => error !== null)
-      if (stopped) throw new Error(`${displayName} does not go on: ${stopped.error}`)
+      const failedGroup = runner.health().find(({ error }) => error !== null)
+      if (failedGroup) throw new Error(`${displayName} does not go on: ${failedGroup.error}`)
       const done = Math.max(0, runner.progress.position(group.name) - from)
       steps(done, done)
     }

@@ -118,8 +118,8 @@ const foreignLogReason = async (
   if (lastEvent === null) return null
   const found = await log.eventAt(position)
   if (found?.id === lastEvent) return null
-  const there = found === null ? 'no event' : `event ${found.id}`
-  return `end with event ${lastEvent} at position ${position}, but the log has ${there} there: it was restored from an older backup and went on from there, or it was changed (then "ledger verify" says where)`
+  const actualEvent = found === null ? 'no event' : `event ${found.id}`
+  return `end with event ${lastEvent} at position ${position}, but the log has ${actualEvent} there: it was restored from an older backup and went on from there, or it was changed (then "ledger verify" says where)`
 }
 
 /** Whether the read models at this checkpoint cannot be compared with this log. */

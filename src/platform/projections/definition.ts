@@ -91,8 +91,8 @@ export const createTableSql = (schema: string, table: Table, kind: 'unlogged' | 
     (name) =>
       `${name} ${definedType(table.columns[name]?.type)}${table.columns[name]?.nullable ? '' : ' not null'}`,
   )
-  const room = table.rewritten ? ' with (fillfactor = 50)' : ''
-  return `create ${kind} table ${qualified(schema, table)} (${columns.join(', ')}, primary key (${table.key.join(', ')}))${room}`
+  const storageClause = table.rewritten ? ' with (fillfactor = 50)' : ''
+  return `create ${kind} table ${qualified(schema, table)} (${columns.join(', ')}, primary key (${table.key.join(', ')}))${storageClause}`
 }
 
 export const createIndexSql = (schema: string, table: Table): readonly string[] =>
@@ -105,9 +105,9 @@ export const createIndexSql = (schema: string, table: Table): readonly string[] 
 
 /** A key as one text, unique within its table: Postgres stores no NUL, so no column of a key contains one. */
 export const keyText = (key: readonly unknown[]): string => {
-  const [only] = key
+  const [single] = key
   // The same string object: its hash is already computed when the row is read again.
-  return key.length === 1 && typeof only === 'string' ? only : key.join('\0')
+  return key.length === 1 && typeof single === 'string' ? single : key.join('\0')
 }
 
 export const keyOf = (table: Table, row: Row): readonly (string | number)[] =>

@@ -118,9 +118,9 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
   let running: Promise<void> = Promise.resolve()
 
   const wake = (): void => {
-    const former = arrival
+    const previous = arrival
     arrival = Promise.withResolvers()
-    former.resolve()
+    previous.resolve()
   }
 
   /** Drops the first entries. */
@@ -129,7 +129,7 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
     tail = tail.slice(entries)
   }
 
-  const take = (batch: readonly StoredEvent[]): void => {
+  const receive = (batch: readonly StoredEvent[]): void => {
     for (const stored of batch) tail.push({ stored })
     openEnd = batch.length >= maxBatch
     if (tail.length > keep * 2) trim(tail.length - keep)
@@ -137,20 +137,21 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
   }
 
   /** The position of each reader. Readers of events older than the tail do not prevent the removal of events. */
-  const readers = new Set<{ after: number }>()
-  const letGo = (): void => {
-    let passed = Number.POSITIVE_INFINITY
-    for (const { after } of readers) if (after >= tailAfter && after < passed) passed = after
-    const entries = firstAfter(passed)
+  const readerStates = new Set<{ after: number }>()
+  const trimRead = (): void => {
+    let lowestPosition = Number.POSITIVE_INFINITY
+    for (const { after } of readerStates)
+      if (after >= tailAfter && after < lowestPosition) lowestPosition = after
+    const entries = firstAfter(lowestPosition)
     if (entries >= trimEvents) trim(entries)
   }
 
-  const follow = async (): Promise<void> => {
+  const followLog = async (): Promise<void> => {
     while (!closing.signal.aborted) {
       try {
         const after = tail.at(-1)?.stored.position ?? tailAfter
         const options = { after, maxBatch, signal: closing.signal }
-        for await (const batch of log.subscribeAll(options)) take(batch)
+        for await (const batch of log.subscribeAll(options)) receive(batch)
       } catch (error) {
         if (closing.signal.aborted) return
         onError(error)
@@ -163,7 +164,7 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
     started ??= log.head().then(
       (head) => {
         tailAfter = head
-        running = follow()
+        running = followLog()
       },
       (error) => {
         started = null
@@ -192,16 +193,16 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
   }
 
   /** Decodes up to the first event that cannot be decoded. */
-  const decodedPrefix = (entries: readonly Entry[]): { events: RecordedEvent[]; whole: boolean } => {
+  const decodedPrefix = (entries: readonly Entry[]): { events: RecordedEvent[]; isComplete: boolean } => {
     const events: RecordedEvent[] = []
     for (const entry of entries)
       try {
         events.push(decoded(entry))
       } catch (error) {
         if (events.length === 0) throw error
-        return { events, whole: false }
+        return { events, isComplete: false }
       }
-    return { events, whole: true }
+    return { events, isComplete: true }
   }
 
   const firstAfter = (position: number): number => {
@@ -217,23 +218,23 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
 
   const fromTail = (after: number, limit: number): readonly RecordedEvent[] => {
     const first = firstAfter(after)
-    const { events, whole } = decodedPrefix(tail.slice(first, first + limit))
+    const { events, isComplete } = decodedPrefix(tail.slice(first, first + limit))
     const following = tail[first + events.length]
-    if (!whole) return events
+    if (!isComplete) return events
     if (!following) return openEnd ? trimToCommandBoundary(events) : events
     return trimToCommandBoundary(events, tryDecoded(following))
   }
 
   const fromLog = async (after: number, limit: number): Promise<readonly RecordedEvent[]> => {
     const stored = await log.readAll(after, limit)
-    const { events, whole } = decodedPrefix(stored.map((event) => ({ stored: event })))
-    return whole && stored.length === limit ? trimToCommandBoundary(events) : events
+    const { events, isComplete } = decodedPrefix(stored.map((event) => ({ stored: event })))
+    return isComplete && stored.length === limit ? trimToCommandBoundary(events) : events
   }
 
   /** The tail begins right after an event: the head of the log when following began, or a dropped event. */
   const has = (position: number): boolean => position < tailAfter || firstAfter(position) < tail.length
 
-  const somethingAfter = async (position: number, signal: AbortSignal): Promise<void> => {
+  const waitForEventAfter = async (position: number, signal: AbortSignal): Promise<void> => {
     await start()
     for (;;) {
       closing.signal.throwIfAborted()
@@ -243,60 +244,60 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
   }
 
   /** The first events after a position, from memory or from the log. */
-  const nextOf = async <Found>(
+  const firstFrom = async <Found>(
     after: number,
     signal: AbortSignal,
-    kept: (from: number) => readonly Found[],
-    older: (from: number) => Promise<readonly Found[]>,
+    readTail: (from: number) => readonly Found[],
+    readOlder: (from: number) => Promise<readonly Found[]>,
   ): Promise<readonly Found[]> => {
     let from = after
     for (;;) {
-      await somethingAfter(from, signal)
+      await waitForEventAfter(from, signal)
       const begin = tailAfter
-      const events = from < begin ? await older(from) : kept(from)
+      const events = from < begin ? await readOlder(from) : readTail(from)
       if (events.length > 0) return events
       // The log before the tail has no events after `from`, so continue with the tail.
       if (from < begin) from = begin
     }
   }
 
-  const keptAfter = (position: number, limit: number): readonly Entry[] => {
+  const tailEntriesAfter = (position: number, limit: number): readonly Entry[] => {
     const first = firstAfter(position)
     return tail.slice(first, first + limit)
   }
 
   const reads: LogReads = {
     next: (after, limit, signal) =>
-      nextOf(
+      firstFrom(
         after,
         signal,
         (from) => fromTail(from, limit),
         (from) => fromLog(from, limit),
       ),
     nextStored: (after, limit, signal) =>
-      nextOf(
+      firstFrom(
         after,
         signal,
-        (from) => keptAfter(from, limit).map(({ stored }) => stored),
+        (from) => tailEntriesAfter(from, limit).map(({ stored }) => stored),
         (from) => log.readAll(from, limit),
       ),
   }
 
   const openReader = ({ batchWindowMs = 0 }: Pace = {}): LogReader => {
-    const standing = { after: 0 }
-    readers.add(standing)
+    const readerState = { after: 0 }
+    readerStates.add(readerState)
     let isBehind = true
     let readMs = Number.NEGATIVE_INFINITY
 
-    const standAt = (after: number): void => {
-      standing.after = after
-      letGo()
+    const advanceTo = (after: number): void => {
+      readerState.after = after
+      trimRead()
     }
-    const reading = async <Event extends { readonly position: number }>(
+    const trackRead = async <Event extends { readonly position: number }>(
       after: number,
       read: Promise<readonly Event[]>,
     ): Promise<readonly Event[]> => {
-      standAt(after)
+      advanceTo(after)
       const found = await read
       isBehind = has(found.at(-1)!.position)
       readMs = performance.now()
@@ -306,14 +307,14 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
     return {
       has,
       waitForEvent: async (after, signal) => {
-        standAt(after)
-        await somethingAfter(after, signal)
+        advanceTo(after)
+        await waitForEventAfter(after, signal)
         const waitMs = isBehind ? 0 : readMs + batchWindowMs - performance.now()
         if (waitMs > 0) await sleep(waitMs, undefined, { signal }).catch(() => signal.throwIfAborted())
       },
-      next: (after, limit, signal) => reading(after, reads.next(after, limit, signal)),
-      nextStored: (after, limit, signal) => reading(after, reads.nextStored(after, limit, signal)),
-      close: () => void readers.delete(standing),
+      next: (after, limit, signal) => trackRead(after, reads.next(after, limit, signal)),
+      nextStored: (after, limit, signal) => trackRead(after, reads.nextStored(after, limit, signal)),
+      close: () => void readerStates.delete(readerState),
     }
   }
 

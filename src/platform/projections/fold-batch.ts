@@ -117,23 +117,27 @@ const dispatchOf = (models: readonly ReadModel[]): Dispatch<ReadModel> => {
 
 /**
  * The rows that the events read, as far as the events alone determine them.
- * @param goOn continue after a model that throws an error. Its rows are then loaded one by one.
+ * @param skipsPoison continue after a model that throws an error. Its rows are then loaded one by one.
  */
-const nameRows = (models: readonly ReadModel[], events: readonly RecordedEvent[], goOn: boolean): Named => {
-  const asked = dispatchOf(models)
+const nameRows = (
+  models: readonly ReadModel[],
+  events: readonly RecordedEvent[],
+  skipsPoison: boolean,
+): Named => {
+  const modelsFor = dispatchOf(models)
   const tables = new Map(models.flatMap((model) => model.tables.map((table) => [table.name, table as Table])))
   const rows: NamedRow[] = []
   for (const event of events)
-    for (const model of asked(event))
+    for (const model of modelsFor(event))
       try {
         for (const { table: name, key } of model.reads(event)) {
           const table = tables.get(name)
           if (!table) throw new Error(`no read model of the group has a table ${name}`)
-          if (goOn && keyProblem(table, key) !== null) continue
+          if (skipsPoison && keyProblem(table, key) !== null) continue
           rows.push({ table, key, text: keyText(key) })
         }
       } catch (cause) {
-        if (!goOn) return { rows, poison: new PoisonEvent(event, model.name, cause) }
+        if (!skipsPoison) return { rows, poison: new PoisonEvent(event, model.name, cause) }
       }
   return { rows, poison: null }
 }
@@ -155,7 +159,7 @@ class RowNotLoaded extends Error {
   }
 }
 
-const refuse = (problem: string | null): void => {
+const throwProblem = (problem: string | null): void => {
   if (problem !== null) throw new Error(problem)
 }
 
@@ -176,7 +180,7 @@ const createOverlay = (cache: RowCache, checksRows: boolean) => {
   const tables = new Map<Table, TableRows>()
   /** The changes of the current event with the former values, so that they can be undone. */
   const journal: (
-    | { readonly changes: Map<string, Change>; readonly text: string; readonly former: Change | undefined }
+    | { readonly changes: Map<string, Change>; readonly text: string; readonly previous: Change | undefined }
     | { readonly list: Row[] }
   )[] = []
 
@@ -189,31 +193,31 @@ const createOverlay = (cache: RowCache, checksRows: boolean) => {
     return known
   }
   /** The row before the batch. */
-  const before = ({ loaded, cache: kept }: TableRows, text: string): Row | null | undefined => {
+  const before = ({ loaded, cache: tableCache }: TableRows, text: string): Row | null | undefined => {
     const row = loaded.size === 0 ? undefined : loaded.get(text)
-    return row === undefined ? kept.find(text) : row
+    return row === undefined ? tableCache.find(text) : row
   }
   const record = (table: Table, key: Key, row: Row | null, isNew: boolean): void => {
-    if (checksRows) refuse(row === null ? keyProblem(table, key) : rowProblem(table, row))
+    if (checksRows) throwProblem(row === null ? keyProblem(table, key) : rowProblem(table, row))
     const { changes } = rowsOf(table)
     const text = keyText(key)
-    const former = changes.get(text)
-    if (isNew && former?.row) throw new Error(`row ${key.join(', ')} of ${table.name} is inserted twice`)
-    journal.push({ changes, text, former })
-    if (row === null && former?.inserted) changes.delete(text)
-    else changes.set(text, { key, row, inserted: former?.inserted ?? isNew })
+    const previous = changes.get(text)
+    if (isNew && previous?.row) throw new Error(`row ${key.join(', ')} of ${table.name} is inserted twice`)
+    journal.push({ changes, text, previous })
+    if (row === null && previous?.inserted) changes.delete(text)
+    else changes.set(text, { key, row, inserted: previous?.inserted ?? isNew })
   }
   /** Undoes the changes of the current event since a mark. */
   const undoTo = (mark: number): void => {
     for (const entry of journal.splice(mark).reverse())
       if ('list' in entry) entry.list.pop()
-      else if (entry.former) entry.changes.set(entry.text, entry.former)
+      else if (entry.previous) entry.changes.set(entry.text, entry.previous)
       else entry.changes.delete(entry.text)
   }
   const rows: Rows = {
     get: <R extends object>(typed: Table<R>, key: Key): R | undefined => {
       const table = typed as Table
-      if (checksRows) refuse(keyProblem(table, key))
+      if (checksRows) throwProblem(keyProblem(table, key))
       const known = rowsOf(table)
       const text = keyText(key)
       const change = known.changes.get(text)
@@ -227,21 +231,21 @@ const createOverlay = (cache: RowCache, checksRows: boolean) => {
     add: (typed, row) => {
       const table = typed as Table
       if (!table.appendOnly) throw new Error(`rows of ${table.name} are put, not added`)
-      if (checksRows) refuse(rowProblem(table, row as Row))
+      if (checksRows) throwProblem(rowProblem(table, row as Row))
       const known = rowsOf(table)
       known.added ??= []
       known.added.push(row as Row)
       journal.push({ list: known.added })
     },
     attempt: (part) => {
-      const since = journal.length
+      const journalMark = journal.length
       try {
         part()
         return null
       } catch (error) {
         // The event is applied again after the row is loaded.
         if (error instanceof RowNotLoaded) throw error
-        undoTo(since)
+        undoTo(journalMark)
         return error instanceof Error ? error.message : String(error)
       }
     },
@@ -280,13 +284,13 @@ const createOverlay = (cache: RowCache, checksRows: boolean) => {
 export const startFold = ({ models, cache, load, onPoison, alone }: FoldOptions): Fold => {
   const overlay = createOverlay(cache, onPoison !== undefined || models.some(({ attempts }) => attempts))
   const { holds, before, rows, tables, keepLoaded, beginEvent, mark, undoTo } = overlay
-  const asked = dispatchOf(models)
-  let taken = 0
+  const modelsFor = dispatchOf(models)
+  let foldedCount = 0
   let last: RecordedEvent | null = null
 
-  const loadRows = async (wanted: Iterable<NamedRow>): Promise<void> => {
+  const loadRows = async (rowsToLoad: Iterable<NamedRow>): Promise<void> => {
     const missing = new Map<Table, Map<string, Key>>()
-    for (const { table, key, text } of wanted) {
+    for (const { table, key, text } of rowsToLoad) {
       if (holds(table, text)) continue
       const keys = missing.get(table)
       if (keys) keys.set(text, key)
@@ -303,8 +307,8 @@ export const startFold = ({ models, cache, load, onPoison, alone }: FoldOptions)
   const applyEvent = (event: RecordedEvent): NamedRow | null => {
     const poisons: PoisonEvent[] = []
     beginEvent()
-    for (const model of asked(event)) {
-      const since = mark()
+    for (const model of modelsFor(event)) {
+      const journalMark = mark()
       try {
         model.apply(event, rows)
       } catch (cause) {
@@ -313,7 +317,7 @@ export const startFold = ({ models, cache, load, onPoison, alone }: FoldOptions)
           return cause.row
         }
         const poison = new PoisonEvent(event, model.name, cause)
-        undoTo(onPoison === undefined ? 0 : since)
+        undoTo(onPoison === undefined ? 0 : journalMark)
         if (onPoison === undefined) throw poison
         poisons.push(poison)
       }
@@ -338,7 +342,7 @@ export const startFold = ({ models, cache, load, onPoison, alone }: FoldOptions)
         named ??= nameRows(models, events.slice(index), onPoison !== undefined)
         await loadRows(isFirst ? [row, ...named.rows] : [row])
       }
-      taken += 1
+      foldedCount += 1
       last = event
     }
   }
@@ -349,9 +353,9 @@ export const startFold = ({ models, cache, load, onPoison, alone }: FoldOptions)
     const put: Row[] = []
     const removed: Key[] = []
     for (const [text, { key, row, inserted: isNew }] of known.changes) {
-      const former = isNew ? null : before(known, text)
-      if (row && (isNew || (alone && former === null))) inserted.push(row)
-      else if (isSame(former, row)) continue
+      const previous = isNew ? null : before(known, text)
+      if (row && (isNew || (alone && previous === null))) inserted.push(row)
+      else if (isSame(previous, row)) continue
       else if (row) put.push(row)
       else removed.push(key)
     }
@@ -363,16 +367,16 @@ export const startFold = ({ models, cache, load, onPoison, alone }: FoldOptions)
       .filter((known) => known.changes.size > 0 || known.added !== null)
       .map(changeOf),
     commit: () => {
-      for (const { changes: ofTable, cache: kept } of tables.values())
+      for (const { changes: ofTable, cache: tableCache } of tables.values())
         for (const [text, { row, inserted }] of ofTable)
-          if (inserted) kept.leaveOut(text)
-          else kept.put(text, row)
+          if (inserted) tableCache.leaveOut(text)
+          else tableCache.put(text, row)
     },
   })
 
   return {
     get events() {
-      return taken
+      return foldedCount
     },
     get last() {
       return last

@@ -81,7 +81,7 @@ export const runGroup = async (
   const { logger, progress, setState } = context
   const lockName = `projection ${group.name}`
   /** This process has used the tables of its own program. If they change now, another program is running. */
-  let adopted = false
+  let isAdopted = false
   let backoffMs = firstBackoffMs
   const leadership: LeaderContext = {
     ...context,
@@ -95,7 +95,7 @@ export const runGroup = async (
   const pause = (ms: number, signal: AbortSignal): Promise<void> =>
     sleep(ms, undefined, { signal }).catch(() => undefined)
 
-  const stayPoisoned = async (session: Session, epoch: number, signal: AbortSignal): Promise<void> => {
+  const waitWhilePoisoned = async (session: Session, epoch: number, signal: AbortSignal): Promise<void> => {
     // A new fold would fail on the same event, so it waits until the tables are replaced.
     while (!signal.aborted) {
       const checkpoint = await readCheckpoint(session.client, group.name)
@@ -113,13 +113,13 @@ export const runGroup = async (
     const names = models.map(({ name }) => name)
     setState(group.name, 'rebuilding')
     logger.info({ group: group.name, models: names }, 'making read tables from the log')
-    let saidMs = performance.now()
+    let reportedMs = performance.now()
     try {
       const result = await rebuildGroup(context, group, models, {
         signal,
         onProgress: (step) => {
-          if (performance.now() - saidMs < 5000) return
-          saidMs = performance.now()
+          if (performance.now() - reportedMs < 5000) return
+          reportedMs = performance.now()
           logger.info(step, 'making read tables from the log')
         },
       })
@@ -128,7 +128,7 @@ export const runGroup = async (
       if (error instanceof RebuildRunning) return pause(standbyMs, signal)
       if (!(error instanceof PoisonEvent || error instanceof UndecodableEvent)) throw error
       setState(group.name, 'poisoned', error)
-      await stayPoisoned(session, checkpoint.epoch, signal)
+      await waitWhilePoisoned(session, checkpoint.epoch, signal)
     }
   }
 
@@ -137,7 +137,7 @@ export const runGroup = async (
     const checkpoint = await readCheckpoint(session.client, group.name)
     if (!checkpoint) throw new Error(`group ${group.name} has no checkpoint`)
     const { outdated, missing, newer } = await outdatedModels(session.client, group, checkpoint)
-    if (newer.length > 0 || (adopted && outdated.length > 0)) {
+    if (newer.length > 0 || (isAdopted && outdated.length > 0)) {
       progress.setUsable(group.name, false)
       const names = newer.length > 0 ? newer : outdated.map(({ name }) => name)
       setState(
@@ -156,15 +156,15 @@ export const runGroup = async (
       await setIdleTimeouts(session.client, context.answerTimeoutMs)
       return tablesFit(session, signal)
     }
-    adopted = true
+    isAdopted = true
     progress.observeCheckpoint(group.name, checkpoint)
     progress.setUsable(group.name, true)
     return true
   }
 
-  const stand = async (session: Session, signal: AbortSignal): Promise<void> => {
+  const runSession = async (session: Session, signal: AbortSignal): Promise<void> => {
     let locked = false
-    let hears = false
+    let isListening = false
     while (!signal.aborted) {
       if (!(await tablesFit(session, signal))) {
         if (locked) await unlock(session.client, lockName)
@@ -176,20 +176,20 @@ export const runGroup = async (
       if (!locked) {
         backoffMs = firstBackoffMs
         setState(group.name, 'standby')
-        if (!hears && group.held) await listenForHints(session.client, group.name, progress)
-        hears = true
+        if (!isListening && group.held) await listenForHints(session.client, group.name, progress)
+        isListening = true
         await pause(standbyMs, signal)
         continue
       }
-      if (hears) await stopListening(session.client)
-      hears = false
+      if (isListening) await stopListening(session.client)
+      isListening = false
       setState(group.name, 'owner')
       progress.setOwned(group.name, true)
       try {
         const end = await foldAsLeader(leadership, group, session, signal)
         if (end.kind === 'poisoned') {
           setState(group.name, 'poisoned', end.error)
-          await stayPoisoned(session, end.epoch, signal)
+          await waitWhilePoisoned(session, end.epoch, signal)
         }
       } finally {
         progress.setOwned(group.name, false)
@@ -212,7 +212,7 @@ export const runGroup = async (
     },
     async (session, signal) => {
       session.ended.addEventListener('abort', () => progress.forget(group.name), { once: true })
-      await stand(session, signal)
+      await runSession(session, signal)
     },
   )
 }

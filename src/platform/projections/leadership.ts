@@ -66,30 +66,30 @@ const watchFence = (
   epoch: number,
   { isBusy, current }: { readonly isBusy: () => boolean; readonly current: () => void },
 ) => {
-  const fenced = new AbortController()
-  const look = async (): Promise<void> => {
+  const fenceController = new AbortController()
+  const checkFence = async (): Promise<void> => {
     if ((await readEpoch(session.client, group)) !== epoch)
-      fenced.abort(new Error(`group ${group} is at another epoch`))
+      fenceController.abort(new Error(`group ${group} is at another epoch`))
     else current()
   }
-  let looking: Promise<void> | null = null
+  let currentCheck: Promise<void> | null = null
   const stop = every(fenceCheckMs, () => {
     // A session executes one statement at a time, and the write of a batch checks the epoch, too.
-    if (isBusy() || looking !== null) return
+    if (isBusy() || currentCheck !== null) return
     // The query fails when the session ends, which the caller detects by itself.
-    looking = look()
+    currentCheck = checkFence()
       .catch(() => undefined)
       .finally(() => {
-        looking = null
+        currentCheck = null
       })
   })
-  return { signal: fenced.signal, looked: async () => looking, stop }
+  return { signal: fenceController.signal, looked: async () => currentCheck, stop }
 }
 
 /** A batch accepts events while the window is open. */
 type Window = {
   isOver(): boolean
-  readonly over: Promise<void>
+  readonly elapsed: Promise<void>
   close(): void
 }
 
@@ -98,7 +98,7 @@ type Window = {
  * once. The window ends at once if a read waits, and for the first batch after a quiet time.
  */
 const openWindow = (progress: Progress, group: string, waitMs: number): Window => {
-  const { promise: over, resolve } = Promise.withResolvers<void>()
+  const { promise: elapsed, resolve } = Promise.withResolvers<void>()
   let isOver = waitMs <= 0
   const end = (): void => {
     isOver = true
@@ -108,7 +108,7 @@ const openWindow = (progress: Progress, group: string, waitMs: number): Window =
   const unsubscribe = progress.onAwaited(group, end)
   return {
     isOver: () => isOver,
-    over,
+    elapsed,
     close: () => {
       clearTimeout(timer)
       unsubscribe()
@@ -145,7 +145,7 @@ export const foldAsLeader = async (
   const writer: BatchWriter = createBatchWriter(session.client, 'read')
   let { position } = checkpoint
   let limit = maxBatch
-  let gatherUntilMs = 0
+  let windowEndMs = 0
   let busy = false
   /** When the last folded event was recorded. Later events are not older. */
   let foldedMs = Number.NEGATIVE_INFINITY
@@ -156,14 +156,14 @@ export const foldAsLeader = async (
   )
 
   /** The events of the current batch for the group's work tables. */
-  let forWork: RecordedEvent[] = []
+  let workEvents: RecordedEvent[] = []
 
   /** Folds events into a batch, yielding to commands, until it must be written or an event cannot be applied. */
   const fill = async (fold: Fold, ended: AbortSignal): Promise<void> => {
     const at = (): number => fold.last?.position ?? position
-    const window = openWindow(progress, group.name, gatherUntilMs - performance.now())
-    const moreCame = async (): Promise<boolean> => {
-      await Promise.race([window.over, reader.waitForEvent(at(), ended)])
+    const window = openWindow(progress, group.name, windowEndMs - performance.now())
+    const waitForMore = async (): Promise<boolean> => {
+      await Promise.race([window.elapsed, reader.waitForEvent(at(), ended)])
       return reader.has(at())
     }
     try {
@@ -176,9 +176,10 @@ export const foldAsLeader = async (
         busy = true
         await fence.looked()
         await fold.take(events, yieldWhileCatchingUp)
-        if (group.work) for (const event of events) if (group.work.types.has(event.type)) forWork.push(event)
+        if (group.work)
+          for (const event of events) if (group.work.types.has(event.type)) workEvents.push(event)
         foldedMs = Date.parse((fold.last as RecordedEvent).metadata.recordedAt)
-      } while (!isLast && fold.events < limit && (await moreCame()))
+      } while (!isLast && fold.events < limit && (await waitForMore()))
     } finally {
       window.close()
     }
@@ -193,7 +194,7 @@ export const foldAsLeader = async (
     await watch?.beforeWrite({ group: group.name, after: position, through: to, tables: changes.tables })
     const step = { group: group.name, logId, epoch, from: position, to, lastEvent }
     const written = group.work
-      ? writeWork(session.client, group.work, forWork, step)
+      ? writeWork(session.client, group.work, workEvents, step)
       : writer.write(changes.tables, step).then((landed) => (landed ? countRows(changes.tables) : null))
     // It is awaited below. A failure during `onPoint` must not be an unhandled rejection.
     written.catch(() => undefined)
@@ -206,8 +207,8 @@ export const foldAsLeader = async (
     if (group.work && rows > 0) tables.push(group.work.name)
     progress.changed(group.name, tables)
     progress.advanceAsOwner(group.name, to)
-    const told = tables.filter((name) => group.held?.includes(name))
-    if (told.length > 0) await sendHint(session.client, group.name, told)
+    const hintTables = tables.filter((name) => group.held?.includes(name))
+    if (hintTables.length > 0) await sendHint(session.client, group.name, hintTables)
     onBatch?.({ group: group.name, events: fold.events, rows })
     return true
   }
@@ -216,7 +217,7 @@ export const foldAsLeader = async (
   const takeBatch = async (ended: AbortSignal): Promise<LeadershipEnd | null> => {
     await reader.waitForEvent(position, ended)
     const fold = startFold({ models: group.models, cache, load: writer.load })
-    forWork = []
+    workEvents = []
     let poison: Error | null = null
     try {
       await fill(fold, ended)
@@ -228,7 +229,7 @@ export const foldAsLeader = async (
     if (fold.last !== null)
       try {
         if (!(await gate.pass(ended, () => write(fold)))) return { kind: 'fenced' }
-        gatherUntilMs = fold.events < limit ? performance.now() + batchWindowMs : 0
+        windowEndMs = fold.events < limit ? performance.now() + batchWindowMs : 0
         limit = maxBatch
       } catch (error) {
         if (!isDataError(error) || session.ended.aborted) throw error
@@ -242,7 +243,7 @@ export const foldAsLeader = async (
     return poison && { kind: 'poisoned', error: poison, epoch }
   }
 
-  const foldOn = async (ended: AbortSignal): Promise<LeadershipEnd> => {
+  const foldUntilEnd = async (ended: AbortSignal): Promise<LeadershipEnd> => {
     for (;;) {
       const end = await takeBatch(ended)
       busy = false
@@ -256,7 +257,7 @@ export const foldAsLeader = async (
     current: () => progress.advanceAsOwner(group.name, position),
   })
   try {
-    return await foldOn(AbortSignal.any([signal, fence.signal]))
+    return await foldUntilEnd(AbortSignal.any([signal, fence.signal]))
   } catch (error) {
     if (fence.signal.aborted && !signal.aborted) return { kind: 'fenced' }
     throw error

@@ -26,8 +26,8 @@ export type LiveRows<Held> = {
 export type LiveRowsOptions<Held> = {
   readonly name: string
   readonly watch: Watch
-  /** Reads the tables, or their changes since `former` was read. Two loads never run at the same time. */
-  readonly load: (former: Held | null) => Promise<Held>
+  /** Reads the tables, or their changes since `previous` was read. Two loads never run at the same time. */
+  readonly load: (previous: Held | null) => Promise<Held>
   readonly logger: Pick<EngineLogger, 'error'>
   /** For rows whose meaning depends on the time: the longest age of a fresh load, by both clocks. */
   readonly maxAge?: { readonly ms: number; readonly clock: Clock; readonly monotonicMs: MonotonicClock }
@@ -76,7 +76,7 @@ export const createLiveRows = <Held>(options: LiveRowsOptions<Held>): LiveRows<H
     (maxAge === undefined ||
       (maxAge.monotonicMs() - monotonicMs < maxAge.ms && maxAge.clock() - atMs < maxAge.ms))
 
-  const follow = (): void => {
+  const refreshWithRetry = (): void => {
     clearTimeout(retry)
     refresh().then(
       () => {
@@ -86,7 +86,7 @@ export const createLiveRows = <Held>(options: LiveRowsOptions<Held>): LiveRows<H
         logger.error({ err: error, held: name }, 'what is held in memory cannot be read and is tried again')
         if (unsubscribe === null) return
         clearTimeout(retry)
-        retry = setTimeout(follow, retryMs)
+        retry = setTimeout(refreshWithRetry, retryMs)
         retryMs = Math.min(2 * retryMs, longestRetryMs)
       },
     )
@@ -101,7 +101,7 @@ export const createLiveRows = <Held>(options: LiveRowsOptions<Held>): LiveRows<H
     refresh,
     start: async () => {
       // Subscribed before the first load, so that no change is missed.
-      unsubscribe ??= watch.onChange(follow)
+      unsubscribe ??= watch.onChange(refreshWithRetry)
       await refresh()
     },
     stop: async () => {

@@ -24,23 +24,23 @@ export type Changes = {
 
 export const createChanges = (): Changes => {
   const versions = new Map<string, number>()
-  const listeners = new Set<{ readonly tables: readonly string[]; readonly tell: () => void }>()
+  const listeners = new Set<{ readonly tables: readonly string[]; readonly notify: () => void }>()
   let last = 0
   /** The number of the last change of all tables. */
-  let any = 0
+  let anyVersion = 0
 
   return {
     changed: (tables) => {
       last += 1
       const written = tables === 'any' ? null : new Set(tables)
-      if (written === null) any = last
+      if (written === null) anyVersion = last
       else for (const table of written) versions.set(table, last)
       for (const listener of listeners)
-        if (written === null || listener.tables.some((table) => written.has(table))) listener.tell()
+        if (written === null || listener.tables.some((table) => written.has(table))) listener.notify()
     },
-    version: (tables) => Math.max(any, ...tables.map((table) => versions.get(table) ?? 0)),
-    onChange: (tables, tell) => {
-      const listener = { tables, tell }
+    version: (tables) => Math.max(anyVersion, ...tables.map((table) => versions.get(table) ?? 0)),
+    onChange: (tables, notify) => {
+      const listener = { tables, notify }
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
@@ -58,11 +58,11 @@ type GroupProgress = {
   listeners: Set<() => void>
   readonly changes: Changes
   /** The checkpoint up to which its changes were announced. */
-  told: { position: number; epoch: number }
+  announcedCheckpoint: { position: number; epoch: number }
   /** When this process last knew all changes up to a checkpoint that it read, milliseconds. */
   seenMs: number
   /** How often the position increased through another owner. */
-  moves: number
+  moveCount: number
 }
 
 /**
@@ -111,7 +111,7 @@ const pollMs = 5
 /** The owner in this process announces each step, so this poll only covers a change of owner. */
 const ownedPollMs = 250
 /** A process that read no checkpoint for this long may have missed changes. It reads one twice a second. */
-const unseenMs = 1_000
+const maxUnseenMs = 1_000
 
 /**
  * Waits for checkpoints. The owner announces each commit at once. For groups of other processes one query every 5 ms
@@ -136,9 +136,9 @@ export const createProgress = (options: {
         waiters: new Set<Waiter>(),
         listeners: new Set<() => void>(),
         changes: createChanges(),
-        told: { position: 0, epoch: 0 },
+        announcedCheckpoint: { position: 0, epoch: 0 },
         seenMs: Number.NEGATIVE_INFINITY,
-        moves: 0,
+        moveCount: 0,
       },
     ]),
   )
@@ -153,7 +153,7 @@ export const createProgress = (options: {
   }
   const moveTo = (group: GroupProgress, position: number): void => {
     if (position > group.position) {
-      if (!group.owned) group.moves += 1
+      if (!group.owned) group.moveCount += 1
       group.position = position
     }
     settle(group)
@@ -162,24 +162,24 @@ export const createProgress = (options: {
     const group = groupNamed(name)
     group.epoch = epoch
     // Another owner or other tables: the changes are unknown here.
-    if (epoch !== group.told.epoch) observeCheckpoint(name, { position, epoch })
+    if (epoch !== group.announcedCheckpoint.epoch) observeCheckpoint(name, { position, epoch })
     else moveTo(group, position)
   }
   const observeCheckpoint: Progress['observeCheckpoint'] = (name, { position, epoch }) => {
     const group = groupNamed(name)
-    const { told } = group
-    const missed = position !== told.position || epoch !== told.epoch
+    const { announcedCheckpoint } = group
+    const hasMissed = position !== announcedCheckpoint.position || epoch !== announcedCheckpoint.epoch
     group.epoch = epoch
-    group.told = { position, epoch }
+    group.announcedCheckpoint = { position, epoch }
     group.seenMs = monotonicMs()
-    if (missed) group.changes.changed('any')
+    if (hasMissed) group.changes.changed('any')
     moveTo(group, position)
   }
 
   let polling = false
   const poll = async (): Promise<void> => {
-    const waitedFor = [...groups].filter(([, group]) => group.waiters.size > 0)
-    if (waitedFor.length === 0) {
+    const awaitedGroups = [...groups].filter(([, group]) => group.waiters.size > 0)
+    if (awaitedGroups.length === 0) {
       polling = false
       return
     }
@@ -187,7 +187,7 @@ export const createProgress = (options: {
       const { rows } = await options.pool.query<{ name: string; position: number; epoch: number }>({
         name: 'farebox_checkpoints',
         text: 'select name, position, epoch from engine.checkpoints where name = any ($1::text[])',
-        values: [waitedFor.map(([name]) => name)],
+        values: [awaitedGroups.map(([name]) => name)],
       })
       for (const { name, ...to } of rows) advance(name, to)
     } catch {
@@ -196,15 +196,15 @@ export const createProgress = (options: {
     schedule()
   }
   /** Whether the owner in this process announces each step from a known position. */
-  const isTold = ({ owned, position }: GroupProgress): boolean => owned && position > 0
+  const isAnnounced = ({ owned, position }: GroupProgress): boolean => owned && position > 0
   const schedule = (): void => {
     polling = true
-    const asked = [...groups.values()].some((group) => group.waiters.size > 0 && !isTold(group))
-    setTimeout(() => void poll(), asked ? pollMs : ownedPollMs)
+    const hasWaiters = [...groups.values()].some((group) => group.waiters.size > 0 && !isAnnounced(group))
+    setTimeout(() => void poll(), hasWaiters ? pollMs : ownedPollMs)
   }
   const startPolling = (group: GroupProgress): void => {
     if (polling) return
-    if (isTold(group)) schedule()
+    if (isAnnounced(group)) schedule()
     else {
       polling = true
       void poll()
@@ -244,7 +244,7 @@ export const createProgress = (options: {
     advance,
     advanceAsOwner: (name, position) => {
       const group = groupNamed(name)
-      group.told = { ...group.told, position }
+      group.announcedCheckpoint = { ...group.announcedCheckpoint, position }
       group.seenMs = monotonicMs()
       moveTo(group, position)
     },
@@ -255,9 +255,9 @@ export const createProgress = (options: {
       const group = groupNamed(name)
       return {
         version: () =>
-          !group.usable || monotonicMs() - group.seenMs > unseenMs
+          !group.usable || monotonicMs() - group.seenMs > maxUnseenMs
             ? null
-            : group.changes.version(tables) + (exact ? group.moves : 0),
+            : group.changes.version(tables) + (exact ? group.moveCount : 0),
         onChange: (listener) => group.changes.onChange(tables, listener),
       }
     },
@@ -273,10 +273,10 @@ export const createProgress = (options: {
     },
     setUsable: (name, usable) => {
       const group = groupNamed(name)
-      const became = usable && !group.usable
+      const becameUsable = usable && !group.usable
       group.usable = usable
       // Rebuilt tables may have other rows.
-      if (became) group.changes.changed('any')
+      if (becameUsable) group.changes.changed('any')
       settle(group)
     },
     close: () => void options.pool.off('remove', forgetAll),

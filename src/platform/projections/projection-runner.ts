@@ -92,9 +92,9 @@ export const createProjectionRunner = (options: RunnerOptions): ProjectionRunner
   let loops: readonly Promise<void>[] = []
 
   const setState = (group: string, state: GroupState, error?: Error): void => {
-    const former = health.get(group)
+    const previous = health.get(group)
     const now: GroupHealth = { group, state, error: error?.message ?? null }
-    if (former?.state === now.state && former.error === now.error) return
+    if (previous?.state === now.state && previous.error === now.error) return
     health.set(group, now)
     options.onState?.(now)
     const fields = { group, state, ...(error && { err: error }) }

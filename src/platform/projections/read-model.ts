@@ -19,7 +19,7 @@ export const createDispatch = <Model extends Pick<ReadModel, 'takes'>>(
     const kind = kindOfStream(stream)
     const found = known.get(type)?.get(kind)
     if (found !== undefined) return found
-    const asked = models.filter(
+    const interested = models.filter(
       ({ takes }) => takes === undefined || takes.types.has(type) || takes.streams?.has(kind),
     )
     if (count === maxKnown) {
@@ -27,10 +27,10 @@ export const createDispatch = <Model extends Pick<ReadModel, 'takes'>>(
       count = 0
     }
     const ofType = known.get(type)
-    if (ofType) ofType.set(kind, asked)
-    else known.set(type, new Map([[kind, asked]]))
+    if (ofType) ofType.set(kind, interested)
+    else known.set(type, new Map([[kind, interested]]))
     count += 1
-    return asked
+    return interested
   }
 }
 

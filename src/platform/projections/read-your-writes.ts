@@ -57,8 +57,8 @@ export const createReads = ({ progress, log, group, timeoutMs = 2000 }: ReadsOpt
     const now = progress.position(group)
     if (now >= target && now >= atLeast) return
     // No group reaches a position that does not exist, so the client's position is limited to the head of the log.
-    const given = atLeast > Math.max(now, target) ? Math.min(atLeast, await log.head()) : atLeast
-    await waitFor(Math.max(target, given), deadlineMs)
+    const requested = atLeast > Math.max(now, target) ? Math.min(atLeast, await log.head()) : atLeast
+    await waitFor(Math.max(target, requested), deadlineMs)
   }
 
   return {
@@ -67,9 +67,9 @@ export const createReads = ({ progress, log, group, timeoutMs = 2000 }: ReadsOpt
     },
     settled: async (account, atLeast = 0) => {
       const deadlineMs = performance.now() + timeoutMs
-      const own = appended.get(account) ?? 0
+      const ownPosition = appended.get(account) ?? 0
       const last = await log.lastOf(ledgerStream(account))
-      await reach(Math.max(own, last?.position ?? 0), atLeast, deadlineMs)
+      await reach(Math.max(ownPosition, last?.position ?? 0), atLeast, deadlineMs)
     },
     settledHere: (account, atLeast = 0) =>
       reach(appended.get(account) ?? 0, atLeast, performance.now() + timeoutMs),

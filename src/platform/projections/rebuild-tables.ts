@@ -21,11 +21,11 @@ export type Difference = {
   readonly rebuilt: unknown
 }
 
-type Found = { readonly live: Row | null; readonly rebuilt: Row | null }
+type RowPair = { readonly live: Row | null; readonly rebuilt: Row | null }
 
-const describe = (table: Table, { live, rebuilt }: Found): Difference => {
-  const some = (live ?? rebuilt) as Row
-  const key = Object.fromEntries(table.key.map((name) => [name, some[name]]))
+const describe = (table: Table, { live, rebuilt }: RowPair): Difference => {
+  const sampleRow = (live ?? rebuilt) as Row
+  const key = Object.fromEntries(table.key.map((name) => [name, sampleRow[name]]))
   const column =
     live && rebuilt
       ? (columnNames(table).find((name) => JSON.stringify(live[name]) !== JSON.stringify(rebuilt[name])) ??
@@ -52,7 +52,7 @@ export const compareTables = async (
   const on = table.key.map((name) => `live.${name} = rebuilt.${name}`).join(' and ')
   const order = table.key.map((name) => `coalesce(live.${name}, rebuilt.${name})`).join(', ')
   const [first] = table.key
-  const { rows } = await client.query<Found>(
+  const { rows } = await client.query<RowPair>(
     `select to_jsonb(live) as live, to_jsonb(rebuilt) as rebuilt
      from ${qualified('read', table)} live full join ${qualified(schema, table)} rebuilt on ${on}
      where live.${first} is null or rebuilt.${first} is null or live *<> rebuilt
@@ -112,9 +112,9 @@ const attempt = async (exchange: TableSwap, lockTimeoutMs: number): Promise<numb
     const checkpoint = await readCheckpoint(client, group, 'for update')
     if (!checkpoint) throw new Error(`group ${group} has no checkpoint`)
     const live = await existing(exchange)
-    const made = models.flatMap((model) => model.tables.map((table) => qualified(schema, table)))
+    const rebuiltTables = models.flatMap((model) => model.tables.map((table) => qualified(schema, table)))
     // The new tables are locked, too, so that no wait follows after `settle` has folded into them.
-    await client.query(`lock table ${[...live, ...made].join(', ')} in access exclusive mode`)
+    await client.query(`lock table ${[...live, ...rebuiltTables].join(', ')} in access exclusive mode`)
     await client.query('set local lock_timeout = 0')
     const settled = await settle(checkpoint)
     if (settled === null) {
@@ -122,7 +122,7 @@ const attempt = async (exchange: TableSwap, lockTimeoutMs: number): Promise<numb
       return null
     }
     for (const name of live) await client.query(`drop table ${name}`)
-    for (const name of made) await client.query(`alter table ${name} set schema read`)
+    for (const name of rebuiltTables) await client.query(`alter table ${name} set schema read`)
     await client.query(
       `update engine.checkpoints set epoch = epoch + 1, position = $2::bigint, log_id = $3::text,
          definitions = case when $7::boolean then '{}'::jsonb else definitions end || $4::jsonb,

@@ -73,15 +73,15 @@ type Plan = {
   readonly group: ReadModelGroup
   readonly models: readonly ReadModel[]
   /** All models of the group. */
-  readonly whole: boolean
+  readonly isWholeGroup: boolean
   readonly schema: string
   readonly logId: string
   /** The live tables belong to another log, or to another history of this log. */
-  readonly foreign: boolean
+  readonly isForeignLog: boolean
   /** Their live tables were filled by exactly these definitions, from this log. */
   readonly comparable: readonly ReadModel[]
   /** `checkpoint`: the new tables must be exactly at the live checkpoint. `head`: the live position does not matter. */
-  readonly follows: 'checkpoint' | 'head'
+  readonly targetKind: 'checkpoint' | 'head'
 }
 
 const planRebuild = async (
@@ -92,14 +92,14 @@ const planRebuild = async (
   const logId = await log.logId()
   await ensureCheckpoint(pool, group.name, logId)
   const checkpoint = (await readCheckpoint(pool, group.name)) as Checkpoint
-  const foreign = await isOfAnotherLog(log, checkpoint)
-  const whole = models.length === group.models.length
-  if (foreign && !whole)
+  const isForeignLog = await isOfAnotherLog(log, checkpoint)
+  const isWholeGroup = models.length === group.models.length
+  if (isForeignLog && !isWholeGroup)
     throw new ProjectionsRefused(
       `the tables of group ${group.name} were folded from another log: only all of its models can be rebuilt together`,
     )
   const comparable: ReadModel[] = []
-  for (const model of foreign ? [] : models) {
+  for (const model of isForeignLog ? [] : models) {
     if (checkpoint.definitions[model.name]?.digest !== definitionOf(model).digest) continue
     const names = model.tables.map(({ name }) => name)
     if ((await tablesExist(pool, names)).every(Boolean)) comparable.push(model)
@@ -107,12 +107,12 @@ const planRebuild = async (
   return {
     group,
     models,
-    whole,
+    isWholeGroup,
     schema: `read_next_${group.name}`,
     logId,
-    foreign,
+    isForeignLog,
     comparable,
-    follows: whole && comparable.length === 0 ? 'head' : 'checkpoint',
+    targetKind: isWholeGroup && comparable.length === 0 ? 'head' : 'checkpoint',
   }
 }
 
@@ -128,7 +128,7 @@ const runRebuild = async (
   options: RebuildOptions,
 ): Promise<RebuildResult> => {
   const { log } = context
-  const { group, models, schema, follows } = plan
+  const { group, models, schema, targetKind } = plan
   const { client } = session
   const startedMs = performance.now()
   const signal = options.signal ? AbortSignal.any([session.ended, options.signal]) : session.ended
@@ -150,7 +150,7 @@ const runRebuild = async (
     })
   }
   const findTarget = async (checkpoint?: Checkpoint): Promise<number> => {
-    if (follows === 'head') return Math.max(replay.position, await log.head())
+    if (targetKind === 'head') return Math.max(replay.position, await log.head())
     return (checkpoint ?? (await readCheckpoint(client, group.name)))?.position ?? 0
   }
   const catchUp = async (phase: RebuildPhase): Promise<void> => {
@@ -183,7 +183,7 @@ const runRebuild = async (
   const settle = async (checkpoint: Checkpoint): Promise<RebuiltCheckpoint | null> => {
     const position = await findTarget(checkpoint)
     // There are at most as many events as positions. On EventStoreDB there are fewer, so a round may be unnecessary.
-    if (position - replay.position > maxLockedEvents && follows === 'checkpoint') return null
+    if (position - replay.position > maxLockedEvents && targetKind === 'checkpoint') return null
     await replay.to(position)
     await context.watch?.beforeSwap(group.name, client)
     return { position, lastEvent: replay.lastEvent }
@@ -197,10 +197,10 @@ const runRebuild = async (
         session,
         group: group.name,
         models,
-        whole: plan.whole,
+        whole: plan.isWholeGroup,
         schema,
         logId: plan.logId,
-        foreign: plan.foreign,
+        foreign: plan.isForeignLog,
         settle,
       })
       if (position !== null) return position

@@ -30,15 +30,15 @@ const seedOf = (table: string): number => {
 export const createKeyFilter = (bits = defaultBits): KeyFilter => {
   const bytes = new Uint8Array(bits / 8)
   const mask = bits - 1
-  const each = (table: string, key: string, sees: (byte: number, bit: number) => boolean): boolean => {
+  const each = (table: string, key: string, visitBit: (byte: number, bit: number) => boolean): boolean => {
     const hash = mixed(key, seedOf(table))
-    let place = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d)
-    place ^= place >>> 12
-    let step = Math.imul(place, 0x297a2d39)
+    let bitIndex = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d)
+    bitIndex ^= bitIndex >>> 12
+    let step = Math.imul(bitIndex, 0x297a2d39)
     step = (step ^ (step >>> 15)) | 1
     for (let probe = 0; probe < probes; probe += 1) {
-      const at = (place + probe * step) & mask
-      if (!sees(at >>> 3, 1 << (at & 7))) return false
+      const at = (bitIndex + probe * step) & mask
+      if (!visitBit(at >>> 3, 1 << (at & 7))) return false
     }
     return true
   }
@@ -77,44 +77,44 @@ type Generations = { young: Map<string, Row>; old: Map<string, Row> }
  */
 export const createRowCache = (options: { maxRows: number; complete: boolean }): RowCache => {
   const { complete } = options
-  const mostYoung = Math.max(1, Math.floor(options.maxRows / 3))
+  const maxYoung = Math.max(1, Math.floor(options.maxRows / 3))
   const tables = new Map<string, Generations & TableCache>()
   /** Keys of rows that were dropped from the cache; null if there are none. */
-  let left: KeyFilter | null = null
+  let droppedKeys: KeyFilter | null = null
   let young = 0
-  let held = 0
+  let rowCount = 0
 
-  const letGo = (table: string, rows: ReadonlyMap<string, Row>): void => {
+  const noteDropped = (table: string, rows: ReadonlyMap<string, Row>): void => {
     if (!complete) return
-    left ??= createKeyFilter()
-    for (const [key, row] of rows) if (row !== absent) left.add(table, key)
+    droppedKeys ??= createKeyFilter()
+    for (const [key, row] of rows) if (row !== absent) droppedKeys.add(table, key)
   }
-  const age = (): void => {
+  const dropOldGeneration = (): void => {
     for (const [name, table] of tables) {
-      letGo(name, table.old)
-      held -= table.old.size
+      noteDropped(name, table.old)
+      rowCount -= table.old.size
       table.old = table.young
       table.young = new Map()
     }
     young = 0
   }
   const touch = (table: Generations, key: string, row: Row): void => {
-    if (!table.old.delete(key)) held += 1
+    if (!table.old.delete(key)) rowCount += 1
     table.young.set(key, row)
     young += 1
-    if (young > mostYoung && held > 2 * mostYoung) age()
+    if (young > maxYoung && rowCount > 2 * maxYoung) dropOldGeneration()
   }
   const drop = (table: Generations, key: string): void => {
     const wasYoung = table.young.delete(key)
     if (wasYoung) young -= 1
-    if (wasYoung || table.old.delete(key)) held -= 1
+    if (wasYoung || table.old.delete(key)) rowCount -= 1
   }
 
   const create = (name: string): Generations & TableCache => {
-    let leavesOut = false
+    let isIncomplete = false
     /** Whether a key that is not cached has no row. */
     const isAbsent = (key: string): boolean =>
-      complete && !leavesOut && (left === null || !left.mayHave(name, key))
+      complete && !isIncomplete && (droppedKeys === null || !droppedKeys.mayHave(name, key))
     const table: Generations & TableCache = {
       young: new Map(),
       old: new Map(),
@@ -137,7 +137,7 @@ export const createRowCache = (options: { maxRows: number; complete: boolean }):
         else touch(table, key, row ?? absent)
       },
       leaveOut: (key) => {
-        leavesOut = true
+        isIncomplete = true
         drop(table, key) // it may be cached as absent
       },
     }

@@ -12,8 +12,8 @@ const isStorableJson = (value: unknown): boolean => {
   )
 }
 const isTime = (value: unknown): boolean => typeof value === 'string' && !Number.isNaN(Date.parse(value))
-const isInteger = (most: number) => (value: unknown) =>
-  Number.isInteger(value) && Math.abs(value as number) <= most
+const isInteger = (max: number) => (value: unknown) =>
+  Number.isInteger(value) && Math.abs(value as number) <= max
 const int4Most = 2_147_483_647
 const networkForm = /^([0-9a-fA-F:.]+)(?:\/(\d{1,3}))?$/
 const isNetwork = (value: unknown): boolean => {

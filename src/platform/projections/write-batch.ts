@@ -56,9 +56,9 @@ const invalidBinaryRepresentation = '22P03'
 
 /** An error for a row that Postgres would reject, with its SQLSTATE. */
 export const invalidRow = (table: Table, name: string, cause: unknown): Error => {
-  const why = cause instanceof Error ? cause.message : cause
+  const reason = cause instanceof Error ? cause.message : cause
   const { type } = table.columns[name] as Column
-  const error = new Error(`a row of ${table.name} has a ${name} that is no ${type}: ${why}`, { cause })
+  const error = new Error(`a row of ${table.name} has a ${name} that is no ${type}: ${reason}`, { cause })
   return Object.assign(error, { code: invalidBinaryRepresentation })
 }
 
@@ -201,10 +201,10 @@ const changeStatements = (schema: string, { table, put, removed }: TableChange):
 
 const selectSql = (schema: string, table: Table): string => {
   const names = columnNames(table).join(', ')
-  const [only] = table.key
+  const [singleKey] = table.key
   if (table.key.length === 1)
-    return `select ${names} from ${qualified(schema, table)} where ${only} = any (
-      select ${only} from json_to_recordset($1::json) as k (${columnList(table, table.key)}))`
+    return `select ${names} from ${qualified(schema, table)} where ${singleKey} = any (
+      select ${singleKey} from json_to_recordset($1::json) as k (${columnList(table, table.key)}))`
   return `select ${names} from ${qualified(schema, table)} where (${table.key.join(', ')}) in (
     select ${table.key.join(', ')} from json_to_recordset($1::json) as k (${columnList(table, table.key)}))`
 }
@@ -220,17 +220,17 @@ export type BatchWriter = {
  * even if it takes several statements.
  */
 export const createBatchWriter = (client: pg.Client, schema: string): BatchWriter => {
-  const named = statementNamesOf(client)
+  const statementName = statementNamesOf(client)
   let underWay: Promise<unknown> = Promise.resolve()
 
   /** In one transaction: the checkpoint, then for each table the new rows, the replaced rows and the removed rows. */
   const stepsOf = (tables: readonly TableChange[], checkpoint: CheckpointStep | null): Step[] => {
-    const run = ({ text, values }: Statement): Step => ({ statement: named(text), values })
+    const run = ({ text, values }: Statement): Step => ({ statement: statementName(text), values })
     const steps = checkpoint ? [run(checkpointStatement(checkpoint))] : []
     for (const change of tables) {
       const { table, inserted } = change
       if (inserted.length > 0)
-        steps.push({ statement: named(copySql(schema, table)), copied: tableRows(table, inserted) })
+        steps.push({ statement: statementName(copySql(schema, table)), copied: tableRows(table, inserted) })
       steps.push(...changeStatements(schema, change).map(run))
     }
     return steps
@@ -253,7 +253,10 @@ export const createBatchWriter = (client: pg.Client, schema: string): BatchWrite
     load: async (table, keys) => {
       await underWay
       const parameter = JSON.stringify(keys.map((key) => keyObject(table, key)))
-      const { rows } = await client.query<Row>({ ...named(selectSql(schema, table)), values: [parameter] })
+      const { rows } = await client.query<Row>({
+        ...statementName(selectSql(schema, table)),
+        values: [parameter],
+      })
       return rows
     },
     write: (tables, checkpoint) => {

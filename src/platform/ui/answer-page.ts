@@ -84,7 +84,7 @@ const titles: Readonly<Record<number, string>> = {
 
 /** Any refusal of the server under the console, as a page. */
 export const refusalPage =
-  (around: FrameContext) =>
+  (pageContext: FrameContext) =>
   ({ status, message }: ApiError, requestId: string): RefusalPage => ({
     headers: pageHeaders,
     html: framed(
@@ -94,7 +94,7 @@ export const refusalPage =
 <p><a href="/console">To the console</a></p>
 <p class="soft">Request ${idText(requestId)}</p>`,
       ),
-      around,
+      pageContext,
     ),
   })
 

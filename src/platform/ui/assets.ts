@@ -4,14 +4,14 @@ import { join } from 'node:path'
 import { sha256 } from '../../kernel/digest.ts'
 import { base, colours } from './bare-page.ts'
 
-const own = {
+const consoleColours = {
   light:
     '--good: #0a6b52; --warn: #8a5200; --bad: #a8261c; --tint: #eef4f1; --field: #ffffff; --on: #ffffff;',
   dark: '--good: #5cc9a3; --warn: #e6b45c; --bad: #ff9a8f; --tint: #1a2420; --field: #0c110f; --on: #0c1512;',
 }
 
 /** The style of every page of the console. Its file name changes with its content, so browsers load it once. */
-export const consoleStyle = `${colours(own)}
+export const consoleStyle = `${colours(consoleColours)}
 ${base}
 body { font-size: 15px; line-height: 1.5; overflow-wrap: anywhere; }
 h1, h2, h3 { line-height: 1.25; margin: 0; text-wrap: balance; }

@@ -12,7 +12,7 @@ export const pageRoute = (page: {
   /** Called by the first request. */
   readonly page: () => Promise<Page>
 }): Route => {
-  const made = onDemand(async () => {
+  const buildPage = onDemand(async () => {
     const { html, policy } = await page.page()
     return { html: fixedText(html), policy }
   })
@@ -32,7 +32,7 @@ export const pageRoute = (page: {
     },
     errors: [],
     handler: async ({ headers }) => {
-      const { html, policy } = await made()
+      const { html, policy } = await buildPage()
       const answer = html(headers)
       return { ...answer, headers: { ...answer.headers, 'content-security-policy': policy } }
     },
@@ -96,11 +96,11 @@ const dark = `--paper: #101513; --card: #161d1a; --ink: #e3e9e6; --soft: #98a6a0
  * with additional colours gives both sets.
  */
 export const colours = (
-  own: { readonly light: string; readonly dark: string } = { light: '', dark: '' },
+  overrides: { readonly light: string; readonly dark: string } = { light: '', dark: '' },
 ): string => `
-:root { ${light} ${own.light} color-scheme: light; }
-@media (prefers-color-scheme: dark) { :root:not([data-theme="light"]) { ${dark} ${own.dark} color-scheme: dark; } }
-:root[data-theme="dark"] { ${dark} ${own.dark} color-scheme: dark; }`
+:root { ${light} ${overrides.light} color-scheme: light; }
+@media (prefers-color-scheme: dark) { :root:not([data-theme="light"]) { ${dark} ${overrides.dark} color-scheme: dark; } }
+:root[data-theme="dark"] { ${dark} ${overrides.dark} color-scheme: dark; }`
 
 /** The style that every page starts with: boxes, colours and system fonts, because a page loads nothing. */
 export const base = `

@@ -23,12 +23,12 @@ type CookieName = keyof typeof cookieNames
  * planted.
  */
 export const readCookies = (header: string | undefined): Readonly<Record<CookieName, string | null>> => {
-  const sent = (header ?? '').split(';').map((pair) => {
+  const pairs = (header ?? '').split(';').map((pair) => {
     const at = pair.indexOf('=')
     return at === -1 ? ['', ''] : [pair.slice(0, at).trim(), pair.slice(at + 1).trim()]
   })
   const found = (name: CookieName): string | null => {
-    const values = sent.filter(([each]) => each === cookieNames[name])
+    const values = pairs.filter(([each]) => each === cookieNames[name])
     return values.length === 1 ? (values[0]?.[1] ?? null) : null
   }
   return {
@@ -80,10 +80,11 @@ export type RequestOrigin = 'here' | 'elsewhere' | 'strange'
  * another name of this machine, from which a browser is redirected.
  */
 export const requestOriginOf = ({ host }: IncomingHttpHeaders, origin: string): RequestOrigin => {
-  const own = new URL(origin)
-  if (host === own.host) return 'here'
-  const asked = host === undefined ? null : URL.parse(`http://${host}`)
-  const local = asked !== null && loopbackNames.has(asked.hostname) && loopbackNames.has(own.hostname)
+  const ownUrl = new URL(origin)
+  if (host === ownUrl.host) return 'here'
+  const requestUrl = host === undefined ? null : URL.parse(`http://${host}`)
+  const local =
+    requestUrl !== null && loopbackNames.has(requestUrl.hostname) && loopbackNames.has(ownUrl.hostname)
   return local ? 'elsewhere' : 'strange'
 }
 
@@ -121,11 +122,11 @@ export const consolePath = (to: string | null): string => {
 }
 
 /** The lifetime of a sign-in link, seconds. */
-const wantedS = 600
+const wantedMaxAgeS = 600
 
 /** Stores the page to continue with after the sign-in, or after adding the first passkey. */
 export const wantedCookie = (to: string): string =>
-  setCookie('wanted', encodeURIComponent(to), 'Strict', wantedS)
+  setCookie('wanted', encodeURIComponent(to), 'Strict', wantedMaxAgeS)
 
 export const wantedOf = (value: string | null): string => {
   try {

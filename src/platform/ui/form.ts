@@ -78,7 +78,7 @@ const describedBy = (name: string, hint: string | undefined, problem: string | u
   return ids.length === 0 ? nothing : html` aria-describedby="${ids.join(' ')}"`
 }
 
-const around = (
+const labelled = (
   name: string,
   label: string,
   hint: string | undefined,
@@ -96,9 +96,9 @@ ${problem === undefined ? null : html`<p class="problem" id="${name}-problem">${
 export const fieldOf = (field: Field, typed: FormInput, problems: Problems = {}): Html => {
   const { name, label, hint, type = 'text', inputmode, autocomplete, required, maxlength } = field
   const problem = problems[name]
-  const kept = typed === emptyFormInput ? (field.value ?? '') : typed.text(name)
-  const value = type === 'password' ? '' : kept
-  return around(
+  const currentValue = typed === emptyFormInput ? (field.value ?? '') : typed.text(name)
+  const value = type === 'password' ? '' : currentValue
+  return labelled(
     name,
     label,
     hint,
@@ -116,7 +116,7 @@ export const textAreaOf = (
   const { name, label, hint } = field
   const problem = problems[name]
   const value = typed === emptyFormInput ? (field.value ?? '') : typed.text(name)
-  return around(
+  return labelled(
     name,
     label,
     hint,
@@ -165,7 +165,7 @@ export const selectOf = (
     (each) =>
       html`<option value="${each.value}"${each.value === value ? { html: ' selected' } : null}>${each.label}</option>`,
   )
-  return around(
+  return labelled(
     name,
     label,
     hint,
@@ -179,10 +179,11 @@ export const hiddenOf = (name: string, value: string | number): Html =>
 
 /** Lists the problems of a form above it, with links to the fields. */
 export const problemsOf = (problems: Problems): Html => {
-  const named = Object.entries(problems)
-  if (named.length === 0) return nothing
-  return html`<div class="said bad" role="alert"><p>Nothing was changed.</p><ul>${named.map(([name, text]) =>
-    name === 'form' ? html`<li>${text}</li>` : html`<li><a href="#${name}">${text}</a></li>`,
+  const problemEntries = Object.entries(problems)
+  if (problemEntries.length === 0) return nothing
+  return html`<div class="said bad" role="alert"><p>Nothing was changed.</p><ul>${problemEntries.map(
+    ([name, text]) =>
+      name === 'form' ? html`<li>${text}</li>` : html`<li><a href="#${name}">${text}</a></li>`,
   )}</ul></div>`
 }
 

@@ -71,7 +71,7 @@ export const pagePolicy = [
   "trusted-types 'none'",
 ].join('; ')
 
-const isHere = (path: string, item: string): boolean =>
+const isCurrent = (path: string, item: string): boolean =>
   path === item || (item !== '/console' && item !== '/' && path.startsWith(`${item}/`))
 
 const navOf = ({ navigation, path }: FrameContext): Html =>
@@ -81,7 +81,7 @@ const navOf = ({ navigation, path }: FrameContext): Html =>
         ({ label, items }) =>
           html`${label === '' ? null : html`<h2>${label}</h2>`}<ul>${items.map(
             (item) =>
-              html`<li><a href="${item.path}"${isHere(path, item.path) ? { html: ' aria-current="page"' } : null}>${item.label}</a></li>`,
+              html`<li><a href="${item.path}"${isCurrent(path, item.path) ? { html: ' aria-current="page"' } : null}>${item.label}</a></li>`,
           )}</ul>`,
       )}</nav>`
 
@@ -98,21 +98,21 @@ ${themes.map(
     html`<button class="plain" name="theme" value="${value}"${(theme ?? 'system') === value ? { html: ' aria-pressed="true"' } : { html: ' aria-pressed="false"' }}>${label}</button> `,
 )}</form>`
 
-const side = (around: FrameContext): Html => html`<header class="side"><div>
-<a class="brand" href="/console">${around.name}</a>
-${navOf(around)}
+const sidebar = (pageContext: FrameContext): Html => html`<header class="side"><div>
+<a class="brand" href="/console">${pageContext.name}</a>
+${navOf(pageContext)}
 <div class="me">${
-  around.person === null
+  pageContext.person === null
     ? html`<p><a href="/console/sign-in">Sign in</a></p>`
-    : html`<p>${around.person}</p>
+    : html`<p>${pageContext.person}</p>
 <form method="post" action="/console/sign-out"><button class="plain">Sign out</button></form>`
 }
-${themeForm(around)}
-<p><a href="/console/times?${String(new URLSearchParams({ back: around.path }))}">Times in ${around.zone ?? 'UTC'}</a></p></div>
+${themeForm(pageContext)}
+<p><a href="/console/times?${String(new URLSearchParams({ back: pageContext.path }))}">Times in ${pageContext.zone ?? 'UTC'}</a></p></div>
 </div></header>`
 
 /** The values of the variables in calls, as shell lines. */
-const namesIn = (calls: string, site: string | null): readonly string[] =>
+const namesIn = (callText: string, site: string | null): readonly string[] =>
   [
     ['API', `${site}/api/v1`],
     ['SITE', site],
@@ -121,16 +121,16 @@ const namesIn = (calls: string, site: string | null): readonly string[] =>
     ['KEY', 'your-key   # made under "API keys"'],
     ['TOKEN', 'your-token   # printed by "npx farebox finance token create"'],
   ]
-    .filter(([name]) => calls.includes(`$${name}`))
+    .filter(([name]) => callText.includes(`$${name}`))
     .map(([name, value]) => `${name}=${value}`)
 
-const sameOf = (same: readonly string[], { site }: FrameContext): Html => {
+const equivalentsOf = (same: readonly string[], { site }: FrameContext): Html => {
   if (same.length === 0) return nothing
-  const calls = same.join('\n')
-  return html`<section class="same" aria-labelledby="same"><h2 id="same">The same without this page</h2><pre tabindex="0">${[...namesIn(calls, site), calls].join('\n')}</pre></section>`
+  const callText = same.join('\n')
+  return html`<section class="same" aria-labelledby="same"><h2 id="same">The same without this page</h2><pre tabindex="0">${[...namesIn(callText, site), callText].join('\n')}</pre></section>`
 }
 
-const saidOf = (flash: string | null): Html =>
+const messageView = (flash: string | null): Html =>
   flash === null ? nothing : html`<p class="said" role="status">${flash}</p>`
 
 const bannerOf = (viewing: string | null): Html =>
@@ -150,27 +150,27 @@ const forEngines = ({ indexed }: View, { origin }: FrameContext): Html =>
 ${indexed.data === undefined ? null : html`<script type="application/ld+json">${scriptJson({ '@context': 'https://schema.org', url: `${origin}${indexed.path}`, ...indexed.data })}</script>\n`}`
 
 /** Renders a whole page in its frame. */
-export const framed = (view: View, around: FrameContext): string => {
+export const framed = (view: View, pageContext: FrameContext): string => {
   const { title, body, acts, same = [], scripts = [], alone } = view
-  const inside = html`<main id="main">
+  const mainView = html`<main id="main">
 <header><h1>${title}</h1>${acts === undefined ? null : html`<div class="acts">${acts}</div>`}</header>
-${saidOf(around.flash)}${body}
-${sameOf(same, around)}</main>`
+${messageView(pageContext.flash)}${body}
+${equivalentsOf(same, pageContext)}</main>`
   const page = html`<!doctype html>
-<html lang="en"${around.theme === null ? null : html` data-theme="${around.theme}"`}>
+<html lang="en"${pageContext.theme === null ? null : html` data-theme="${pageContext.theme}"`}>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-${forEngines(view, around)}<title>${title} · ${around.name}</title>
+${forEngines(view, pageContext)}<title>${title} · ${pageContext.name}</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="${around.style}">
-${(around.person === null ? scripts : [around.sendOnce, ...scripts]).map((script) => html`<script type="module" src="${script}"></script>\n`)}</head>
+<link rel="stylesheet" href="${pageContext.style}">
+${(pageContext.person === null ? scripts : [pageContext.sendOnce, ...scripts]).map((script) => html`<script type="module" src="${script}"></script>\n`)}</head>
 <body>
 <a class="skip" href="#main">To the content</a>
-${bannerOf(around.viewing)}${alone ? html`<div class="alone">${inside}</div>` : html`<div class="shell">${side(around)}${inside}</div>`}
+${bannerOf(pageContext.viewing)}${alone ? html`<div class="alone">${mainView}</div>` : html`<div class="shell">${sidebar(pageContext)}${mainView}</div>`}
 </body>
 </html>
 `.html
-  return around.zone === null ? page : pageInZone(page, around.zone)
+  return pageContext.zone === null ? page : pageInZone(page, pageContext.zone)
 }

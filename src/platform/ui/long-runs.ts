@@ -1,7 +1,7 @@
 import { type Html, html } from './html.ts'
 
 /** The number of stored runs. */
-const kept = 20
+const maxRuns = 20
 
 /** Work that pages start and whose state they show: the last runs of this process, newest first. */
 export const createRunHistory = <Run extends { readonly state: unknown }>() => {
@@ -11,7 +11,7 @@ export const createRunHistory = <Run extends { readonly state: unknown }>() => {
     /** Adds a run. Call the returned function with each later state. */
     begin: (first: Run): ((state: Run['state']) => void) => {
       let run = first
-      runs = [run, ...runs].slice(0, kept)
+      runs = [run, ...runs].slice(0, maxRuns)
       return (state) => {
         const next = { ...run, state }
         runs = runs.map((each) => (each === run ? next : each))
@@ -56,18 +56,19 @@ export const createLongRuns = <Request extends object, Progress, Result>() => {
      * `stop`.
      */
     start: (
-      asked: Request & Pick<Run, 'by' | 'startedAtMs'>,
+      input: Request & Pick<Run, 'by' | 'startedAtMs'>,
       work: LongWork<Progress, Result>,
     ): Promise<void> | null => {
       if (running !== null || stopping.signal.aborted) return null
-      const become = runs.begin({ ...asked, state: { kind: 'runs', progress: null } } as Run)
+      const setState = runs.begin({ ...input, state: { kind: 'runs', progress: null } } as Run)
       running = work({
         signal: stopping.signal,
-        onProgress: (progress) => become({ kind: 'runs', progress }),
+        onProgress: (progress) => setState({ kind: 'runs', progress }),
       })
         .then(
-          (result) => become({ kind: 'done', result }),
-          (error) => become({ kind: 'failed', why: error instanceof Error ? error.message : String(error) }),
+          (result) => setState({ kind: 'done', result }),
+          (error) =>
+            setState({ kind: 'failed', why: error instanceof Error ? error.message : String(error) }),
         )
         .finally(() => {
           running = null
@@ -90,7 +91,7 @@ export const progressBar = (done: number, total: number, words: string): Html =>
  * A part of a page that refreshes automatically while work runs, with the island `live-parts`. Without script, its link
  * reloads the page.
  */
-export const followingRuns = (id: string, here: string, running: boolean, part: Html): Html =>
+export const followingRuns = (id: string, pagePath: string, running: boolean, part: Html): Html =>
   html`<live-parts><div id="${id}" data-live${running ? { html: ' data-runs' } : null}>
-<p class="soft">By this process, since it began. <a href="${here}">Refresh</a></p>
+<p class="soft">By this process, since it began. <a href="${pagePath}">Refresh</a></p>
 ${part}</div></live-parts>`

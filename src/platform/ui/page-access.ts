@@ -64,8 +64,8 @@ const barrier = (page: ConsolePage, visit: Visit): PageOutcome | null => {
 
 /** Checks who may see a page, and the confirmation of their identity. Null: the page may be shown. */
 export const checkPageAccess = (page: ConsolePage, visit: Visit): PageOutcome | null => {
-  const stopped = barrier(page, visit)
-  if (stopped !== null) return stopped
+  const blockingOutcome = barrier(page, visit)
+  if (blockingOutcome !== null) return blockingOutcome
   const { visitor } = visit
   if (!page.confirmed || !visitor || isViewing(visitor) || isConfirmed(page, visitor, visit.nowMs))
     return null
@@ -89,10 +89,10 @@ export const checkFormAccess = async (
   page: ConsolePage,
   visit: Visit,
   typed: FormInput,
-  once: SingleUse,
+  singleUse: SingleUse,
 ): Promise<PageOutcome | null> => {
-  const stopped = barrier(page, visit)
-  if (stopped !== null) return stopped
+  const blockingOutcome = barrier(page, visit)
+  if (blockingOutcome !== null) return blockingOutcome
   const { visitor } = visit
   if (visitor && !page.act?.harmless) {
     if (isViewing(visitor))
@@ -103,7 +103,7 @@ export const checkFormAccess = async (
   if (page.confirmed && visitor && !isConfirmed(page, visitor, visit.nowMs, fillingMs))
     return goTo(confirmPath(page, visit.path))
   const isFresh = async (): Promise<boolean> =>
-    page.act?.once === 'by key' || once.spend(`form ${page.path} ${typed.key}`, dayMs)
+    page.act?.once === 'by key' || singleUse.spend(`form ${page.path} ${typed.key}`, dayMs)
   if (page.act?.once && !(typed.key !== '' && (await isFresh())))
     return goTo(page.show ? visit.path : '/console', sentBefore)
   return null
@@ -111,8 +111,8 @@ export const checkFormAccess = async (
 
 /** Values that may be used once: keys of forms, answers of passkeys. */
 export type SingleUse = {
-  /** True for the first call with `what`, in any process. The value is stored for `ms` milliseconds. */
-  spend(what: string, ms: number): Promise<boolean>
+  /** True for the first call with `subject`, in any process. The value is stored for `ms` milliseconds. */
+  spend(subject: string, ms: number): Promise<boolean>
 }
 
 export const createSingleUse = ({
@@ -122,9 +122,9 @@ export const createSingleUse = ({
   readonly pool: pg.Pool
   readonly clock: Clock
 }): SingleUse => ({
-  spend: async (what, ms) => {
+  spend: async (subject, ms) => {
     const nowMs = clock()
-    const hash = sha256(what)
+    const hash = sha256(subject)
     const { rowCount } = await pool.query(
       `with ended as (delete from vault.console_spent where expires_at < $2::timestamptz and hash <> $1::bytea)
        insert into vault.console_spent (hash, expires_at) values ($1::bytea, $3::timestamptz)

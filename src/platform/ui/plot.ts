@@ -10,10 +10,10 @@ export type Bar = { readonly label: string; readonly cents: number }
 const width = 640
 const height = 120
 /** Space above the tallest bar and below the lowest. */
-const edge = 2
+const margin = 2
 
 const tallest = (bars: readonly PlotBar[]): PlotBar | null =>
-  bars.reduce<PlotBar | null>((most, bar) => (bar.value > (most?.value ?? 0) ? bar : most), null)
+  bars.reduce<PlotBar | null>((highest, bar) => (bar.value > (highest?.value ?? 0) ? bar : highest), null)
 
 /**
  * Draws values in order as bars. Those below zero hang from the line. The tallest is labelled. The page shows the
@@ -21,16 +21,16 @@ const tallest = (bars: readonly PlotBar[]): PlotBar | null =>
  */
 export const plotOf = (title: string, bars: readonly PlotBar[]): Html => {
   const values = bars.map(({ value }) => value)
-  const most = Math.max(0, ...values)
-  const least = Math.min(0, ...values)
-  const scale = (height - 2 * edge) / Math.max(1, most - least)
-  const zero = edge + most * scale
+  const highest = Math.max(0, ...values)
+  const smallest = Math.min(0, ...values)
+  const scale = (height - 2 * margin) / Math.max(1, highest - smallest)
+  const zero = margin + highest * scale
   const step = width / Math.max(1, bars.length)
-  const thick = Math.max(1, step - Math.min(3, step / 4))
+  const barThickness = Math.max(1, step - Math.min(3, step / 4))
   const shapes = bars.map(({ label, value, text }, at) => {
-    const tall = value === 0 ? 0 : Math.max(1, Math.abs(value) * scale)
-    const top = value < 0 ? zero : zero - tall
-    return html`<rect${value < 0 ? html` class="below"` : nothing} x="${(at * step + 1.5).toFixed(1)}" y="${top.toFixed(1)}" width="${thick.toFixed(1)}" height="${tall.toFixed(1)}" rx="1.5"><title>${label}: ${text}</title></rect>`
+    const barHeight = value === 0 ? 0 : Math.max(1, Math.abs(value) * scale)
+    const top = value < 0 ? zero : zero - barHeight
+    return html`<rect${value < 0 ? html` class="below"` : nothing} x="${(at * step + 1.5).toFixed(1)}" y="${top.toFixed(1)}" width="${barThickness.toFixed(1)}" height="${barHeight.toFixed(1)}" rx="1.5"><title>${label}: ${text}</title></rect>`
   })
   const first = bars[0]?.label ?? ''
   const last = bars.at(-1)?.label ?? ''

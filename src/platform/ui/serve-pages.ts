@@ -118,7 +118,7 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
     cookies: readonly string[],
   ): PageAnswer => {
     const { visitor } = visit
-    const around = frameContext(deps, {
+    const pageContext = frameContext(deps, {
       theme: visit.theme,
       zone: visit.zone,
       path: visit.path,
@@ -134,7 +134,7 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
     return {
       status,
       headers: { ...pageHeaders, ...(cookies.length > 0 && { 'set-cookie': cookies }) },
-      text: framed(view, around),
+      text: framed(view, pageContext),
     }
   }
 
@@ -144,13 +144,17 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
       case 'view':
         return answerView(outcome.view, visit, flash, outcome.status ?? 200, cookies)
       case 'redirect': {
-        const said =
+        const setCookies =
           outcome.flash === undefined
             ? (outcome.cookies ?? [])
             : [...(outcome.cookies ?? []), flashCookie(outcome.flash)]
         return {
           status: 303,
-          headers: { ...pageHeaders, location: outcome.to, ...(said.length > 0 && { 'set-cookie': said }) },
+          headers: {
+            ...pageHeaders,
+            location: outcome.to,
+            ...(setCookies.length > 0 && { 'set-cookie': setCookies }),
+          },
         }
       }
       case 'file':
@@ -170,9 +174,9 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
   }
 
   /** The visit with all fields that the page needs. The type of the page was checked at its declaration. */
-  const filled = (visit: Visit): never => {
+  const completeVisit = (visit: Visit): never => {
     const { visitor } = visit
-    const whole: Visit | PersonVisit | AccountVisit =
+    const fullVisit: Visit | PersonVisit | AccountVisit =
       visitor === null
         ? visit
         : {
@@ -181,7 +185,7 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
             cause: sessionCause(visitor.session, visit.requestId),
             ...(visitor.account && { account: visitor.account }),
           }
-    return whole as never
+    return fullVisit as never
   }
 
   const findVisitor = async (request: Request): Promise<Visitor | null> => {
@@ -189,24 +193,24 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
     return session && deps.visitorOf(session, request.requestId)
   }
 
-  const notThere = (error: unknown): PageOutcome => {
+  const notFoundOutcome = (error: unknown): PageOutcome => {
     if (error instanceof ApiError && error.code === 'not_found')
       return { kind: 'view', view: notFound, status: 404 }
     throw error
   }
 
   const get = async (page: ConsolePage, request: Request): Promise<PageAnswer> => {
-    const place = requestOriginOf(request.headers, deps.origin())
-    if (place === 'strange') return unknownHostPage(deps)
-    const visit = visitOf(page, request, place === 'here' ? await findVisitor(request) : null)
-    if (place === 'elsewhere') {
+    const requestOrigin = requestOriginOf(request.headers, deps.origin())
+    if (requestOrigin === 'strange') return unknownHostPage(deps)
+    const visit = visitOf(page, request, requestOrigin === 'here' ? await findVisitor(request) : null)
+    if (requestOrigin === 'elsewhere') {
       const query = visit.query.size === 0 ? '' : `?${visit.query}`
       return { status: 307, headers: { ...pageHeaders, location: `${deps.origin()}${visit.path}${query}` } }
     }
     const flash = flashOf(readCookies(request.headers.cookie).flash)
-    const stopped = checkPageAccess(page, visit)
-    if (stopped !== null) return answerOf(stopped, visit, null)
-    return answerOf(await page.show!(filled(visit)).catch(notThere), visit, flash)
+    const blockingOutcome = checkPageAccess(page, visit)
+    if (blockingOutcome !== null) return answerOf(blockingOutcome, visit, null)
+    return answerOf(await page.show!(completeVisit(visit)).catch(notFoundOutcome), visit, flash)
   }
 
   const post = async (page: ConsolePage, request: Request): Promise<PageAnswer> => {
@@ -228,7 +232,7 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
     const typed = parseFormInput(request.raw)
     const outcome =
       (await checkFormAccess(page, visit, typed, deps.once)) ??
-      (await page.act!.run(filled(visit), typed as never).catch(notThere))
+      (await page.act!.run(completeVisit(visit), typed as never).catch(notFoundOutcome))
     return answerOf(outcome, visit, null)
   }
 

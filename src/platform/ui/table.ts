@@ -20,9 +20,9 @@ export type TableView<Row> = {
 
 const cells = <Row>({ columns }: TableView<Row>, row: Row): readonly Html[] =>
   columns.map(({ cell, number, head }) => {
-    const inside = cell(row)
+    const cellView = cell(row)
     const numbers = number ? { html: ' class="number"' } : null
-    return head ? html`<th scope="row"${numbers}>${inside}</th>` : html`<td${numbers}>${inside}</td>`
+    return head ? html`<th scope="row"${numbers}>${cellView}</th>` : html`<td${numbers}>${cellView}</td>`
   })
 
 /** A table that scrolls sideways if it is too wide, also by keyboard. */

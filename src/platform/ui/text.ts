@@ -4,8 +4,8 @@ import { type Html, html } from './html.ts'
 export type BadgeTone = 'good' | 'warn' | 'bad' | 'off'
 
 /** A state as a word with its own shape. The colour is only an aid. */
-export const stateText = (word: string, look: BadgeTone): Html =>
-  html`<span class="state ${look}">${word}</span>`
+export const stateText = (word: string, tone: BadgeTone): Html =>
+  html`<span class="state ${tone}">${word}</span>`
 
 /** The start of a list page: the time and id of the row before it, as text for a link. */
 export const afterText = (at: string, id: string): string => `${at}_${id}`
@@ -20,13 +20,13 @@ export const afterOf = (text: string | null): { readonly at: string; readonly id
 const groupedDollars = /^\d{1,3}(?:,\d{3})+(?:\.\d*)?$/
 
 /**
- * Parses typed dollars (`$1,000.50`) to whole cents. Undefined for text that is not an amount, and for more than `most`
- * cents. A comma separates thousands only: `25,50` is not an amount.
+ * Parses typed dollars (`$1,000.50`) to whole cents. Undefined for text that is not an amount, and for more than
+ * `maxCents`. A comma separates thousands only: `25,50` is not an amount.
  */
-export const parseCents = (text: string, most: number): number | undefined => {
+export const parseCents = (text: string, maxCents: number): number | undefined => {
   const dollars = text.replace(/^\$/, '')
   const value = parseDecimal(groupedDollars.test(dollars) ? dollars.replaceAll(',', '') : dollars, 2)
-  return value === null || value > most ? undefined : value
+  return value === null || value > maxCents ? undefined : value
 }
 
 const minus = '\u2212'
@@ -39,15 +39,15 @@ const grouped = (digits: string): string => {
 }
 
 /**
- * Writes a whole number with `places` digits after the point, without arithmetic, so that nothing is rounded. Zeros at
- * the end are left out down to `least` digits.
+ * Writes a whole number with `fractionDigits` digits after the point, without arithmetic, so that nothing is rounded.
+ * Zeros at the end are left out down to `minFractionDigits` digits.
  */
-const decimal = (value: number, places: number, least: number): string => {
-  const digits = String(Math.abs(value)).padStart(places + 1, '0')
-  const fraction = digits.slice(-places)
-  let shown = fraction
-  while (shown.length > least && shown.endsWith('0')) shown = shown.slice(0, -1)
-  return `${value < 0 ? minus : ''}${grouped(digits.slice(0, -places))}.${shown}`
+const decimal = (value: number, fractionDigits: number, minFractionDigits: number): string => {
+  const digits = String(Math.abs(value)).padStart(fractionDigits + 1, '0')
+  const fraction = digits.slice(-fractionDigits)
+  let trimmed = fraction
+  while (trimmed.length > minFractionDigits && trimmed.endsWith('0')) trimmed = trimmed.slice(0, -1)
+  return `${value < 0 ? minus : ''}${grouped(digits.slice(0, -fractionDigits))}.${trimmed}`
 }
 
 /** Whole cents for a column in USD: `1,234.50`, with a true minus sign. */
@@ -86,9 +86,9 @@ export const bytesText = (bytes: number): string => {
     unit += 1
   }
   const hundredths = Math.floor((bytes / scale) * 100)
-  const whole = Math.floor(hundredths / 100)
+  const wholePart = Math.floor(hundredths / 100)
   const rest = hundredths % 100
-  return `${grouped(String(whole))}${rest === 0 ? '' : `.${String(rest).padStart(2, '0')}`} ${units[unit]}`
+  return `${grouped(String(wholePart))}${rest === 0 ? '' : `.${String(rest).padStart(2, '0')}`} ${units[unit]}`
 }
 
 /** The unit of a price in words: `IP/30d` is `IP for 30 days`. */

@@ -25,7 +25,7 @@ const digitsAtOnce = 5
  * The first digits of a 512-bit number in the alphabet's base. The bias is below 2^-390. The number is divided in
  * parts of 16 bits, for five digits at once: a page shows 50 credentials, and BigInt took 20 times as long for each.
  */
-const spell = (digest: string, alphabet: string, length: number): string => {
+const toDigits = (digest: string, alphabet: string, length: number): string => {
   const base = alphabet.length
   const divisor = base ** digitsAtOnce
   const parts: number[] = []
@@ -58,8 +58,9 @@ const blockBytes = 128
 const hmacUnder = (key: KeyObject): ((text: string) => string) => {
   const padded = Buffer.alloc(blockBytes)
   key.export().copy(padded)
-  const mixed = (byte: number): string => Buffer.from(padded.map((each) => each ^ byte)).toString('latin1')
-  const [inner, outer] = [mixed(0x36), mixed(0x5c)]
+  const xorPadded = (byte: number): string =>
+    Buffer.from(padded.map((each) => each ^ byte)).toString('latin1')
+  const [inner, outer] = [xorPadded(0x36), xorPadded(0x5c)]
   const digest = (bytes: string): string => hash('sha512', Buffer.from(bytes, 'latin1'), 'binary')
   return (text) => digest(outer + digest(inner + text))
 }
@@ -74,10 +75,10 @@ export const createCredentials = (master: MasterKey): Credentials => {
   const passwords = hmacUnder(deriveKey(master, 'proxy passwords v1'))
   const rotations = hmacUnder(deriveKey(master, 'proxy rotation links v1'))
   return {
-    rotationToken: (id) => spell(rotations(id), alphanumeric, tokenLength),
+    rotationToken: (id) => toDigits(rotations(id), alphanumeric, tokenLength),
     of: (id, generation) => ({
-      username: spell(usernames(id), lowerAlphanumeric, usernameLength),
-      password: spell(passwords(JSON.stringify([id, generation])), alphanumeric, passwordLength),
+      username: toDigits(usernames(id), lowerAlphanumeric, usernameLength),
+      password: toDigits(passwords(JSON.stringify([id, generation])), alphanumeric, passwordLength),
     }),
   }
 }

@@ -62,7 +62,7 @@ const writeKey = async (path: string, key: Buffer): Promise<void> => {
 }
 
 /** The first start creates the key. A lost key is not replaced: a new key would not fit, and would take its path. */
-const keptKey = async (dataDir: string, name: KeyName, inUse: boolean): Promise<Buffer> => {
+const storedKey = async (dataDir: string, name: KeyName, inUse: boolean): Promise<Buffer> => {
   const path = join(dataDir, `${name}.key`)
   try {
     return decode(await readStartFile(path), path)
@@ -73,9 +73,9 @@ const keptKey = async (dataDir: string, name: KeyName, inUse: boolean): Promise<
     throw new KeyRefused(
       `${path} is missing, and this database was made with the key in it. Put the file back from a backup, or set ${settingOf(name)}; nothing was changed.`,
     )
-  const made = randomBytes(32)
-  await writeKey(path, made)
-  return made
+  const newKey = randomBytes(32)
+  await writeKey(path, newKey)
+  return newKey
 }
 
 /**
@@ -88,11 +88,11 @@ export const loadKeys = async (
   { dataDir, masterKey, sealKey }: KeySettings,
   inUse: readonly KeyName[],
 ): Promise<Keys> => {
-  const kept = (name: KeyName): Promise<Buffer> => keptKey(dataDir, name, inUse.includes(name))
+  const loadKey = (name: KeyName): Promise<Buffer> => storedKey(dataDir, name, inUse.includes(name))
   return {
     // Both have 32 bytes: the setting's schema and `decode` check it.
-    master: (masterKey ?? (await kept('master'))) as Uint8Array as MasterKey,
-    seal: sealKey ?? (await kept('seal')),
+    master: (masterKey ?? (await loadKey('master'))) as Uint8Array as MasterKey,
+    seal: sealKey ?? (await loadKey('seal')),
   }
 }
 
@@ -140,9 +140,9 @@ export const replaceSealKey = async (
 ): Promise<void> => {
   if (sealKey === null) {
     const path = join(dataDir, 'seal.key')
-    const former = await keptKey(dataDir, 'seal', true)
-    if (!former.equals(next)) {
-      await writeKey(`${path}.former-${fingerprintOf('seal', former).slice(0, 8)}`, former)
+    const previousKey = await storedKey(dataDir, 'seal', true)
+    if (!previousKey.equals(next)) {
+      await writeKey(`${path}.former-${fingerprintOf('seal', previousKey).slice(0, 8)}`, previousKey)
       await writeKey(path, Buffer.from(next))
     }
   }

@@ -20,7 +20,9 @@ export type Logins = {
   /** Stores the logins under ids that are derived from their contents. An existing login is not changed. */
   storeAs(logins: readonly (PlacedLogin & { readonly credentialId: string })[]): Promise<void>
   /** Deletes the logins of these owners, except those with the given ids. */
-  dropOthers(kept: readonly { readonly owner: string; readonly credentialId: string | null }[]): Promise<void>
+  dropOthers(
+    retained: readonly { readonly owner: string; readonly credentialId: string | null }[],
+  ): Promise<void>
   drop(credentialIds: readonly string[]): Promise<void>
   /**
    * Decrypts bytes that another statement read from the table.
@@ -102,15 +104,15 @@ export const createLogins = (
     },
     storeAs,
     store: async (logins) => {
-      const named = logins.map((each) => ({ ...each, credentialId: newId(of.prefix) }))
-      await storeAs(named)
-      return named.map(({ credentialId }) => credentialId)
+      const withIds = logins.map((each) => ({ ...each, credentialId: newId(of.prefix) }))
+      await storeAs(withIds)
+      return withIds.map(({ credentialId }) => credentialId)
     },
-    dropOthers: async (kept) => {
+    dropOthers: async (retained) => {
       await pool.query(
         `delete from ${of.table} old using unnest($1::text[], $2::text[]) now (owner, credential_id)
           where old.${of.owner} = now.owner and old.credential_id is distinct from now.credential_id`,
-        [kept.map(({ owner }) => owner), kept.map(({ credentialId }) => credentialId)],
+        [retained.map(({ owner }) => owner), retained.map(({ credentialId }) => credentialId)],
       )
     },
     drop: async (credentialIds) => {

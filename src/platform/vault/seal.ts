@@ -68,7 +68,7 @@ export class SealBroken extends Error {
 
 export type Vault = {
   /** Encrypts. Equal inputs have different outputs. `context` identifies the value, e.g. `webhook-secret whs_…`. */
-  seal(plain: Uint8Array, context: string): Buffer
+  seal(plaintext: Uint8Array, context: string): Buffer
   /** @throws SealBroken under another key or context, or if a byte was changed */
   open(sealed: Uint8Array, context: string): Buffer
 }
@@ -87,7 +87,7 @@ const algorithm = 'aes-256-gcm'
 export const createVault = (master: MasterKey): Vault => {
   const key = deriveKey(master, 'seal v1')
   return {
-    seal(plain, context) {
+    seal(plaintext, context) {
       const nonce = randomBytes(nonceBytes)
       const cipher = createCipheriv(algorithm, key, nonce, { authTagLength: tagBytes }).setAAD(
         Buffer.from(context),
@@ -95,7 +95,7 @@ export const createVault = (master: MasterKey): Vault => {
       return Buffer.concat([
         Buffer.of(version),
         nonce,
-        cipher.update(plain),
+        cipher.update(plaintext),
         cipher.final(),
         cipher.getAuthTag(),
       ])
@@ -109,9 +109,9 @@ export const createVault = (master: MasterKey): Vault => {
       })
         .setAAD(Buffer.from(context))
         .setAuthTag(bytes.subarray(-tagBytes))
-      const plain = decipher.update(bytes.subarray(headBytes, -tagBytes))
+      const plaintext = decipher.update(bytes.subarray(headBytes, -tagBytes))
       try {
-        return Buffer.concat([plain, decipher.final()])
+        return Buffer.concat([plaintext, decipher.final()])
       } catch (cause) {
         throw new SealBroken(
           `the sealed value of ${context} does not open: another key or context, or changed bytes`,

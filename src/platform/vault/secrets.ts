@@ -31,8 +31,8 @@ export const shownCode = (code: string): string => `${code.slice(0, 4)} ${code.s
  */
 
 /** Of 32 random bytes about 30 differ. */
-const fewestBytes = 16
-const fewestLetters = 8
+const minDistinctBytes = 16
+const minDistinctLetters = 8
 
 const isSequence = (codes: readonly number[]): boolean => {
   const steps = new Map<number, number>()
@@ -46,18 +46,18 @@ const isSequence = (codes: readonly number[]): boolean => {
 /** Why a key of 32 bytes is weak, e.g. `repeats itself`; null if no weakness is found. */
 export const weakKey = (key: Buffer): string | null => {
   const bytes = [...key]
-  if (new Set(bytes).size < fewestBytes) return 'repeats itself'
+  if (new Set(bytes).size < minDistinctBytes) return 'repeats itself'
   if (isSequence(bytes)) return 'counts up or down'
   if (bytes.every((byte) => byte >= 0x20 && byte < 0x7f)) return 'is a typed text in base64'
   return null
 }
 
-const usualWords = /password|passwort|change.?me|secret|token|metrics|farebox|example|admin|qwerty|test/gi
+const commonWords = /password|passwort|change.?me|secret|token|metrics|farebox|example|admin|qwerty|test/gi
 
 /** As `weakKey`, for a text. */
 export const weakText = (text: string): string | null => {
-  const letters = [...text.replace(usualWords, '')]
-  if (new Set(letters).size < fewestLetters) return 'repeats itself or is made of usual words'
+  const letters = [...text.replace(commonWords, '')]
+  if (new Set(letters).size < minDistinctLetters) return 'repeats itself or is made of usual words'
   if (isSequence(letters.map((letter) => letter.codePointAt(0) ?? 0))) return 'counts up or down'
   return null
 }
@@ -71,7 +71,7 @@ const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const checksum = (start: string): string => {
   let rest = crc32(start)
   let digits = ''
-  for (let place = 0; place < checksumLength; place += 1) {
+  for (let position = 0; position < checksumLength; position += 1) {
     digits = base62[rest % base62.length] + digits
     rest = Math.floor(rest / base62.length)
   }

@@ -49,7 +49,7 @@ export const depthOf = async (pool: pg.Pool, queue: QueueTable, nowMs: number): 
  * Items that are due later than the longest wait of the queue: a wrong clock set that time. A condition over the item
  * `d` and the time `$1`.
  */
-const tooLate = ({ longestWaitMs }: QueueTable): string =>
+const tooLateCondition = ({ longestWaitMs }: QueueTable): string =>
   `d.status = 'pending' and d.due_at > $1::timestamptz + make_interval(secs => ${longestWaitMs / 1000 + lateGraceS}::float8)`
 /** Tolerance for the differences of the processes' clocks, seconds. */
 const lateGraceS = 60
@@ -60,7 +60,7 @@ export const countTooLate = async (
   nowMs: number,
 ): Promise<number> => {
   const { rows } = await pool.query<{ items: number }>(
-    `select count(*)::integer as items from ${queue.table} d where ${tooLate(queue)}`,
+    `select count(*)::integer as items from ${queue.table} d where ${tooLateCondition(queue)}`,
     [isoTime(nowMs)],
   )
   return rows[0]?.items ?? 0
@@ -74,7 +74,7 @@ export const bringForward = async (db: Db, queue: QueueTable, nowMs: number): Pr
              update work.queue_owners d set hold_until = null
               where d.queue = '${queue.name}' and d.hold_until > $1::timestamptz + make_interval(secs => ${queue.longestWaitMs / 1000}::float8)
            )
-           update ${queue.table} d set due_at = $1::timestamptz where ${tooLate(queue)}`,
+           update ${queue.table} d set due_at = $1::timestamptz where ${tooLateCondition(queue)}`,
     values: [isoTime(nowMs)],
   })
   return rowCount ?? 0

@@ -46,7 +46,7 @@ export const createWorkers = (deps: {
   const stopping = new AbortController()
   const queues = new Map<string, { readonly running: RunningQueue; readonly table: QueueTable }>()
   let current: Membership | null = null
-  let broughtMs = Number.NEGATIVE_INFINITY
+  let broughtForwardMs = Number.NEGATIVE_INFINITY
   let joined = Promise.withResolvers<Membership>()
 
   const pause = (ms: number, signal: AbortSignal): Promise<void> =>
@@ -55,8 +55,8 @@ export const createWorkers = (deps: {
     const signal = AbortSignal.any([stopping.signal, session.ended])
     while (!signal.aborted) {
       for (const name of await sweeps.timed(() => sweepLeases(db))) queues.get(name)?.running.wake()
-      if (monotonicMs() - broughtMs >= bringForwardEveryMs && deps.clockGuard?.problem() == null) {
-        broughtMs = monotonicMs()
+      if (monotonicMs() - broughtForwardMs >= bringForwardEveryMs && deps.clockGuard?.problem() == null) {
+        broughtForwardMs = monotonicMs()
         for (const { table, running } of queues.values()) {
           const items = await bringForward(db, table, clock())
           if (items === 0) continue
@@ -71,7 +71,7 @@ export const createWorkers = (deps: {
       await pause(queueLeases.trigger.everyMs, signal)
     }
   }
-  const stayJoined = async (): Promise<void> => {
+  const keepMembership = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
       let member: Membership | null = null
       try {
@@ -92,9 +92,9 @@ export const createWorkers = (deps: {
       }
     }
   }
-  let joining: Promise<void> | null = null
+  let membershipLoop: Promise<void> | null = null
   const membership = async (): Promise<Membership> => {
-    joining ??= stayJoined()
+    membershipLoop ??= keepMembership()
     return joined.promise
   }
 
@@ -113,7 +113,7 @@ export const createWorkers = (deps: {
     stop: async () => {
       await Promise.all([...queues.values()].map(({ running }) => running.stop()))
       stopping.abort(new Error('the queues stop'))
-      await joining
+      await membershipLoop
     },
   }
 }

@@ -102,7 +102,7 @@ type Lease<Item, Memory, Context> = OwnerLease<Memory, Context> & {
   /** The last read returned the most items that it can, so there may be more. */
   full: boolean
   ended: boolean
-  readonly over: PromiseWithResolvers<void>
+  readonly ending: PromiseWithResolvers<void>
 }
 
 /** Returns why this process must not decide at present; null if it may. Its queues start no item in the meantime. */
@@ -135,31 +135,31 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
   const leases = createLeases<Item>(queue)
   const slots = createSlots(limits)
   const stopping = new AbortController()
-  const held = new Set<Held>()
+  const heldLeases = new Set<Held>()
   /** A notification arrived since the last check began. */
-  let woken = false
+  let isWoken = false
   let endPause: (() => void) | null = null
   const stopped = Promise.withResolvers<never>()
   stopped.promise.catch(() => undefined)
   let busyUntilMs = 0
   let filledAtMs = Number.NEGATIVE_INFINITY
 
-  const trouble =
-    (what: string) =>
+  const errorLogger =
+    (description: string) =>
     (error: unknown): void => {
-      logger.error({ err: error, queue: queue.name }, what)
+      logger.error({ err: error, queue: queue.name }, description)
       runs.noted(error)
     }
-  const batched = <Entry>(write: (entries: readonly Entry[]) => Promise<void>, what: string) =>
+  const batchWriter = <Entry>(write: (entries: readonly Entry[]) => Promise<void>, description: string) =>
     createBatcher<Entry>({
       write,
       maxItems: batchItems,
-      onError: trouble(what),
+      onError: errorLogger(description),
       retryMs: backoffMs,
       signal: stopping.signal,
     })
-  const settle = batched<Settled<Item, Result>>(options.settle, 'results cannot be written yet')
-  const giveBack = batched<Held>(async (all) => {
+  const settle = batchWriter<Settled<Item, Result>>(options.settle, 'results cannot be written yet')
+  const releaseLease = batchWriter<Held>(async (all) => {
     for (const [member, ended] of Map.groupBy(all, (lease) => lease.member)) {
       // Leases of a closed connection are released by `sweepLeases`.
       if (member.session.ended.aborted) continue
@@ -172,12 +172,12 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     }
   }, 'owners cannot be given back yet')
 
-  const mayDecide = (): boolean => clockGuard === undefined || clockGuard.problem() === null
-  const mayStart = (lease: Held): boolean =>
+  const canDecide = (): boolean => clockGuard === undefined || clockGuard.problem() === null
+  const canStart = (lease: Held): boolean =>
     !stopping.signal.aborted &&
     !lease.member.session.ended.aborted &&
     monotonicMs() <= lease.startUntilMs &&
-    mayDecide() &&
+    canDecide() &&
     (lease.holdUntilMs === null || lease.holdUntilMs <= clock())
   const atOnce = (lease: Held): number => options.atOnce?.(lease) ?? limits.perOwner
 
@@ -185,8 +185,8 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
    * The result cannot be written. Other due items of the owner must not wait for this item, and it must not be
    * repeated without a pause.
    */
-  const putOff = async (item: Item, error: unknown): Promise<void> => {
-    trouble('the result of an item cannot be written: it is put off')(error)
+  const postponeItem = async (item: Item, error: unknown): Promise<void> => {
+    errorLogger('the result of an item cannot be written: it is put off')(error)
     const waitMs = Math.min(longestPostponedMs, postponedMs * 2 ** Math.min(item.attempts, 10))
     await leases.postpone(pool, item, isoTime(clock() + waitMs))
   }
@@ -196,7 +196,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     let result: Result
     try {
       // After the wait for the slot: an item that can no longer start in time remains unchanged.
-      if (!mayStart(lease)) return
+      if (!canStart(lease)) return
       result = await options.work(item, lease, lease.waiting)
     } finally {
       slot.release()
@@ -205,7 +205,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
       await settle({ item, result })
     } catch (error) {
       if (isTemporary(error)) throw error
-      return putOff(item, error)
+      return postponeItem(item, error)
     }
     metrics?.ended(queue.name, options.outcomeOf(result))
     await options.settled?.(item, result, lease)
@@ -216,37 +216,37 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     lease.running.add(key)
     void workOn(lease, item)
       .catch((error) => {
-        trouble('an item was left and is tried again')(error)
+        errorLogger('an item was left and is tried again')(error)
         lease.holdUntilMs = clock() + backoffMs
       })
       .finally(() => {
         lease.running.delete(key)
-        goOn(lease)
+        startItems(lease)
       })
   }
 
   const end = async (lease: Held): Promise<void> => {
     lease.ended = true
     try {
-      await giveBack(lease)
+      await releaseLease(lease)
     } catch (error) {
-      trouble('an owner was not given back and is free when its lease is over')(error)
+      errorLogger('an owner was not given back and is free when its lease is over')(error)
     }
-    held.delete(lease)
-    lease.over.resolve()
+    heldLeases.delete(lease)
+    lease.ending.resolve()
     if (lease.full || room() > 0) wake()
   }
 
-  const goOn = (lease: Held): void => {
-    while (lease.waiting.length > 0 && lease.running.size < atOnce(lease) && mayStart(lease))
+  const startItems = (lease: Held): void => {
+    while (lease.waiting.length > 0 && lease.running.size < atOnce(lease) && canStart(lease))
       start(lease, lease.waiting.shift()!)
     if (lease.running.size === 0) void end(lease)
   }
 
   /** The number of free slots if there are enough to justify the round trips of a claim, or if there are no leases. */
   const room = (): number => {
-    const free = slots.free()
-    return free >= limits.active / 4 || held.size === 0 ? free : 0
+    const freeSlots = slots.free()
+    return freeSlots >= limits.active / 4 || heldLeases.size === 0 ? freeSlots : 0
   }
 
   const leaseOf = (
@@ -266,54 +266,54 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     running: new Set(),
     full: false,
     ended: false,
-    over: Promise.withResolvers(),
+    ending: Promise.withResolvers(),
   })
 
   /**
    * Claims owners with due items, and reads more items of leased owners below their limit. Returns the
    * number of claimed owners.
    */
-  const take = async (member: Membership, owners: number): Promise<number> => {
+  const claimOwners = async (member: Membership, owners: number): Promise<number> => {
     const { db, worker } = member
     const now = isoTime(clock())
     const startUntilMs = monotonicMs() + startMs
     const leaseMs = startMs + longestMs + marginMs
     // A result of these owners may not be written yet, under a lease that was lost with its connection.
-    const except = [...held].map(({ owner }) => owner)
-    const claimed = await leases.claim(db, { worker, now, owners, leaseMs, except })
-    let fresh: readonly Held[] = []
+    const heldOwners = [...heldLeases].map(({ owner }) => owner)
+    const claimed = await leases.claim(db, { worker, now, owners, leaseMs, except: heldOwners })
+    let newLeases: readonly Held[] = []
     try {
-      const hungry = [...held].filter(
+      const refillable = [...heldLeases].filter(
         (lease) =>
           lease.member === member &&
           !lease.ended &&
           lease.waiting.length === 0 &&
           lease.running.size < atOnce(lease) &&
-          mayStart(lease),
+          canStart(lease),
       )
-      if (claimed.length + hungry.length === 0) return 0
+      if (claimed.length + refillable.length === 0) return 0
       // Items that end during the read are still pending in its result.
-      const before = new Map(hungry.map((lease) => [lease, new Set(lease.running)]))
-      const found = await leases.due(db, [...claimed, ...hungry], { now, limit: limits.perLease })
+      const before = new Map(refillable.map((lease) => [lease, new Set(lease.running)]))
+      const found = await leases.due(db, [...claimed, ...refillable], { now, limit: limits.perLease })
       if (claimed.length > 0) {
         const contextOf = await options.prepare(
           db,
           claimed.map(({ owner }) => owner),
         )
-        fresh = claimed.map((each) => leaseOf(member, each, contextOf(each.owner), startUntilMs))
+        newLeases = claimed.map((each) => leaseOf(member, each, contextOf(each.owner), startUntilMs))
       }
-      for (const lease of fresh) held.add(lease)
-      for (const lease of [...fresh, ...hungry]) {
+      for (const lease of newLeases) heldLeases.add(lease)
+      for (const lease of [...newLeases, ...refillable]) {
         if (lease.ended) continue
         const due = found.get(lease.owner) ?? []
         lease.waiting.push(...due.filter((item) => !before.get(lease)?.has(keyOf(queue, item))))
         lease.full = due.length === limits.perLease
-        goOn(lease)
+        startItems(lease)
       }
       return claimed.length
     } catch (error) {
-      const back = claimed.map(({ owner, memory }) => ({ owner, memory, holdUntil: null }))
-      if (back.length > 0) await leases.release(db, worker, back)
+      const unusedOwners = claimed.map(({ owner, memory }) => ({ owner, memory, holdUntil: null }))
+      if (unusedOwners.length > 0) await leases.release(db, worker, unusedOwners)
       throw error
     }
   }
@@ -326,7 +326,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     deps.member() ?? (await Promise.race([membership(), stopped.promise]))
 
   const round = async (): Promise<void> => {
-    if (!mayDecide()) return
+    if (!canDecide()) return
     const nowMs = monotonicMs()
     if (options.fill && nowMs - filledAtMs >= pollMs) {
       filledAtMs = nowMs
@@ -335,7 +335,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     while (!stopping.signal.aborted) {
       const owners = room()
       if (owners === 0) return
-      const claimed = await take(await joined(), owners)
+      const claimed = await claimOwners(await joined(), owners)
       if (claimed > 0) busyUntilMs = monotonicMs() + busyMs
       // After a full claim there may be more owners.
       if (claimed < owners) return
@@ -353,14 +353,14 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
 
   const wake = (): void => {
     busyUntilMs = monotonicMs() + busyMs
-    woken = true
+    isWoken = true
     endPause?.()
   }
 
   /** Waits until the next check, or until a wake-up. */
   const pause = (): Promise<void> =>
     new Promise((resolve) => {
-      if (woken) return resolve()
+      if (isWoken) return resolve()
       const ms = monotonicMs() < busyUntilMs ? Math.min(pollMs, busyPollMs) : pollMs
       const timer = setTimeout(() => endPause?.(), ms)
       endPause = () => {
@@ -372,18 +372,18 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
 
   const loop = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
-      woken = false
+      isWoken = false
       try {
         await inTurn()
         await pause()
       } catch (error) {
         if (stopping.signal.aborted) return
-        trouble('a queue cannot be looked at and is looked at again')(error)
+        errorLogger('a queue cannot be looked at and is looked at again')(error)
         await sleep(backoffMs, undefined, { signal: stopping.signal }).catch(() => undefined)
       }
     }
   }
-  const looping = loop()
+  const loopEnd = loop()
 
   const runNow = (): Promise<void> => {
     filledAtMs = Number.NEGATIVE_INFINITY
@@ -395,19 +395,19 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     drain: async () => {
       for (;;) {
         await runNow()
-        if (held.size === 0) return
-        await Promise.all([...held].map(({ over }) => over.promise))
+        if (heldLeases.size === 0) return
+        await Promise.all([...heldLeases].map(({ ending }) => ending.promise))
       }
     },
-    inFlight: () => [...held].reduce((sum, { running: { size } }) => sum + size, 0),
+    inFlight: () => [...heldLeases].reduce((sum, { running: { size } }) => sum + size, 0),
     stop: async () => {
       const reason = new Error(`the queue ${queue.name} stops`)
       stopping.abort(reason)
       stopped.reject(reason)
       wake()
-      await looping
+      await loopEnd
       await running
-      await Promise.all([...held].map(({ over }) => over.promise))
+      await Promise.all([...heldLeases].map(({ ending }) => ending.promise))
     },
   }
 }

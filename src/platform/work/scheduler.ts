@@ -159,11 +159,11 @@ export const createScheduler = (deps: {
       )
       return next
     }
-    const paced = async (): Promise<number> => {
+    const pacedRound = async (): Promise<number> => {
       await runNow().catch(() => undefined) // `last` handles the error; the loop continues with the next round
       return pauseMs
     }
-    void repeat(paced, stopping.signal, everyMs)
+    void repeat(pacedRound, stopping.signal, everyMs)
     const handle = {
       runNow,
       wake,
@@ -188,7 +188,7 @@ export const createScheduler = (deps: {
       runs.succeeded()
       return value
     }
-    const leading = runAsLeader(
+    const leaderTask = runAsLeader(
       {
         pool,
         applicationName: worker.session,
@@ -212,7 +212,7 @@ export const createScheduler = (deps: {
       stop: async () => {
         stopping.abort(new Error(`the worker ${worker.name} stops`))
         running.delete(handle)
-        await leading
+        await leaderTask
       },
     }
     running.add(handle)

@@ -145,7 +145,7 @@ const report = async (
 const firstReportMs = 5_000
 const reportEveryMs = 60_000
 /** Workers that start to fail or recover are reported at once. Several of them share a report. */
-const gatherMs = 1_000
+const reportDelayMs = 1_000
 /** A stop does not wait longer than this for the database, milliseconds. */
 const lastReportMs = 1_000
 
@@ -168,7 +168,7 @@ export const createRunLog = (deps: {
   let timer: NodeJS.Timeout | undefined
   let dueMs = Number.POSITIVE_INFINITY
   let lastMs = performance.now() + firstReportMs - reportEveryMs
-  let reporting: Promise<void> | null = null
+  let currentReport: Promise<void> | null = null
   let stopped = false
 
   const write = async (ended: boolean): Promise<void> => {
@@ -188,16 +188,16 @@ export const createRunLog = (deps: {
   const reportNow = (): void => {
     dueMs = Number.POSITIVE_INFINITY
     lastMs = performance.now()
-    reporting = write(false).finally(() => {
-      reporting = null
+    currentReport = write(false).finally(() => {
+      currentReport = null
       plan(lastMs + reportEveryMs)
     })
   }
-  const turned = (): void => {
+  const planReport = (): void => {
     const nowMs = performance.now()
     // A change during a report is written by the next report.
-    if (reporting === null) plan(Math.max(nowMs, lastMs + gatherMs))
-    else void reporting.then(turned)
+    if (currentReport === null) plan(Math.max(nowMs, lastMs + reportDelayMs))
+    else void currentReport.then(planReport)
   }
 
   return {
@@ -211,17 +211,17 @@ export const createRunLog = (deps: {
       }
       all.set(worker, runs)
       plan(lastMs + reportEveryMs)
-      return createRecorder(runs, clock, turned)
+      return createRecorder(runs, clock, planReport)
     },
     stop: async () => {
       if (stopped) return
       stopped = true
       clearTimeout(timer)
-      const over = Promise.withResolvers<void>()
-      const late = setTimeout(over.resolve, lastReportMs)
-      const last = Promise.resolve(reporting).then(() => write(true))
-      await Promise.race([last, over.promise])
-      clearTimeout(late)
+      const timedOut = Promise.withResolvers<void>()
+      const timeout = setTimeout(timedOut.resolve, lastReportMs)
+      const last = Promise.resolve(currentReport).then(() => write(true))
+      await Promise.race([last, timedOut.promise])
+      clearTimeout(timeout)
     },
   }
 }

@@ -47,13 +47,13 @@ export const createPages = <Row extends pg.QueryResultRow>(
   const order = columns.map((column) => `list.${column}`).join(', ')
   let after: Row | null = null
   return async () => {
-    const given = values()
-    const last = Object.values(key).map((type, n) => `$${given.length + n + 1}::${type}`)
+    const parameters = values()
+    const last = Object.values(key).map((type, n) => `$${parameters.length + n + 1}::${type}`)
     const { rows }: pg.QueryResult<Row> = await pool.query<Row>({
       name: after === null ? name : `${name}-on`,
       text: `select list.* from (${read}) list ${after === null ? '' : `where (${order}) > (${last.join(', ')})`}
               order by ${order} limit ${limit}`,
-      values: [...given, ...(after === null ? [] : columns.map((column) => after?.[column]))],
+      values: [...parameters, ...(after === null ? [] : columns.map((column) => after?.[column]))],
     })
     after = rows.length < limit ? null : (rows.at(-1) ?? null)
     return rows
@@ -73,7 +73,7 @@ export const workOnEach = async <Row>(
   const waiting = rows.values()
   const failures: unknown[] = []
   let overloaded = false
-  const lane = async (): Promise<void> => {
+  const workUntilEmpty = async (): Promise<void> => {
     for (const row of waiting)
       try {
         await work(row)
@@ -83,7 +83,7 @@ export const workOnEach = async <Row>(
         if (overloaded) return
       }
   }
-  await Promise.all(Array.from({ length: atOnce }, lane))
+  await Promise.all(Array.from({ length: atOnce }, workUntilEmpty))
   throwAll(failures)
 }
 
@@ -119,7 +119,10 @@ export const worklist =
  * scheduler.start(openMovements, worklistRound(pool, [open]))
  * ```
  */
-export const worklistRound = (pool: pg.Pool, lists: readonly WorklistFactory[]): (() => Promise<void>) => {
-  const rounds = lists.map((list) => list(pool))
+export const worklistRound = (
+  pool: pg.Pool,
+  worklists: readonly WorklistFactory[],
+): (() => Promise<void>) => {
+  const rounds = worklists.map((list) => list(pool))
   return () => workOnEach(rounds, (round) => round())
 }

@@ -64,11 +64,11 @@ const flat = (name: string): string => name.trim().toLowerCase().replaceAll(/[_-
 
 const names = Object.keys(parameters) as Parameter[]
 
-const decoded = (text: string, what: string): string => {
+const decoded = (text: string, partName: string): string => {
   try {
     return decodeURIComponent(text)
   } catch {
-    throw new AddressRefused(`${what} holds a % that is not written %25`)
+    throw new AddressRefused(`${partName} holds a % that is not written %25`)
   }
 }
 
@@ -97,11 +97,11 @@ const hostOf = (text: string, at: number): Host => {
 
 const hostsOf = (text: string): readonly Host[] => {
   const hosts = text.split(',').map((host, at) => hostOf(host.trim(), at))
-  const seen = new Set<string>()
+  const usedNames = new Set<string>()
   for (const host of hosts) {
     const name = written(host).toLowerCase()
-    if (seen.has(name)) throw new AddressRefused(`${name} is named twice`)
-    seen.add(name)
+    if (usedNames.has(name)) throw new AddressRefused(`${name} is named twice`)
+    usedNames.add(name)
   }
   return hosts
 }

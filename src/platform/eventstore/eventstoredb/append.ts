@@ -23,7 +23,7 @@ const maxTries = 3
 const send = async (deps: AppendDeps, { stream, expected, events }: Append): Promise<AppendResult> => {
   const { client, credentials } = deps.connection
   const eventData = events.map(toEventData)
-  for (let tries = 1; ; tries++)
+  for (let attempt = 1; ; attempt++)
     try {
       return await client.appendToStream(stream, eventData, {
         expectedRevision: expected === 'noStream' ? NO_STREAM : BigInt(expected),
@@ -34,18 +34,18 @@ const send = async (deps: AppendDeps, { stream, expected, events }: Append): Pro
     } catch (error) {
       // The server's time-out of 2 s: it occurs under load, and often when the same append arrives twice at once.
       // Another send of the same append shows whether it was written.
-      if (!isServerTimeout(error) || tries === maxTries) throw error
+      if (!isServerTimeout(error) || attempt === maxTries) throw error
     }
 }
 
 /** Reads the position of an append. The protocol allows the server to omit it for events that were already written. */
 const lookUp = async (deps: AppendDeps, { stream }: Append, revision: number): Promise<Appended> => {
-  const lost = (cause?: Error) =>
+  const lostOutcome = (cause?: Error) =>
     new OutcomeUnknown(`the place of an append to ${stream} was lost`, { cause })
   const [event] = await readPage(deps, stream, { from: revision, count: 1 }).catch((error) => {
-    throw lost(error)
+    throw lostOutcome(error)
   })
-  if (event === undefined) throw lost()
+  if (event === undefined) throw lostOutcome()
   return { revision, position: event.position }
 }
 
@@ -57,11 +57,11 @@ const lookUp = async (deps: AppendDeps, { stream }: Append, revision: number): P
  */
 export const sendAppend = async (deps: AppendDeps, append: Append): Promise<Appended> => {
   // The call has the same deadline, but the search for the leader before the call has no deadline.
-  const late = () =>
+  const timeoutError = () =>
     new OutcomeUnknown(`an append to ${append.stream} took more than ${deps.appendTimeoutMs} ms`)
   let result: AppendResult
   try {
-    result = await deps.limiter(() => withTimeout(send(deps, append), deps.appendTimeoutMs, late))
+    result = await deps.limiter(() => withTimeout(send(deps, append), deps.appendTimeoutMs, timeoutError))
   } catch (thrown) {
     throw appendFailure(thrown, append.stream, append.expected)
   }
@@ -84,8 +84,8 @@ const groupsOf = (appends: readonly Append[]): readonly (readonly Append[])[] =>
   const groups: Append[][] = []
   for (const append of appends) {
     const group = groups.at(-1)
-    const joins = append.anyOrder && group?.every((each) => each.anyOrder && each.stream !== append.stream)
-    if (group && joins) group.push(append)
+    const canJoin = append.anyOrder && group?.every((each) => each.anyOrder && each.stream !== append.stream)
+    if (group && canJoin) group.push(append)
     else groups.push([append])
   }
   return groups
@@ -100,9 +100,9 @@ export const sendItem = async (deps: AppendDeps, { appends }: AppendItem): Promi
   }
   const landed: Appended[] = []
   for (const group of groupsOf(appends)) {
-    const sent = await Promise.allSettled(group.map((append) => sendAppend(deps, append)))
-    const failures = sent.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []))
-    for (const each of sent) {
+    const results = await Promise.allSettled(group.map((append) => sendAppend(deps, append)))
+    const failures = results.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []))
+    for (const each of results) {
       if (each.status === 'rejected') break
       landed.push(each.value)
     }
@@ -151,9 +151,9 @@ const findOrMake = async (deps: AppendDeps): Promise<Origin> => {
     // Another process created it first. After any other error the next call tries again.
     if (!(error instanceof WrongExpectedRevision)) throw logUnavailable(error)
   }
-  const made = await find(deps)
-  if (made === null) throw new LogUnavailable(`${originStream} was written and cannot be read yet`)
-  return made
+  const newOrigin = await find(deps)
+  if (newOrigin === null) throw new LogUnavailable(`${originStream} was written and cannot be read yet`)
+  return newOrigin
 }
 
 /**

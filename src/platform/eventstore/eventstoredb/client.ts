@@ -27,12 +27,12 @@ export const createConcurrencyLimiter = (limit: number) => {
 
 export type ConcurrencyLimiter = ReturnType<typeof createConcurrencyLimiter>
 
-/** The part of a gRPC client that `guarded` uses. */
+/** The part of a gRPC client that `withErrorGuard` uses. */
 type Calls = { getChannel(): { getConnectivityState(connect: boolean): number } }
 type Execute = (kind: unknown, name: string, action: (calls: Calls) => Promise<unknown>) => Promise<unknown>
 
 /** Private methods of the client. The client reads them from the instance at each call, so they can be replaced. */
-type Inside = {
+type ClientInternals = {
   handleError: (calls: Calls, error: Error) => Promise<void>
   execute: Execute
 }
@@ -52,11 +52,11 @@ const shutDown = 4
  *
  * Nothing else is caught: any other unhandled rejection still ends the process.
  */
-export const guarded = (client: EventStoreDBClient): EventStoreDBClient => {
-  const inside = client as unknown as Inside
-  const { handleError, execute } = inside
-  inside.handleError = (calls, error) => handleError(calls, error).catch(() => undefined)
-  inside.execute = (kind, name, action) =>
+export const withErrorGuard = (client: EventStoreDBClient): EventStoreDBClient => {
+  const internals = client as unknown as ClientInternals
+  const { handleError, execute } = internals
+  internals.handleError = (calls, error) => handleError(calls, error).catch(() => undefined)
+  internals.execute = (kind, name, action) =>
     execute(kind, name, (calls) => {
       if (calls.getChannel().getConnectivityState(false) === shutDown)
         throw new Error('Channel closed before call started')
@@ -80,8 +80,8 @@ const keepAlive = { keepAliveInterval: '3000', keepAliveTimeout: '3000' }
 /** Suppresses the client's console warning about intervals below ten seconds during startup. */
 const withoutAdvice = <Made>(make: () => Made): Made => {
   const { warn } = console
-  console.warn = (...said: unknown[]) => {
-    if (!String(said[0]).startsWith('Specified KeepAliveInterval')) warn(...said)
+  console.warn = (...args: unknown[]) => {
+    if (!String(args[0]).startsWith('Specified KeepAliveInterval')) warn(...args)
   }
   try {
     return make()
@@ -114,7 +114,7 @@ const open = (text: string): EventStoreDBClient => {
 export const openClient = (url: string): Connection => {
   const address = parseAddress(url)
   return {
-    client: guarded(open(connectionString(address, keepAlive))),
+    client: withErrorGuard(open(connectionString(address, keepAlive))),
     credentials: address.credentials ?? { username: 'none', password: 'none' },
   }
 }

@@ -31,7 +31,7 @@ const encoder = new TextEncoder()
  * A byte order mark before the metadata. The client parses JSON metadata and returns only the parsed value, which loses
  * key order, spaces and large numbers. With the mark it returns the bytes. Most other readers of UTF-8 skip the mark.
  */
-const mark = '\ufeff'
+const byteOrderMark = '\ufeff'
 const markBytes = 3
 
 /** Binary content, because the client writes `JSON.stringify` of all content of type JSON. */
@@ -41,7 +41,7 @@ export const toEventData = ({ id, type, data, metadata }: NewEvent): EventData =
   contentType: 'application/octet-stream',
   data: encoder.encode(data),
   // A plain Uint8Array: the client would write a Buffer as JSON.
-  metadata: encoder.encode(mark + metadata),
+  metadata: encoder.encode(byteOrderMark + metadata),
 })
 
 const text = (bytes: unknown, skip: number): string | null =>

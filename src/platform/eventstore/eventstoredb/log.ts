@@ -15,7 +15,7 @@ export type EventStoreDbOptions = {
   /** Time limit of one page of a read, milliseconds; default 10,000. */
   readonly readTimeoutMs?: number
   /** Called for each broken subscription. Subscriptions reconnect automatically. */
-  readonly onTrouble?: (what: string, error: Error) => void
+  readonly onTrouble?: (description: string, error: Error) => void
 }
 
 /** Limit of concurrent appends. A server allows 100 calls per connection, including reads and subscriptions. */
@@ -83,10 +83,10 @@ export const eventStoreDbLog = (options: EventStoreDbOptions): EventLog => {
     readAll: async (after, limit) => await readAfter(deps, await origin(), after, limit),
     readBefore: async (position, limit) => await readBeforePosition(deps, await origin(), position, limit),
     eventAt: async (position) => await eventAtPosition(deps, await origin(), position),
-    subscribeAll: (wanted) =>
+    subscribeAll: (subscribeOptions) =>
       subscribeAfter(
         { connection, readTimeoutMs, origin, onTrouble },
-        { ...wanted, signal: AbortSignal.any([wanted.signal, closing.signal]) },
+        { ...subscribeOptions, signal: AbortSignal.any([subscribeOptions.signal, closing.signal]) },
       ),
     head: async () => await findHead(await origin()),
     logId: async () => (await origin()).logId,

@@ -61,14 +61,19 @@ export const createHead = (deps: ReadDeps) => {
 
 const maxBuffered = 500
 
-const take = async (feed: Feed, after: number, limit: number, timeoutMs: number): Promise<StoredEvent[]> => {
+const takeEvents = async (
+  feed: Feed,
+  after: number,
+  limit: number,
+  timeoutMs: number,
+): Promise<StoredEvent[]> => {
   const taken: StoredEvent[] = []
   for (;;) {
     const { events, caughtUp } = feed.pull(limit - taken.length)
     for (const event of events) if (event.position > after) taken.push(event)
     if (taken.length === limit || caughtUp) return taken
-    const late = () => new LogUnavailable(`EventStoreDB gave nothing for ${timeoutMs} ms`)
-    if (events.length === 0) await withTimeout(feed.changed(), timeoutMs, late)
+    const timeoutError = () => new LogUnavailable(`EventStoreDB gave nothing for ${timeoutMs} ms`)
+    if (events.length === 0) await withTimeout(feed.changed(), timeoutMs, timeoutError)
   }
 }
 
@@ -90,7 +95,7 @@ export const readAfter = async (
   const takeFrom = async (start: number): Promise<StoredEvent[]> => {
     const feed = openFeed(deps.connection, start, Math.min(limit, maxBuffered))
     try {
-      return await take(feed, after, limit, deps.readTimeoutMs)
+      return await takeEvents(feed, after, limit, deps.readTimeoutMs)
     } finally {
       feed.close()
     }

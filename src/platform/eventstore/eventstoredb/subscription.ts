@@ -69,14 +69,14 @@ export const openFeed = ({ client }: Connection, after: number, buffered: number
   return {
     pull: (count) => {
       // Read before the pull: all events from before `caughtUp` are in the buffer by then.
-      const marked = caughtUp
+      const wasCaughtUp = caughtUp
       const ended = failure
       const events: StoredEvent[] = []
       while (events.length < count) {
         const resolved = subscription.read()
         if (resolved === null) {
           if (ended !== null && events.length === 0) throw ended
-          return { events, caughtUp: marked }
+          return { events, caughtUp: wasCaughtUp }
         }
         events.push(toStored(resolved))
       }
@@ -131,7 +131,7 @@ const lastBackOffMs = 2_000
 
 export type SubscribeDeps = ReadDeps & {
   readonly origin: () => Promise<Origin>
-  readonly onTrouble: (what: string, error: Error) => void
+  readonly onTrouble: (description: string, error: Error) => void
 }
 
 async function* batchesOf(feed: Feed, count: number, signal: AbortSignal) {
@@ -168,11 +168,11 @@ export async function* subscribeAfter(
         feed = openFeed(deps.connection, start ?? Math.max(last, origin.position), maxBatch)
         for await (const events of batchesOf(feed, maxBatch, signal)) {
           failures = 0
-          const fresh = events.filter((event) => event.position > last)
-          if (fresh.length === 0) continue
+          const newEvents = events.filter((event) => event.position > last)
+          if (newEvents.length === 0) continue
           start = null
-          last = fresh.at(-1)!.position
-          yield fresh
+          last = newEvents.at(-1)!.position
+          yield newEvents
         }
       } catch (error) {
         feed?.close()

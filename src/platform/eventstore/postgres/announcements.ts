@@ -18,7 +18,7 @@ export type Announcements = Announcer & {
 type AnnouncerOptions = {
   readonly pool: pg.Pool
   /** Called with each failure. No failure stops the service. */
-  readonly onTrouble?: (what: string, error: Error) => void
+  readonly onTrouble?: (description: string, error: Error) => void
 }
 
 export type AnnouncementOptions = AnnouncerOptions & {
@@ -59,9 +59,9 @@ export const createAnnouncements = (channel: string, options: AnnouncementOption
 
   const listenUntilLost = async (onListening: () => void): Promise<void> => {
     const closed = Promise.withResolvers<void>()
-    const lost = Promise.withResolvers<void>()
+    const connectionLost = Promise.withResolvers<void>()
     const listener = await connect({ ...connection, application_name: channel.replace('_', '-') }, () =>
-      lost.resolve(),
+      connectionLost.resolve(),
     )
     const close = (): void => closed.resolve()
     closing.signal.addEventListener('abort', close, { once: true })
@@ -69,7 +69,7 @@ export const createAnnouncements = (channel: string, options: AnnouncementOption
       listener.client.on('notification', ({ payload }) => receive(payload))
       await withAnswerTimeout(listener.client.query(`listen ${channel}`), answerTimeoutMs)
       onListening()
-      if (!closing.signal.aborted) await Promise.race([closed.promise, lost.promise])
+      if (!closing.signal.aborted) await Promise.race([closed.promise, connectionLost.promise])
     } finally {
       closing.signal.removeEventListener('abort', close)
       listener.destroy()

@@ -100,7 +100,7 @@ export const signatureSteps = (count: number, signature: BatchSignature | null):
  * Locks the head and checks the expectations (migrations.ts). Its parameters come from `batchSteps`, without chained
  * appends.
  */
-const open: Prepared = {
+const openStatement: Prepared = {
   name: 'farebox-open-batch',
   text: `
     select log.begin_batch(
@@ -140,17 +140,17 @@ export const futureCheck = (items: readonly AppendItem[], aheadMs: number) => {
 type Expectation = {
   readonly stream: StreamName
   readonly revision: number
-  readonly chained: boolean
+  readonly isChained: boolean
 }
 
 /** The expectations of all appends, in the order of writing. */
 const expectationsOf = (items: readonly AppendItem[]): Expectation[] => {
   const expectations: Expectation[] = []
-  const seen = new Set<StreamName>()
+  const seenStreams = new Set<StreamName>()
   for (const { appends } of items)
     for (const { stream, expected } of appends) {
-      expectations.push({ stream, revision: revisionBefore(expected), chained: seen.has(stream) })
-      seen.add(stream)
+      expectations.push({ stream, revision: revisionBefore(expected), isChained: seenStreams.has(stream) })
+      seenStreams.add(stream)
     }
   return expectations
 }
@@ -162,7 +162,7 @@ const expectationsOf = (items: readonly AppendItem[]): Expectation[] => {
  */
 const expectationsToRead = (items: readonly AppendItem[], tails: StreamRevisionCache): Expectation[] =>
   expectationsOf(items).filter(
-    ({ stream, revision, chained }) => revision >= 0 && !chained && !tails.hasRevision(stream, revision),
+    ({ stream, revision, isChained }) => revision >= 0 && !isChained && !tails.hasRevision(stream, revision),
   )
 
 const streamsOf = (expectations: readonly Expectation[]): Buffer =>
@@ -183,9 +183,12 @@ export const batchSteps = (
   tails: StreamRevisionCache,
   future: ReturnType<typeof futureCheck>,
 ): readonly Step[] => {
-  const looked = expectationsToRead(items, tails)
+  const expectationsRead = expectationsToRead(items, tails)
   return [
-    { statement: open, values: [streamsOf(looked), revisionsOf(looked), String(rows.length)] },
+    {
+      statement: openStatement,
+      values: [streamsOf(expectationsRead), revisionsOf(expectationsRead), String(rows.length)],
+    },
     ...(future === null ? [] : [future]),
     { statement: copyEvents, copied: copyOf(rows) },
     { statement: close, values: [] },
@@ -230,7 +233,7 @@ export const conditionalAppendParameters = (items: readonly AppendItem[]): Buffe
     int4Array(itemOf),
     streamsOf(expectations),
     revisionsOf(expectations),
-    booleanArray(expectations.map(({ chained }) => chained)),
+    booleanArray(expectations.map(({ isChained }) => isChained)),
     int4Array(counts),
     int4Array(appendOf),
     textArray(eventStreams),
@@ -293,14 +296,14 @@ export const takeBatch = <Each extends QueuedItem>(
 ): { batch: Each[]; rest: Each[] } => {
   const batch: Each[] = []
   const rest: Each[] = []
-  const taken = new Set<StreamName>()
+  const usedStreams = new Set<StreamName>()
   let bytes = 0
   for (const [index, waiting] of queue.entries()) {
     const full = batch.length === maxBatchItems || (batch.length > 0 && bytes + waiting.bytes > maxBatchBytes)
     if (full) return { batch, rest: rest.concat(queue.slice(index)) }
     const { appends } = waiting.item
-    const waits = appends.some(({ stream }) => taken.has(stream))
-    for (const { stream } of appends) taken.add(stream)
+    const waits = appends.some(({ stream }) => usedStreams.has(stream))
+    for (const { stream } of appends) usedStreams.add(stream)
     if (waits) {
       rest.push(waiting)
       continue

@@ -40,7 +40,7 @@ export type GroupCommit = {
 type Pending = QueuedItem & { readonly settle: (outcome: ItemOutcome) => void }
 
 /** The size of an item, bytes; or the outcome `rejected`. */
-const weigh = ({ appends }: AppendItem): number | ItemOutcome => {
+const measureItem = ({ appends }: AppendItem): number | ItemOutcome => {
   let total = 0
   for (const append of appends) {
     const bytes = appendBytes(append)
@@ -83,15 +83,15 @@ export const createGroupCommit = (
 
   const submit = (item: AppendItem): Promise<ItemOutcome> | ItemOutcome => {
     if (item.appends.length === 0) return { status: 'landed', appended: [] }
-    const bytes = weigh(item)
+    const bytes = measureItem(item)
     if (typeof bytes !== 'number') return bytes
-    const refuse = (why: string): ItemOutcome => ({
+    const rejection = (reason: string): ItemOutcome => ({
       status: 'unavailable',
-      cause: new Error(why),
+      cause: new Error(reason),
       landed: [],
     })
-    if (closed) return refuse('the log is closed')
-    if (queue.length >= maxWaitingItems) return refuse(`${maxWaitingItems} appends wait already`)
+    if (closed) return rejection('the log is closed')
+    if (queue.length >= maxWaitingItems) return rejection(`${maxWaitingItems} appends wait already`)
     return new Promise((settle) => {
       queue.push({ item, bytes, settle })
       wake()
@@ -125,7 +125,7 @@ export type SenderOptions = {
   /** Called once if the log does not have that event. From then on all appends fail. */
   readonly onSetBack: (error: Error) => void
   /** Called for each broken connection. */
-  readonly onTrouble: (what: string, error: Error) => void
+  readonly onTrouble: (description: string, error: Error) => void
   /**
    * Intended offset of the service's clock from the clock of Postgres, milliseconds. Without it times are not checked.
    */
@@ -168,14 +168,22 @@ class LogSetBack extends Error {
  * Writes batches over a dedicated connection. It connects with the first batch, and again after a broken connection.
  */
 export const createSender = (options: SenderOptions): Sender => {
-  const { statementTimeoutMs, answerTimeoutMs, seen, onSetBack, onHead, onCommitted, onTrouble } = options
+  const {
+    statementTimeoutMs,
+    answerTimeoutMs,
+    seen: newestKnown,
+    onSetBack,
+    onHead,
+    onCommitted,
+    onTrouble,
+  } = options
   const { clockOffsetMs, signer } = options
   let session: Session | null = null
   let setBack: LogSetBack | null = null
 
   /** Checked once per connection, because a fail-over or a restore ends all connections. */
   const refuseSetBack = async (client: pg.Client): Promise<void> => {
-    const known = seen.newest()
+    const known = newestKnown.newest()
     if (known === null) return
     const { rows } = await client.query<{ id: string }>(
       'select id from log.events where position = $1::bigint',
@@ -276,7 +284,7 @@ export const createSender = (options: SenderOptions): Sender => {
   }
 
   /** Sends each item of a rejected batch separately, so that only items with bad data fail. */
-  const sendApart = async (items: readonly AppendItem[]): Promise<ItemOutcome[]> => {
+  const sendSeparately = async (items: readonly AppendItem[]): Promise<ItemOutcome[]> => {
     const outcomes: ItemOutcome[] = []
     for (const [index, item] of items.entries()) {
       const [outcome] = await send([item])
@@ -299,14 +307,14 @@ export const createSender = (options: SenderOptions): Sender => {
     const all = preamble === null ? items : [preamble, ...items]
     try {
       const { outcomes, head } = await write(current, all)
-      seen.sent(all, outcomes)
+      newestKnown.sent(all, outcomes)
       onHead(head)
       return preamble === null ? outcomes : outcomes.slice(1)
     } catch (error) {
       const cause = error as Error
       const failure = classifyFailure(cause)
       if (failure === 'data')
-        return items.length === 1 ? [{ status: 'rejected', cause, landed: [] }] : sendApart(items)
+        return items.length === 1 ? [{ status: 'rejected', cause, landed: [] }] : sendSeparately(items)
       // The session may be the cause, through settings that it got when it was opened: a read-only default, a role, a
       // limit.
       current.connection.destroy()

@@ -27,7 +27,7 @@ export type PostgresLogOptions = {
   /** Called once if the log lost events that this process knows. From then on all appends fail. */
   readonly onSetBack?: (error: Error) => void
   /** Called for each broken connection and failed read. All of them are retried. */
-  readonly onTrouble?: (what: string, error: Error) => void
+  readonly onTrouble?: (description: string, error: Error) => void
 }
 
 /** Returns the result of a single append, or throws its error. */
@@ -64,8 +64,8 @@ export const openPostgresLog = async (options: PostgresLogOptions): Promise<Even
   const answerTimeoutMs = options.answerTimeoutMs ?? statementTimeoutMs + 5_000
   const onTrouble = options.onTrouble ?? (() => undefined)
   const closing = new AbortController()
-  const seen = createNewestKnownEvent()
-  const reads = createReads(pool, seen)
+  const newestKnown = createNewestKnownEvent()
+  const reads = createReads(pool, newestKnown)
   const recent = createRecentAppends()
   const waker = createWaker({ connection, pollMs, onTrouble })
   const announcer = createAnnouncer(pool, onTrouble)
@@ -78,7 +78,7 @@ export const openPostgresLog = async (options: PostgresLogOptions): Promise<Even
       announcer.announce(position)
     },
     onCommitted: recent.recordAppended,
-    seen,
+    seen: newestKnown,
     onSetBack: options.onSetBack ?? (() => undefined),
     onTrouble,
     clockOffsetMs: options.clockOffsetMs,
@@ -109,8 +109,11 @@ export const openPostgresLog = async (options: PostgresLogOptions): Promise<Even
       const [outcome] = await commit.appendAll([{ appends: [append] }])
       return settled(append, outcome!)
     },
-    subscribeAll: (wanted) =>
-      subscribe({ readAll: reads.readAll, recent, waker, closed: closing.signal, onTrouble }, wanted),
+    subscribeAll: (subscribeOptions) =>
+      subscribe(
+        { readAll: reads.readAll, recent, waker, closed: closing.signal, onTrouble },
+        subscribeOptions,
+      ),
     close: () => {
       closed ??= close()
       return closed

@@ -29,7 +29,7 @@ type Reads = Pick<
 >
 
 /** A trigger refuses the removal of the row, so it was removed by hand. */
-const headIsGone = (): never => {
+const throwMissingHead = (): never => {
   throw new Error(
     'the row of log.head is gone, which names the log and its end: somebody changed the database by hand. Restore a backup, or put the row back: its log_id is the one in engine.checkpoints',
   )
@@ -39,7 +39,7 @@ const headIsGone = (): never => {
  * The reads of the log over the pool, one prepared statement each. Rows are fetched as arrays, which are faster to
  * parse. A failed read throws `LogUnavailable` with the error of the driver as its cause.
  */
-export const createReads = (pool: pg.Pool, seen: Pick<NewestKnownEvent, 'read'>): Reads => {
+export const createReads = (pool: pg.Pool, newestKnown: Pick<NewestKnownEvent, 'read'>): Reads => {
   const rows = async <Row extends unknown[]>(
     name: string,
     text: string,
@@ -55,7 +55,7 @@ export const createReads = (pool: pg.Pool, seen: Pick<NewestKnownEvent, 'read'>)
 
   const events = async (name: string, text: string, values: unknown[]): Promise<StoredEvent[]> => {
     const found = (await rows<EventRow>(name, text, values)).map(stored)
-    seen.read(found)
+    newestKnown.read(found)
     return found
   }
 
@@ -136,12 +136,12 @@ export const createReads = (pool: pg.Pool, seen: Pick<NewestKnownEvent, 'read'>)
 
     async head() {
       const [head] = await rows<[number]>('head', 'select last_position from log.head', [])
-      return Number((head ?? headIsGone())[0])
+      return Number((head ?? throwMissingHead())[0])
     },
 
     async logId() {
       const [head] = await rows<[string]>('log-id', 'select log_id from log.head', [])
-      return (head ?? headIsGone())[0]
+      return (head ?? throwMissingHead())[0]
     },
   }
 }
@@ -156,7 +156,7 @@ export type SubscriptionSources = {
   readonly waker: Waker
   /** Aborted when the log closes. */
   readonly closed: AbortSignal
-  readonly onTrouble: (what: string, error: Error) => void
+  readonly onTrouble: (description: string, error: Error) => void
 }
 
 /**
@@ -170,8 +170,8 @@ export const subscribe = async function* (
 ): AsyncGenerator<readonly StoredEvent[]> {
   const ended = AbortSignal.any([signal, closed])
   const nextAfter = async (position: number): Promise<readonly StoredEvent[]> => {
-    const own = recent.after(position, maxBatch)
-    if (own !== null) return own
+    const recentEvents = recent.after(position, maxBatch)
+    if (recentEvents !== null) return recentEvents
     await recent.settled(position)
     return recent.after(position, maxBatch) ?? readAll(position, maxBatch)
   }

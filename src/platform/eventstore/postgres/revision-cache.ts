@@ -17,18 +17,18 @@ export type NewestKnownEvent = {
 
 export const createNewestKnownEvent = (): NewestKnownEvent => {
   let newest: Seen | null = null
-  const see = (position: number, id: string): void => {
+  const noteEvent = (position: number, id: string): void => {
     if (newest === null || position > newest.position) newest = { position, id }
   }
   return {
     read: (events) => {
-      for (const { position, id } of events) see(position, id)
+      for (const { position, id } of events) noteEvent(position, id)
     },
     sent: (items, outcomes) => {
       for (const [index, { appends }] of items.entries()) {
         const outcome = outcomes[index]!
         if (outcome.status === 'landed')
-          see(outcome.appended.at(-1)!.position, appends.at(-1)!.events.at(-1)!.id)
+          noteEvent(outcome.appended.at(-1)!.position, appends.at(-1)!.events.at(-1)!.id)
       }
     },
     newest: () => newest,
@@ -137,19 +137,19 @@ export const createRecentAppends = (): RecentAppends => {
       return first >= 0 && first < events.length ? events.slice(first, first + limit) : null
     },
     sending: (batch) => {
-      const over = (): void => {
+      const finished = (): void => {
         if (underWay === settling) underWay = null
       }
-      const settling = batch.then(over, over)
+      const settling = batch.then(finished, finished)
       underWay = settling
     },
     settled: async (position) => {
       if (underWay === null || position < before + events.length) return
-      const over = Promise.withResolvers<void>()
-      const tooLong = setTimeout(over.resolve, maxSettleMs)
-      void underWay.then(() => over.resolve())
-      await over.promise
-      clearTimeout(tooLong)
+      const finished = Promise.withResolvers<void>()
+      const timer = setTimeout(finished.resolve, maxSettleMs)
+      void underWay.then(() => finished.resolve())
+      await finished.promise
+      clearTimeout(timer)
     },
   }
 }

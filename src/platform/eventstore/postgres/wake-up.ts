@@ -19,19 +19,19 @@ export type Announcer = {
  */
 export const createAnnouncer = (
   pool: pg.Pool,
-  onTrouble: (what: string, error: Error) => void,
+  onTrouble: (description: string, error: Error) => void,
 ): Announcer => {
   let newest = 0
   let sending: Promise<void> | null = null
 
   const send = async (): Promise<void> => {
     try {
-      for (let told = 0; told < newest; ) {
-        told = newest
+      for (let notifiedPosition = 0; notifiedPosition < newest; ) {
+        notifiedPosition = newest
         await pool.query({
           name: 'farebox-announce',
           text: `select set_config('synchronous_commit', 'off', true), pg_notify('farebox_log', $1::text)`,
-          values: [String(told)],
+          values: [String(notifiedPosition)],
         })
       }
     } catch (error) {
@@ -71,7 +71,7 @@ export type Waker = {
 export type WakerOptions = {
   readonly connection: pg.ClientConfig
   readonly pollMs: number
-  readonly onTrouble: (what: string, error: Error) => void
+  readonly onTrouble: (description: string, error: Error) => void
 }
 
 /**

@@ -18,13 +18,13 @@ const focusable = 'a[href], button, input:not([type=hidden]), select, textarea, 
  * Replaces an old part by a fresh one. The focus moves to the element with the same id, else to the one at the same
  * index.
  */
-const replacePart = (old: Element, fresh: Element): void => {
+const replacePart = (old: Element, replacement: Element): void => {
   const focused = document.activeElement
-  const place = old.contains(focused) ? [...old.querySelectorAll(focusable)].indexOf(focused!) : -1
-  old.replaceWith(fresh)
-  if (place === -1) return
-  const byId = focused!.id === '' ? null : fresh.querySelector(`#${CSS.escape(focused!.id)}`)
-  const next = byId ?? fresh.querySelectorAll(focusable)[place]
+  const focusIndex = old.contains(focused) ? [...old.querySelectorAll(focusable)].indexOf(focused!) : -1
+  old.replaceWith(replacement)
+  if (focusIndex === -1) return
+  const byId = focused!.id === '' ? null : replacement.querySelector(`#${CSS.escape(focused!.id)}`)
+  const next = byId ?? replacement.querySelectorAll(focusable)[focusIndex]
   if (next instanceof HTMLElement) next.focus({ preventScroll: true })
 }
 
@@ -33,9 +33,9 @@ class LiveParts extends HTMLElement {
 
   connectedCallback(): void {
     const form = this.querySelector<HTMLFormElement>('form[data-asks]')
-    let asked: XMLHttpRequest | null = null
+    let pendingRequest: XMLHttpRequest | null = null
     let pending = false
-    let sent = false
+    let isSent = false
     /** The key of a form whose submission was stopped. */
     let stoppedKey: string | null = null
 
@@ -44,10 +44,10 @@ class LiveParts extends HTMLElement {
       else this.removeAttribute('aria-busy')
     }
     const showState = (): void => {
-      setBusy(pending || sent)
+      setBusy(pending || isSent)
       // `disabled` would remove the focus, and Tab would skip the button.
       for (const button of form?.querySelectorAll('button') ?? [])
-        if ((pending || sent) && button.formMethod !== 'get') button.setAttribute('aria-disabled', 'true')
+        if ((pending || isSent) && button.formMethod !== 'get') button.setAttribute('aria-disabled', 'true')
         else button.removeAttribute('aria-disabled')
     }
     const setPending = (value: boolean): void => {
@@ -63,30 +63,30 @@ class LiveParts extends HTMLElement {
     const exchange = (page: Document): boolean => {
       let found = false
       for (const old of this.querySelectorAll('[data-live]')) {
-        const fresh = page.getElementById(old.id)
-        if (!fresh) continue
+        const replacement = page.getElementById(old.id)
+        if (!replacement) continue
         found = true
-        replacePart(old, document.importNode(fresh, true))
+        replacePart(old, document.importNode(replacement, true))
       }
       const key = keyField()
       if (key && stoppedKey !== null) key.value = stoppedKey
       return found
     }
     /**
-     * @param then receives whether to fetch again: not after an answer without the parts, unless its status is 429 or
+     * @param onEnd receives whether to fetch again: not after an answer without the parts, unless its status is 429 or
      *   higher
      */
-    const ask = (url: string, then: (again: boolean) => void): void => {
+    const ask = (url: string, onEnd: (shouldRetry: boolean) => void): void => {
       const request = new XMLHttpRequest()
-      asked = request
+      pendingRequest = request
       request.open('GET', url)
       request.responseType = 'document'
       // Fields that cannot be priced are answered 400, with parts that show the problem.
       request.onload = () => {
         const found = request.responseXML !== null && exchange(request.responseXML)
-        then(found || request.status >= 429)
+        onEnd(found || request.status >= 429)
       }
-      request.onerror = () => then(true)
+      request.onerror = () => onEnd(true)
       request.send()
     }
     const after = (ms: number, work: () => void): void => {
@@ -94,9 +94,9 @@ class LiveParts extends HTMLElement {
       this.#timer = window.setTimeout(work, ms)
     }
     form?.addEventListener('input', () => {
-      if (sent) return
+      if (isSent) return
       // An answer for earlier values of the fields must not be shown for the current ones.
-      asked?.abort()
+      pendingRequest?.abort()
       setPending(true)
       after(waitMs, () => {
         const query = new URLSearchParams(
@@ -111,35 +111,35 @@ class LiveParts extends HTMLElement {
       const { submitter } = event
       const reads = submitter instanceof HTMLButtonElement && submitter.formMethod === 'get'
       if (reads) return
-      if (pending || sent) return event.preventDefault()
-      sent = keyField() !== null
+      if (pending || isSent) return event.preventDefault()
+      isSent = keyField() !== null
       showState()
     })
     // Somebody pressed Stop during the submission. Browsers from before 2026 do not report that.
     window.navigation?.addEventListener('navigateerror', () => {
-      if (!sent) return
-      sent = false
+      if (!isSent) return
+      isSent = false
       stoppedKey = keyField()?.value ?? null
       showState()
     })
     // Back may show this page in its last state without loading it. The submission has ended.
     window.addEventListener('pageshow', ({ persisted }) => {
       if (!persisted) return
-      sent = false
+      isSent = false
       stoppedKey = null
       showState()
     })
-    const follow = (): void => {
+    const refreshRuns = (): void => {
       if (this.querySelector('[data-runs]'))
         after(everyMs, () => {
           setBusy(true)
-          ask(location.href, (again) => {
+          ask(location.href, (shouldRetry) => {
             setBusy(false)
-            if (again) follow()
+            if (shouldRetry) refreshRuns()
           })
         })
     }
-    follow()
+    refreshRuns()
   }
 
   disconnectedCallback(): void {

@@ -22,7 +22,7 @@ const textOf = (bytes: ArrayBuffer): string =>
     .replace(/\//g, '_')
     .replace(/=/g, '')
 
-const named = (ids: Ids | undefined) => ids?.map((each) => ({ ...each, id: bytesOf(each.id) }))
+const withDecodedIds = (ids: Ids | undefined) => ids?.map((each) => ({ ...each, id: bytesOf(each.id) }))
 
 const answerOf = (credential: PublicKeyCredential): unknown => {
   const { id, rawId, type, response } = credential
@@ -65,9 +65,9 @@ class PasskeyButton extends HTMLElement {
           form.submit()
         })
         .catch((error: Error) => {
-          const said = this.querySelector('[role=status]')
-          if (said)
-            said.textContent =
+          const statusElement = this.querySelector('[role=status]')
+          if (statusElement)
+            statusElement.textContent =
               error.name === 'InvalidStateError'
                 ? 'This device has a passkey here already.'
                 : 'No passkey was used. Try again.'
@@ -86,13 +86,13 @@ class PasskeyButton extends HTMLElement {
           publicKey: {
             ...shared,
             user: { ...options.user, id: bytesOf(options.user.id) },
-            excludeCredentials: named(options.excludeCredentials),
+            excludeCredentials: withDecodedIds(options.excludeCredentials),
           } as unknown as PublicKeyCredentialCreationOptions,
         })
       : await navigator.credentials.get({
           publicKey: {
             ...shared,
-            allowCredentials: named(options.allowCredentials),
+            allowCredentials: withDecodedIds(options.allowCredentials),
           } as PublicKeyCredentialRequestOptions,
         })
     return answerOf(credential as PublicKeyCredential)

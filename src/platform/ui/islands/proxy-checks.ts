@@ -15,9 +15,9 @@ type Result = {
   detail: string | null
 }
 
-const cellOf = (...inside: (string | Node)[]): HTMLTableCellElement => {
+const cellOf = (...content: (string | Node)[]): HTMLTableCellElement => {
   const cell = document.createElement('td')
-  cell.append(...inside)
+  cell.append(...content)
   return cell
 }
 
@@ -39,8 +39,8 @@ const rowOf = (result: Result): HTMLTableRowElement => {
     link.textContent = `AS${result.asn}`
     where.push(' ', link)
   }
-  const took = cellOf(result.latency_ms === null ? '' : String(result.latency_ms))
-  took.className = 'number'
+  const latencyCell = cellOf(result.latency_ms === null ? '' : String(result.latency_ms))
+  latencyCell.className = 'number'
   row.append(
     name,
     cellOf(state),
@@ -48,7 +48,7 @@ const rowOf = (result: Result): HTMLTableRowElement => {
     cellOf(result.anonymity ?? ''),
     cellOf(result.exit_ip ?? ''),
     cellOf(...where),
-    took,
+    latencyCell,
   )
   return row
 }
@@ -59,9 +59,9 @@ class ProxyChecks extends HTMLElement {
     const typed = this.querySelector('textarea')
     const button = this.querySelector('button')
     const live = this.querySelector<HTMLElement>('[data-live]')
-    const said = live?.querySelector('p')
+    const statusElement = live?.querySelector('p')
     const rows = live?.querySelector('tbody')
-    if (!form || !typed || !button || !live || !said || !rows) return
+    if (!form || !typed || !button || !live || !statusElement || !rows) return
     form.addEventListener('submit', (event) => {
       const proxies = typed.value.split(/\s+/).filter((line) => line !== '')
       // The page shows the problem next to the field.
@@ -70,21 +70,21 @@ class ProxyChecks extends HTMLElement {
       button.disabled = true
       live.hidden = false
       rows.replaceChildren()
-      said.classList.remove('bad')
-      said.textContent = `0 of ${proxies.length} checked`
-      let works = 0
+      statusElement.classList.remove('bad')
+      statusElement.textContent = `0 of ${proxies.length} checked`
+      let workingCount = 0
       const on = (name: string, data: string): void => {
-        const told = JSON.parse(data)
-        if (name === 'error') throw new Error(told.error)
+        const eventData = JSON.parse(data)
+        if (name === 'error') throw new Error(eventData.error)
         if (name !== 'result') return
-        rows.append(rowOf(told))
-        if (told.alive) works += 1
-        said.textContent = `${rows.children.length} of ${proxies.length} checked, ${works} ${works === 1 ? 'works' : 'work'}`
+        rows.append(rowOf(eventData))
+        if (eventData.alive) workingCount += 1
+        statusElement.textContent = `${rows.children.length} of ${proxies.length} checked, ${workingCount} ${workingCount === 1 ? 'works' : 'work'}`
       }
       this.check(proxies, on)
         .catch((error: Error) => {
-          said.classList.add('bad')
-          said.textContent = error.message
+          statusElement.classList.add('bad')
+          statusElement.textContent = error.message
         })
         .finally(() => {
           button.disabled = false
