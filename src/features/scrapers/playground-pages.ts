@@ -115,8 +115,8 @@ export const hiddenInputs = (
     return value === undefined ? nothing : hiddenOf(fieldName(input), String(value))
   })}`
 
-export const scraperState = (live: boolean): Html =>
-  live ? stateText('can be called', 'good') : stateText('nobody serves it now', 'off')
+export const scraperState = (isLive: boolean): Html =>
+  isLive ? stateText('can be called', 'good') : stateText('nobody serves it now', 'off')
 
 const percent = (share: number): string => `${(share * 100).toFixed(1).replace(/\.0$/, '')} %`
 
@@ -146,10 +146,10 @@ const maxShown = 60_000
 
 /** A readable result: the received JSON with line breaks. */
 const resultText = (bytes: Buffer): string => {
-  const whole = JSON.stringify(JSON.parse(bytes.toString('utf8')), null, 2)
-  return whole.length <= maxShown
-    ? whole
-    : `${whole.slice(0, maxShown)}\n… and ${whole.length - maxShown} characters more: call it with a key to have all of it`
+  const formatted = JSON.stringify(JSON.parse(bytes.toString('utf8')), null, 2)
+  return formatted.length <= maxShown
+    ? formatted
+    : `${formatted.slice(0, maxShown)}\n… and ${formatted.length - maxShown} characters more: call it with a key to have all of it`
 }
 
 /** Outcomes that are answers of the platform, not faults. */
@@ -204,7 +204,7 @@ export const playgroundPages = ({
     const row = rowOf(visit)
     const price = dollarsOfMicros(row.priceMicros)
     const health = (await scraperHealth.read()).get(rowName(row))
-    const live = scraping.stateOf(row) === 'live'
+    const isLive = scraping.stateOf(row) === 'live'
     const example = JSON.stringify(body ?? exampleBody(row))
     return {
       title: rowName(row),
@@ -212,7 +212,7 @@ export const playgroundPages = ({
       body: html`${problemsOf(problems)}<p>${row.summary}.${row.note === null ? '' : ` ${row.note}.`}</p>
 <dl class="facts">
 <dt>A call costs</dt><dd><strong>$${price}</strong> ${row.isSearch ? 'and nothing where nothing fits' : 'when there is a result, or no such target'}</dd>
-<dt>State</dt><dd>${scraperState(live)}</dd>
+<dt>State</dt><dd>${scraperState(isLive)}</dd>
 <dt>Last 24 hours</dt><dd>${healthText(health)}</dd>
 <dt>Given up after</dt><dd>${row.source.timeoutMs / 1_000} seconds</dd>
 <dt>Answers with</dt><dd>${row.answer.description}</dd>

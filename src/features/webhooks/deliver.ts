@@ -141,25 +141,25 @@ export const isVerifiedUrl = ({ provenUrlId }: EndpointHealth, urlId: string | n
 
 /** The health after one more attempt. */
 export const endpointHealthAfter = (
-  standing: EndpointHealth,
+  endpointHealth: EndpointHealth,
   { urlId, acknowledged, nowMs }: { urlId: string | null; acknowledged: boolean; nowMs: number },
 ): EndpointHealth =>
   acknowledged
     ? { failures: 0, failingSince: null, provenUrlId: urlId }
     : {
-        ...standing,
-        failures: standing.failures + 1,
-        failingSince: standing.failingSince ?? isoTime(nowMs),
+        ...endpointHealth,
+        failures: endpointHealth.failures + 1,
+        failingSince: endpointHealth.failingSince ?? isoTime(nowMs),
       }
 
 /**
  * Pause after a failure, milliseconds. A URL that never answered is paused for 1 s, doubled up to a minute. This
  * protects foreign hosts from floods of webhooks, however many events there are.
  */
-export const endpointPauseMs = (standing: EndpointHealth, urlId: string | null): number =>
-  standing.failures === 0 || isVerifiedUrl(standing, urlId)
+export const endpointPauseMs = (endpointHealth: EndpointHealth, urlId: string | null): number =>
+  endpointHealth.failures === 0 || isVerifiedUrl(endpointHealth, urlId)
     ? 0
-    : Math.min(maxHoldMs, firstHoldMs * 2 ** Math.min(standing.failures - 1, 10))
+    : Math.min(maxHoldMs, firstHoldMs * 2 ** Math.min(endpointHealth.failures - 1, 10))
 
 /** Since when every attempt failed, if that is a reason to disable the endpoint (`disableAfterMs`); else null. */
 export const failingTooLongSince = (

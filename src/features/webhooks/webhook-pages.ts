@@ -78,7 +78,7 @@ const instantOf = (text: string): number | undefined => {
 const endpointFields = (
   typed: FormInput,
   problems: Problems,
-  has: Pick<WebhookRecord, 'url' | 'events'>,
+  subscribed: Pick<WebhookRecord, 'url' | 'events'>,
 ): Html =>
   html`${fieldOf(
     {
@@ -86,7 +86,7 @@ const endpointFields = (
       label: 'URL',
       hint: 'Begins with https:// and leads to a public host. It is kept sealed.',
       maxlength: 2_048,
-      value: has.url,
+      value: subscribed.url,
     },
     typed,
     problems,
@@ -96,7 +96,7 @@ ${choicesOf(
     name: 'events',
     legend: 'What it is told of',
     choices: webhookEvents.map((value) => ({ value, label: value })),
-    chosen: has.events,
+    chosen: subscribed.events,
   },
   typed,
   problems,
@@ -107,8 +107,8 @@ const eventsOf = (typed: FormInput) => {
   const ticked = typed.all('events')
   const read = eventsField.safeParse(ticked)
   if (!read.success) return { problem: `It ${read.error.issues[0]?.message ?? 'cannot be read'}.` }
-  const named = subscriptionOf(read.data) ?? []
-  return { events: String(named) === String(defaultEvents) ? null : named }
+  const chosenEvents = subscriptionOf(read.data) ?? []
+  return { events: String(chosenEvents) === String(defaultEvents) ? null : chosenEvents }
 }
 
 const secretView = (title: string, path: string, secret: string, more: Html) =>
@@ -122,8 +122,8 @@ ${more}
   })
 
 /** A button that posts an action to a page. */
-const doButton = (visit: AccountVisit, path: string, what: string, label: string): Html =>
-  html`<form method="post" action="${path}" class="inline">${keyField(visit.formKey)}<button name="do" value="${what}">${label}</button></form>`
+const doButton = (visit: AccountVisit, path: string, operation: string, label: string): Html =>
+  html`<form method="post" action="${path}" class="inline">${keyField(visit.formKey)}<button name="do" value="${operation}">${label}</button></form>`
 
 /** Webhook endpoints of an account and their deliveries. */
 export const webhookPages = ({
@@ -180,16 +180,16 @@ ${endpointFields(typed, problems, { url: '', events: [...defaultEvents] })}
     if (read.events === undefined || Object.keys(problems).length > 0)
       return refusedView(newView(visit, typed, problems))
     try {
-      const made = await webhookService.register(
+      const registered = await webhookService.register(
         visit.account.accountId,
         { url, events: read.events },
         visit.cause,
       )
       return secretView(
         'Your endpoint',
-        pathOf(made.endpointId),
-        made.secret,
-        html`<p>${made.url} is told of ${countText((read.events ?? defaultEvents).length, 'event')}.</p>`,
+        pathOf(registered.endpointId),
+        registered.secret,
+        html`<p>${registered.url} is told of ${countText((read.events ?? defaultEvents).length, 'event')}.</p>`,
       )
     } catch (error) {
       const { text, status } = refusalOf(error)
@@ -202,13 +202,13 @@ ${endpointFields(typed, problems, { url: '', events: [...defaultEvents] })}
 
   const deliveriesOf = async (visit: AccountVisit): Promise<Html> => {
     const { query } = visit
-    const place = placeOf(visit)
-    const path = pathOf(place.endpointId)
+    const owner = placeOf(visit)
+    const path = pathOf(owner.endpointId)
     const status = statusOf(query.get('status'))
     const before = query.get('before')
     const after = afterOf(before)
-    await webhookService.deliveriesReady(place, null)
-    const found = await deliveriesAfter(pool, place.endpointId, { status, after, limit: pageRows + 1 })
+    await webhookService.deliveriesReady(owner, null)
+    const found = await deliveriesAfter(pool, owner.endpointId, { status, after, limit: pageRows + 1 })
     const { rows, next } = pagedOf(found.map(deliveryRecord), (row) => afterText(row.createdAt, row.id))
     const filter: Readonly<Record<string, string>> = status === undefined ? {} : { status }
     return html`${filtersOf(path, [
@@ -291,19 +291,19 @@ ${await deliveriesOf(visit)}`,
   }
 
   const actOnOne = (visit: AccountVisit, typed: FormInput) => {
-    const place = placeOf(visit)
-    const what = typed.text('do')
+    const owner = placeOf(visit)
+    const operation = typed.text('do')
     return actOn(
       visit,
       async () => {
-        if (what === 'ping') {
-          const { deliveryId } = await webhookService.ping(place, visit.cause)
+        if (operation === 'ping') {
+          const { deliveryId } = await webhookService.ping(owner, visit.cause)
           return `A ping is on its way as ${deliveryId}.`
         }
-        if (what !== 'enable' && what !== 'disable')
+        if (operation !== 'enable' && operation !== 'disable')
           throw refuse('invalid_body', 'the form must say ping, enable or disable')
-        const status = what === 'enable' ? 'active' : 'disabled'
-        await webhookService.change(place, { status }, visit.cause, null)
+        const status = operation === 'enable' ? 'active' : 'disabled'
+        await webhookService.change(owner, { status }, visit.cause, null)
         return status === 'active'
           ? 'The endpoint is active.'
           : 'The endpoint is disabled, and what waited is canceled.'
@@ -329,21 +329,21 @@ ${endpointFields(typed, problems, webhook)}
   }
 
   const change = async (visit: AccountVisit, typed: FormInput) => {
-    const place = placeOf(visit)
-    const now = await webhookService.find(place, null)
+    const owner = placeOf(visit)
+    const now = await webhookService.find(owner, null)
     const url = typed.text('url')
     const read = eventsOf(typed)
     if (read.events === undefined)
       return refusedView(await changeView(visit, typed, { events: read.problem }))
-    const named = read.events ?? defaultEvents
+    const chosenEvents = read.events ?? defaultEvents
     return actOn(
       visit,
       async () => {
         await webhookService.change(
-          place,
+          owner,
           {
             url: url === now.url ? undefined : url,
-            events: String(named) === String(now.events) ? undefined : named,
+            events: String(chosenEvents) === String(now.events) ? undefined : chosenEvents,
           },
           visit.cause,
           null,
@@ -414,12 +414,12 @@ ${fieldOf(
   }
 
   const deliveryView = async (visit: AccountVisit, problems: Problems = {}) => {
-    const place = placeOf(visit)
-    await webhookService.deliveriesReady(place, null)
-    const row = await showDelivery(pool, place.endpointId, visit.params.delivery ?? '')
+    const owner = placeOf(visit)
+    await webhookService.deliveriesReady(owner, null)
+    const row = await showDelivery(pool, owner.endpointId, visit.params.delivery ?? '')
     if (!row) throw refuse('not_found', 'no delivery of this webhook has this id')
     const delivery = deliveryRecord(row)
-    const path = `${pathOf(place.endpointId)}/deliveries/${delivery.id}`
+    const path = `${pathOf(owner.endpointId)}/deliveries/${delivery.id}`
     return {
       title: `Delivery of ${delivery.event}`,
       acts: doButton(
@@ -433,7 +433,7 @@ ${fieldOf(
 <dt>Delivery</dt><dd>${idText(delivery.id)} <small>also the header webhook-id</small></dd>
 <dt>About</dt><dd>${idText(delivery.resource)}</dd>
 <dt>State</dt><dd>${deliveryState(delivery.status)}</dd>
-<dt>Endpoint</dt><dd><a href="${pathOf(place.endpointId)}">${idText(place.endpointId)}</a></dd>
+<dt>Endpoint</dt><dd><a href="${pathOf(owner.endpointId)}">${idText(owner.endpointId)}</a></dd>
 <dt>Queued</dt><dd>${timeText(delivery.createdAt)}</dd>
 <dt>Next attempt</dt><dd>${timeText(delivery.nextAttemptAt, 'none')}</dd>
 <dt>Finished</dt><dd>${timeText(delivery.finishedAt, 'not yet')}</dd>
@@ -456,7 +456,7 @@ ${tableOf({
   ],
 })}`,
       same: [
-        `curl -X POST $API/webhooks/${place.endpointId}/deliveries/${delivery.id}/redeliver -H "X-API-Key: $KEY"`,
+        `curl -X POST $API/webhooks/${owner.endpointId}/deliveries/${delivery.id}/redeliver -H "X-API-Key: $KEY"`,
       ],
     }
   }
@@ -508,11 +508,11 @@ ${tableOf({
       act: {
         once: true,
         run: async (visit) => {
-          const place = placeOf(visit)
-          const { secret, previousUntilMs } = await webhookService.rotateSecret(place, visit.cause, null)
+          const owner = placeOf(visit)
+          const { secret, previousUntilMs } = await webhookService.rotateSecret(owner, visit.cause, null)
           return secretView(
             'The new secret',
-            pathOf(place.endpointId),
+            pathOf(owner.endpointId),
             secret,
             html`<p>The former one signs as well until ${timeText(isoTime(previousUntilMs))}.</p>`,
           )
