@@ -46,7 +46,7 @@ export type Proposals = {
   approve(proposalId: string, cause: Cause): Promise<Approved | Refused<ApprovalRefusal>>
   close(
     proposalId: string,
-    closing: { readonly reason: 'declined' | 'withdrawn'; readonly note: string | null },
+    closure: { readonly reason: 'declined' | 'withdrawn'; readonly note: string | null },
     cause: Cause,
   ): Promise<ProposalClosingAnswer>
 }
@@ -109,11 +109,11 @@ export const createProposals = (deps: {
       return isApprovalRefusal(answer) ? answer : { of: 'movement', answer }
     },
 
-    async close(proposalId, closing, { actor, correlationId }) {
+    async close(proposalId, closure, { actor, correlationId }) {
       const { answer } = await runner.run({
         name: 'close-proposal',
         streams: { proposal: proposalRef(proposalId) },
-        decide: ({ proposal }, { nowMs }) => decideClosing(proposal, closing, { actor, nowMs }),
+        decide: ({ proposal }, { nowMs }) => decideClosing(proposal, closure, { actor, nowMs }),
         actor,
         correlationId,
       })

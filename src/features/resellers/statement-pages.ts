@@ -32,9 +32,9 @@ const dayMs = 86_400_000
 /** The filter of a statement: a day or a month (UTC), and one customer or all. */
 const parseStatementQuery = async (pool: pg.Pool, { account, query, nowMs }: AccountVisit) => {
   const month = monthIn(query, nowMs)
-  const wanted = query.get('day') ?? ''
-  const startMs = /^\d{4}-\d\d-\d\d$/.test(wanted) ? Date.parse(`${wanted}T00:00:00Z`) : Number.NaN
-  const day = Number.isNaN(startMs) ? null : wanted
+  const dayText = query.get('day') ?? ''
+  const startMs = /^\d{4}-\d\d-\d\d$/.test(dayText) ? Date.parse(`${dayText}T00:00:00Z`) : Number.NaN
+  const day = Number.isNaN(startMs) ? null : dayText
   const period: Period & { readonly fromMs: number; readonly toMs: number } =
     day === null ? spanOfMonth(month) : { fromMs: startMs, toMs: startMs + dayMs }
   const customer =
@@ -50,9 +50,9 @@ const parseStatementQuery = async (pool: pg.Pool, { account, query, nowMs }: Acc
 const read = async (
   pool: pg.Pool,
   scope: Scope,
-  asked: Period & { readonly after: string | null; readonly limit: number },
+  lineQuery: Period & { readonly after: string | null; readonly limit: number },
 ) => {
-  const page = await readStatement(pool, scope, asked)
+  const page = await readStatement(pool, scope, lineQuery)
   if (page === null) throw refuse('not_found', 'no line of yours has this name')
   return page
 }

@@ -203,7 +203,8 @@ export const createBatchItems = ({
     batch,
 
     isGenuine: (storedBatch, call) =>
-      isSigned(storedBatch) && (call === undefined || (call.account_id === storedBatch.account_id && isCallSigned(call))),
+      isSigned(storedBatch) &&
+      (call === undefined || (call.account_id === storedBatch.account_id && isCallSigned(call))),
 
     store: async (newBatch, inputs) => {
       const now = isoTime(clock())

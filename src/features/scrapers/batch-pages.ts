@@ -148,7 +148,11 @@ ${tableOf({
  * The results of a batch, one line each as in the API. They are read one after another, so that a long file needs no
  * more memory.
  */
-async function* resultLines(batches: BatchServices['batches'], { account }: AccountVisit, shownBatch: ShownBatch) {
+async function* resultLines(
+  batches: BatchServices['batches'],
+  { account }: AccountVisit,
+  shownBatch: ShownBatch,
+) {
   for (const item of shownBatch.items.filter(isResult)) {
     const bytes = await batches.result(account.accountId, shownBatch.batch.batch_id, item.n)
     if (bytes !== null) yield `${JSON.stringify(JSON.parse(bytes.toString('utf8')))}\n`

@@ -141,7 +141,12 @@ export const createScrapeBatches = (deps: {
         (known) => decideAccept(known, acceptedOf(storedBatch)),
       )
       if (acceptance.outcome === 'refused') throw conflict()
-      return { batch: storedBatch, items: await items.list(batchId), position: acceptance.position, isNew: acceptance.isNew }
+      return {
+        batch: storedBatch,
+        items: await items.list(batchId),
+        position: acceptance.position,
+        isNew: acceptance.isNew,
+      }
     },
 
     result: async (accountId, batchId, n) => {

@@ -63,7 +63,7 @@ const system = (): Cause => ({
 })
 
 /** Why the log currently forbids calls with an account's key; null when they are allowed. */
-const refusedNow = async (
+const accessRefusal = async (
   { runner, clock }: Pick<Deps, 'runner' | 'clock'>,
   accountId: AccountId,
   keyId: KeyId,
@@ -101,12 +101,13 @@ const makeCall = async (deps: Deps, item: BatchItem): Promise<Outcome> => {
   const isCanceled = async ({ canceled_at }: BatchRow) =>
     canceled_at !== null && !(await hasCall(deps.runner, accountId, requestId))
   if (await isCanceled(batch)) return finishItem('failed', 0, 'canceled')
-  const refused = await refusedNow(deps, accountId, keyId)
+  const refused = await accessRefusal(deps, accountId, keyId)
   if (refused !== null) return finishItem('failed', 0, refused)
   if (rate)
     for (let waitS = await rate(accountId); waitS > 0; waitS = await rate(accountId)) {
       await sleep(waitS * 1_000)
-      if (await isCanceled((await items.batch(item.batch_id)) ?? batch)) return finishItem('failed', 0, 'canceled')
+      if (await isCanceled((await items.batch(item.batch_id)) ?? batch))
+        return finishItem('failed', 0, 'canceled')
     }
   try {
     const { headers } = await scrapes.call({

@@ -17,7 +17,7 @@ const valueAt = (data: unknown, path: string): unknown => {
 }
 
 /** Platforms report it as true, as 1, or not at all. In the last case a missing cursor marks the end. */
-const saysMore = (
+const hasNextPage = (
   data: unknown,
   { more, moreIsInverted }: { more?: string; moreIsInverted?: true },
 ): boolean => {
@@ -45,7 +45,7 @@ const nextPage = (row: ScraperRow, input: ScrapeInput, data: unknown): string | 
  */
 export const nextCursorOf = (row: ScraperRow, input: ScrapeInput, data: unknown): string | null => {
   const { paging } = row
-  if (paging === null || !saysMore(data, paging)) return null
+  if (paging === null || !hasNextPage(data, paging)) return null
   if (paging.read === null) return nextPage(row, input, data)
   const first = positionText(valueAt(data, paging.read))
   if (first === null) return null
@@ -151,7 +151,8 @@ const refusal = (row: ScraperRow, input: ScrapeInput, status: number, body: Body
         return absent(row)
       return { outcome: failure('provider_failed'), trouble: 'drift' }
     case 403:
-      if (error === 'forbidden' && isAboutTarget(message)) return withoutTrouble({ kind: 'target_restricted' })
+      if (error === 'forbidden' && isAboutTarget(message))
+        return withoutTrouble({ kind: 'target_restricted' })
       return { outcome: failure('upstream_auth_rejected'), trouble: 'key' }
     case 401:
       return { outcome: failure('upstream_auth_rejected'), trouble: 'key' }
@@ -273,16 +274,19 @@ export const attempt = async (
   },
 ): Promise<Attempt> => {
   try {
-    const { status, headers, text } = await providerAccess.send(`${providerAccess.baseUrl}${providerRequest.target}`, {
-      method: providerRequest.method,
-      headers: {
-        'x-api-key': providerAccess.apiKey,
-        accept: 'application/json',
-        ...(providerRequest.body !== undefined && { 'content-type': 'application/json' }),
+    const { status, headers, text } = await providerAccess.send(
+      `${providerAccess.baseUrl}${providerRequest.target}`,
+      {
+        method: providerRequest.method,
+        headers: {
+          'x-api-key': providerAccess.apiKey,
+          accept: 'application/json',
+          ...(providerRequest.body !== undefined && { 'content-type': 'application/json' }),
+        },
+        ...(providerRequest.body !== undefined && { body: providerRequest.body }),
+        signal: providerAccess.signal,
       },
-      ...(providerRequest.body !== undefined && { body: providerRequest.body }),
-      signal: providerAccess.signal,
-    })
+    )
     const verdict = classify(row, input, { status, text: await text() })
     const waitMs = retryAfterMs(headers.get('retry-after'), providerAccess.clock())
     return {

@@ -45,11 +45,18 @@ export const createScrapeRate = (pool: Pick<pg.Pool, 'query'>, { burst, perSecon
     const { rows } = await pool.query<Row>({
       name: 'scrape-rate',
       text: takeText,
-      values: [[...requestsByAccount.keys()], [...requestsByAccount.values()].map(({ length }) => length), burst, perSecond],
+      values: [
+        [...requestsByAccount.keys()],
+        [...requestsByAccount.values()].map(({ length }) => length),
+        burst,
+        perSecond,
+      ],
     })
     return new Map(
       rows.flatMap(({ account_id, taken, wait_ms }) =>
-        (requestsByAccount.get(account_id) ?? []).map((rateRequest, n) => [rateRequest, n < taken ? 0 : wait_ms / 1000] as const),
+        (requestsByAccount.get(account_id) ?? []).map(
+          (rateRequest, n) => [rateRequest, n < taken ? 0 : wait_ms / 1000] as const,
+        ),
       ),
     )
   })

@@ -22,28 +22,28 @@ export const createAccountGate = (options: {
   readonly onChange: (accountFault: 'key' | 'credits' | null) => void
 }): AccountGate => {
   const { monotonicMs, shutMs, isGood, onChange } = options
-  let shut: { readonly accountFault: 'key' | 'credits'; readonly until: number } | null = null
+  let closedState: { readonly accountFault: 'key' | 'credits'; readonly until: number } | null = null
   let isChecking = false
 
   const checkAccount = async (accountFault: 'key' | 'credits'): Promise<void> => {
     isChecking = true
     const good = await isGood().catch(() => false)
     isChecking = false
-    shut = good ? null : { accountFault: accountFault, until: monotonicMs() + shutMs }
+    closedState = good ? null : { accountFault, until: monotonicMs() + shutMs }
     if (good) onChange(null)
   }
   return {
     problem: () => {
-      if (shut === null) return null
-      const { accountFault: accountFault, until } = shut
+      if (closedState === null) return null
+      const { accountFault, until } = closedState
       const waitMs = until - monotonicMs()
       if (waitMs <= 0 && !isChecking) void checkAccount(accountFault)
       const code = accountFault === 'key' ? 'upstream_auth_rejected' : 'upstream_credits_exhausted'
       return failure(code, Math.max(1, Math.ceil(waitMs / 1_000)))
     },
     close: (accountFault) => {
-      if (shut === null) onChange(accountFault)
-      shut = { accountFault: accountFault, until: monotonicMs() + shutMs }
+      if (closedState === null) onChange(accountFault)
+      closedState = { accountFault, until: monotonicMs() + shutMs }
     },
   }
 }

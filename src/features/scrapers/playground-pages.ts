@@ -39,17 +39,17 @@ import { inputOf, type Scrapes } from './scrape.ts'
 /** The form field name of an input. The prefix avoids collisions with fields of the page frame. */
 export const fieldName = ({ name }: Pick<Input, 'name'>): string => `in-${name}`
 
-const hintOf = (input: Input, needed: boolean): string =>
+const hintOf = (input: Input, isRequired: boolean): string =>
   [
     `${input.description}.`,
     ...(input.values || input.kind === 'boolean' ? [] : [`It must be ${acceptedOf(input)}.`]),
-    needed ? 'Needed.' : input.default === undefined ? 'May be left out.' : `Left out: ${input.default}.`,
+    isRequired ? 'Needed.' : input.default === undefined ? 'May be left out.' : `Left out: ${input.default}.`,
   ].join(' ')
 
 const controlOf = (row: ScraperRow, input: Input, typed: FormInput, problems: Problems): Html => {
   const name = fieldName(input)
   const example = exampleBody(row)[input.name]
-  const atFirst = example === undefined ? '' : String(example)
+  const exampleText = example === undefined ? '' : String(example)
   const hint = hintOf(input, input.required)
   if (input.kind === 'boolean')
     return choicesOf(
@@ -63,7 +63,7 @@ const controlOf = (row: ScraperRow, input: Input, typed: FormInput, problems: Pr
         name,
         label: input.name,
         hint,
-        value: typed === emptyFormInput ? atFirst : typed.text(name),
+        value: typed === emptyFormInput ? exampleText : typed.text(name),
         choices: [
           ...(input.required ? [] : [{ value: '', label: 'left out' }]),
           ...input.values.map((value) => ({ value: String(value), label: String(value) })),
@@ -71,7 +71,7 @@ const controlOf = (row: ScraperRow, input: Input, typed: FormInput, problems: Pr
       },
       problems,
     )
-  return fieldOf({ name, label: input.name, hint, value: atFirst }, typed, problems)
+  return fieldOf({ name, label: input.name, hint, value: exampleText }, typed, problems)
 }
 
 /** The form fields of a scraper, generated from its row. They start with a valid example. */
@@ -82,7 +82,7 @@ export const inputFields = (row: ScraperRow, typed: FormInput, problems: Problem
       : html`${row.oneOf.map((names) => html`<p class="soft">At least one of ${names.join(', ')} must be given.</p>\n`)}`
   }${row.inputs.map((input) => html`${controlOf(row, input, typed, problems)}\n`)}`
 
-const typedValue = (input: Input, text: string): InputValue => {
+const parseValue = (input: Input, text: string): InputValue => {
   if (input.kind === 'boolean') return text === 'true'
   if (input.values) return input.values.find((value) => String(value) === text) ?? text
   return input.kind === 'integer' && /^-?\d{1,15}$/.test(text) ? Number(text) : text
@@ -93,7 +93,7 @@ export const bodyOf = (row: ScraperRow, typed: FormInput): Readonly<Record<strin
   Object.fromEntries(
     row.inputs.flatMap((input) => {
       const text = typed.text(fieldName(input))
-      return text === '' ? [] : [[input.name, typedValue(input, text)]]
+      return text === '' ? [] : [[input.name, parseValue(input, text)]]
     }),
   )
 

@@ -119,10 +119,16 @@ export const startScraperHealth = (deps: {
 }): ScraperHealth => {
   const { scheduler, pool, clock, monotonicMs } = deps
   let pendingCounts = new Map<string, Counts>()
-  let cachedHealth: { readonly atMs: number; readonly health: Promise<ReadonlyMap<string, Health>> } | null = null
+  let cachedHealth: { readonly atMs: number; readonly health: Promise<ReadonlyMap<string, Health>> } | null =
+    null
 
   const countsOf = (name: string): Counts => {
-    const counts = pendingCounts.get(name) ?? { good: 0, bad: 0, took: classes.map(() => 0), lastGoodMs: null }
+    const counts = pendingCounts.get(name) ?? {
+      good: 0,
+      bad: 0,
+      took: classes.map(() => 0),
+      lastGoodMs: null,
+    }
     pendingCounts.set(name, counts)
     return counts
   }

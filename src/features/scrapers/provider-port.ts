@@ -86,4 +86,5 @@ export type Scraping = {
   stop(): Promise<void>
 }
 
-export const isScrapeFailure = (slotOrFailure: CallSlot | ScrapeFailure): slotOrFailure is ScrapeFailure => 'kind' in slotOrFailure
+export const isScrapeFailure = (slotOrFailure: CallSlot | ScrapeFailure): slotOrFailure is ScrapeFailure =>
+  'kind' in slotOrFailure

@@ -83,7 +83,7 @@ const isGood = ({ trouble }: Attempt): boolean | null =>
   trouble === 'key' || trouble === 'credits' ? null : trouble === null || trouble === 'drift'
 
 /** Whether the caller canceled the request. Unlike a time-out, this is no failure of the provider. */
-const wasCalledOff = ({ aborted, reason }: AbortSignal): boolean =>
+const isCanceledByCaller = ({ aborted, reason }: AbortSignal): boolean =>
   aborted && (reason as Error | undefined)?.name !== 'TimeoutError'
 
 /** One provider of the protocol, with its breakers and its account gate. */
@@ -131,7 +131,7 @@ export const createProvider = (access: ProviderAccess, parts: ProviderParts): Pr
     if (typeof creditCount === 'number') noteCredits(creditCount)
     return status === 200 && typeof creditCount === 'number' && creditCount > 0
   }
-  const gate = createAccountGate({
+  const accountGate = createAccountGate({
     monotonicMs,
     shutMs: limits.shutMs,
     isGood: balance,
@@ -144,7 +144,7 @@ export const createProvider = (access: ProviderAccess, parts: ProviderParts): Pr
 
   const learn = (row: ScraperRow, made: Attempt): void => {
     const { trouble, creditsLeft, creditsCharged, status, fault } = made
-    if (trouble === 'key' || trouble === 'credits') gate.close(trouble)
+    if (trouble === 'key' || trouble === 'credits') accountGate.close(trouble)
     if (creditsLeft !== null) noteCredits(creditsLeft)
     const scraper = rowName(row)
     if (trouble === 'drift')
@@ -177,7 +177,7 @@ export const createProvider = (access: ProviderAccess, parts: ProviderParts): Pr
     name,
     serves: access.serves,
     enter: (row) => {
-      const problem = gate.problem()
+      const problem = accountGate.problem()
       if (problem) return problem
       const toPlatform = platform(row.platform)
       const reports: ReportCallOutcome[] = []
@@ -200,7 +200,7 @@ export const createProvider = (access: ProviderAccess, parts: ProviderParts): Pr
       return {
         fetch: async (input, options) => {
           const made = await fetchWith(row, input, options)
-          reportOnce(wasCalledOff(options.signal) && made.status === null ? null : made)
+          reportOnce(isCanceledByCaller(options.signal) && made.status === null ? null : made)
           return made
         },
         release: () => reportOnce(null),

@@ -152,26 +152,32 @@ export const createScrapes = (deps: {
   const { runner, log, results, scraping, clock, hooks } = deps
   const commands = createScrapeCommands(deps)
   const stopping = new AbortController()
-  const running = new Map<ScrapeId, { readonly fingerprint: string; readonly completion: Promise<FinishedCall> }>()
+  const running = new Map<
+    ScrapeId,
+    { readonly fingerprint: string; readonly completion: Promise<FinishedCall> }
+  >()
 
-  let priced: Promise<unknown> | null = null
+  let priceRecording: Promise<unknown> | null = null
 
   /** Appends the prices before the first call that uses them. */
-  const pricesSaid = (): Promise<unknown> => {
-    priced ??= handle(
+  const recordPrices = (): Promise<unknown> => {
+    priceRecording ??= handle(
       runner,
       { name: 'set-scraper-prices', actor: pricesActor, correlationId: newId('run') },
       scraperPricesRef,
       (state) => decidePrices(state, scraperPrices),
     ).catch((error: unknown) => {
-      priced = null
+      priceRecording = null
       throw error
     })
-    return priced
+    return priceRecording
   }
 
   /** A finished call that another process or an earlier request ended. */
-  const finishedCallOf = async ({ started }: Scrape, finished: ScrapeFinished['data']): Promise<FinishedCall> => {
+  const finishedCallOf = async (
+    { started }: Scrape,
+    finished: ScrapeFinished['data'],
+  ): Promise<FinishedCall> => {
     const [bytes, last] = await Promise.all([
       finished.body === null ? null : results.bytes(finished.scrapeId, finished.attempt),
       log.lastOf(scrapeStream(finished.scrapeId)),
@@ -254,7 +260,9 @@ export const createScrapes = (deps: {
       fetched = await fetch(identified, attempt, callSlot, input)
     } catch (error) {
       // Nothing is billed without a result. If this append fails, the sweeper ends the attempt.
-      await commands.finish(attemptRef, endWithoutResult('interrupted'), identified.cause).catch(() => undefined)
+      await commands
+        .finish(attemptRef, endWithoutResult('interrupted'), identified.cause)
+        .catch(() => undefined)
       throw error
     }
     const { answer, position } = await commands.finish(attemptRef, fetched.ending, identified.cause)
@@ -281,16 +289,20 @@ export const createScrapes = (deps: {
   }
 
   /** Checks a request and acquires a slot. @throws ApiError; then no hold was placed and nothing was fetched */
-  const prepare = ({ request: { row, body } }: IdentifiedScrape): { input: ScrapeInput; callSlot: CallSlot } => {
+  const prepare = ({
+    request: { row, body },
+  }: IdentifiedScrape): { input: ScrapeInput; callSlot: CallSlot } => {
     const input = inputOf(row, body)
     const callSlot = scraping.admit(row)
     if (isScrapeFailure(callSlot))
       throw refusalOf(callSlot.code, { details: null, retryAfterS: callSlot.retryAfterSeconds })
-    return { input, callSlot: callSlot }
+    return { input, callSlot }
   }
 
   /** A known id answers its call, even if its scraper changed since. */
-  const prepareUnlessKnown = async (identified: IdentifiedScrape): Promise<ReturnType<typeof prepare> | FinishedCall> => {
+  const prepareUnlessKnown = async (
+    identified: IdentifiedScrape,
+  ): Promise<ReturnType<typeof prepare> | FinishedCall> => {
     try {
       return prepare(identified)
     } catch (refusal) {
@@ -313,11 +325,15 @@ export const createScrapes = (deps: {
     for (let round = 0; round < maxRounds; round += 1) {
       const prepared = await prepareUnlessKnown(identified)
       if ('outcome' in prepared) return prepared
-      const { input, callSlot: callSlot } = prepared
+      const { input, callSlot } = prepared
       let waited: Scrape
       try {
-        await pricesSaid()
-        const { answer } = await commands.start(draftOf(identified), identified.cause, identified.request.fresh)
+        await recordPrices()
+        const { answer } = await commands.start(
+          draftOf(identified),
+          identified.cause,
+          identified.request.fresh,
+        )
         switch (answer.kind) {
           case 'started':
             return await continueAttempt(identified, answer.scrape, callSlot, input)
@@ -363,7 +379,7 @@ export const createScrapes = (deps: {
     }
     const cause: Cause = { actor: actorOf(request), correlationId: requestId }
     const completion = perform({ request, scrapeId, fingerprint, cause })
-    running.set(scrapeId, { fingerprint, completion: completion })
+    running.set(scrapeId, { fingerprint, completion })
     try {
       return answerOf(await completion)
     } finally {
@@ -375,7 +391,7 @@ export const createScrapes = (deps: {
     call,
     stop: async () => {
       stopping.abort()
-      await Promise.allSettled([...running.values()].map(({ completion: completion }) => completion))
+      await Promise.allSettled([...running.values()].map(({ completion }) => completion))
     },
   }
 }

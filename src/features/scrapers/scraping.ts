@@ -39,10 +39,10 @@ export const createScraping = ({
   onResult,
 }: ScrapingParts): Scraping => {
   const concurrencySlots = createConcurrencySlots(limits)
-  const serving = (row: ScraperRow): readonly Provider[] => providers.filter(({ serves }) => serves(row))
+  const providersFor = (row: ScraperRow): readonly Provider[] => providers.filter(({ serves }) => serves(row))
 
   /** The first working provider and the ones after it; if none works, the failure of the first. */
-  const enterOne = (
+  const enterFirst = (
     row: ScraperRow,
     candidates: readonly Provider[],
   ): (ProviderEntry & { readonly others: readonly Provider[] }) | ScrapeFailure => {
@@ -67,8 +67,8 @@ export const createScraping = ({
 
   return {
     admit: (row) => {
-      const candidates = serving(row)
-      const first = enterOne(row, candidates)
+      const candidates = providersFor(row)
+      const first = enterFirst(row, candidates)
       if ('kind' in first) return first
       if (!concurrencySlots.tryAcquire(row.platform)) {
         first.entry.release()
@@ -87,7 +87,7 @@ export const createScraping = ({
             const attemptResult: Attempt = await now.entry.fetch(input, options)
             const next =
               mayTryAnotherProvider(attemptResult) && !within.aborted && others.length > 0
-                ? enterOne(row, others)
+                ? enterFirst(row, others)
                 : null
             if (next === null || 'kind' in next) {
               if (now.provider !== candidates[0]) metrics.tookOver(now.provider.name)
@@ -111,7 +111,7 @@ export const createScraping = ({
         },
       }
     },
-    stateOf: (row) => (serving(row).length > 0 ? 'live' : 'unavailable'),
+    stateOf: (row) => (providersFor(row).length > 0 ? 'live' : 'unavailable'),
     longestMs: (row) => row.source.timeoutMs + marginMs,
     stop: async () => {
       await Promise.all(providers.map((provider) => provider.close()))

@@ -98,7 +98,7 @@ export const createResults = (deps: {
         column(({ body }) => body.hash),
         column(({ body }) => body.bytes),
         column(({ packing }) => packing),
-        column(({ storedBytes: storedBytes }) => storedBytes),
+        column(({ storedBytes }) => storedBytes),
         isoTime(clock() + resultTtlMs),
       ],
     })
@@ -114,7 +114,16 @@ export const createResults = (deps: {
       const body = { hash: sha256(bytes).toString('hex'), bytes: bytes.length }
       const { packing, bytes: storedBytes } = await packed(bytes)
       if (storedBytes.length > maxStoredBytes) return body
-      const row: StoredRow = { scrapeId, attempt, outcome, cached, creditsCharged, body, packing, storedBytes: storedBytes }
+      const row: StoredRow = {
+        scrapeId,
+        attempt,
+        outcome,
+        cached,
+        creditsCharged,
+        body,
+        packing,
+        storedBytes,
+      }
       await (storedBytes.length > sharedUpToBytes ? insert([row]) : insertTogether(row))
       return body
     },

@@ -21,7 +21,11 @@ export const allowances = {
 type ManualOperation = keyof typeof allowances
 
 /** @throws rate_limited, with the seconds to wait */
-export type TakeAllowance = (manualOperation: ManualOperation, accountId: AccountId, endpointId: string | null) => Promise<void>
+export type TakeAllowance = (
+  manualOperation: ManualOperation,
+  accountId: AccountId,
+  endpointId: string | null,
+) => Promise<void>
 
 const operationLabels: Readonly<Record<ManualOperation, string>> = {
   test: 'pings',
@@ -64,7 +68,11 @@ export const createAllowance = (deps: {
     })
     const waitMs = rows[0]?.wait_ms ?? 0
     if (waitMs > 0)
-      throw refuseWithRetryAfter('rate_limited', `too many ${operationLabels[manualOperation]} in a minute`, waitMs / 1000)
+      throw refuseWithRetryAfter(
+        'rate_limited',
+        `too many ${operationLabels[manualOperation]} in a minute`,
+        waitMs / 1000,
+      )
   }
 }
 

@@ -28,13 +28,14 @@ export const recordedOutcomes = async (
   deliveryRefs: readonly DeliveryRef[],
 ): Promise<ReadonlyMap<string, FinishedStatus>> => {
   if (deliveryRefs.length === 0) return new Map()
-  const streamOf = (deliveryRef: DeliveryRef) => deliveryStream(deliveryRef.endpoint_id, deliveryRef.event, deliveryRef.resource)
-  const tails = await log.readStreams(
+  const streamOf = (deliveryRef: DeliveryRef) =>
+    deliveryStream(deliveryRef.endpoint_id, deliveryRef.event, deliveryRef.resource)
+  const laterEvents = await log.readStreams(
     deliveryRefs.map((deliveryRef) => ({ stream: streamOf(deliveryRef), from: deliveryRef.revision + 1 })),
   )
   return new Map(
     deliveryRefs.flatMap((deliveryRef) => {
-      const type = tails.get(streamOf(deliveryRef))?.[0]?.type as DeliveryOutcome['type'] | undefined
+      const type = laterEvents.get(streamOf(deliveryRef))?.[0]?.type as DeliveryOutcome['type'] | undefined
       return type === undefined || !outcomeTypes.includes(type)
         ? []
         : [[deliveryRef.delivery_id, finishedStatus(type)] as const]

@@ -54,7 +54,7 @@ const textsOf = ({ event, data }: DueDelivery): Parameters<typeof payloadOf>[1] 
 }
 
 /** Deliveries whose first event is cached. */
-const maxKnown = 2_000
+const maxCachedEvents = 2_000
 
 /**
  * Finds a delivery in the log. SQL can add and change rows of the queue, and the webhook is signed with the receiver's
@@ -65,7 +65,7 @@ const maxKnown = 2_000
  * @throws errors of the log
  */
 export const createEnqueuedDeliveries = (log: Pick<EventLog, 'readStreams'>) => {
-  const firstEvents = new LRUCache<StreamName, StoredEvent>({ max: maxKnown })
+  const firstEvents = new LRUCache<StreamName, StoredEvent>({ max: maxCachedEvents })
   const firstOf = createBatchLoader<StreamName, StoredEvent>(async (streams) => {
     const read = await log.readStreams(
       streams.map((stream) => ({ stream, from: 0 })),
@@ -176,7 +176,8 @@ export const createDestinations = (deps: {
     const byId = new Map(
       await Promise.all(
         [...Map.groupBy(rows, (row) => row.endpoint_id)].map(
-          async ([endpointId, endpointRows]) => [endpointId, await endpointOf(endpointId, endpointRows)] as const,
+          async ([endpointId, endpointRows]) =>
+            [endpointId, await endpointOf(endpointId, endpointRows)] as const,
         ),
       ),
     )

@@ -102,7 +102,8 @@ export const createWebhooks = (deps: {
   ): Promise<WebhookResult<Made>> => {
     const storedValues = texts.length === 0 ? [] : await values.store(endpointId, texts)
     const result = await use(storedValues)
-    if (result.outcome === 'refused' && storedValues.length > 0) await values.drop(storedValues.map(({ valueId }) => valueId))
+    if (result.outcome === 'refused' && storedValues.length > 0)
+      await values.drop(storedValues.map(({ valueId }) => valueId))
     return result
   }
 
@@ -129,14 +130,14 @@ export const createWebhooks = (deps: {
     register: async ({ accountId, url, events }, cause) => {
       const endpointId = newId<string>('whs', accountId)
       const secret = newSecret()
-      const result = await withValues(endpointId, [url, secret], ([keptUrl, keptSecret]) =>
+      const result = await withValues(endpointId, [url, secret], ([storedUrl, storedSecret]) =>
         decideOn('register-webhook', { accountId }, cause, (state) =>
           decideRegistration(state, {
             endpointId,
             accountId,
             events,
-            ...urlIn(keptUrl!),
-            ...secretIn(keptSecret!),
+            ...urlIn(storedUrl!),
+            ...secretIn(storedSecret!),
           }),
         ),
       )
@@ -151,7 +152,9 @@ export const createWebhooks = (deps: {
       ),
 
     remove: async (endpointOwner, cause) => {
-      const result = await decideOn('remove-webhook', endpointOwner, cause, (state) => decideRemoval(state, endpointOwner))
+      const result = await decideOn('remove-webhook', endpointOwner, cause, (state) =>
+        decideRemoval(state, endpointOwner),
+      )
       if (result.outcome === 'done') await values.erase(endpointOwner.endpointId)
       return result
     },
@@ -188,7 +191,9 @@ export const createWebhooks = (deps: {
       onDelivery('redeliver-webhook', endpointOwner, delivery, cause, decideRedelivery, false),
 
     disable: async (endpointOwner, reason, cause) => {
-      await decideOn('disable-webhook', endpointOwner, cause, (state) => decideDisabling(state, endpointOwner, reason))
+      await decideOn('disable-webhook', endpointOwner, cause, (state) =>
+        decideDisabling(state, endpointOwner, reason),
+      )
     },
   }
 }

@@ -99,7 +99,9 @@ const causesOf = async (
   dueEvents: readonly DueEvent[],
   orders: ReadonlyMap<StreamName, readonly StoredEvent[]>,
 ): Promise<(each: DueEvent) => RecordedEvent | null> => {
-  const positions = [...new Set(dueEvents.filter(({ data }) => data !== null).map(({ position }) => position))]
+  const positions = [
+    ...new Set(dueEvents.filter(({ data }) => data !== null).map(({ position }) => position)),
+  ]
   const found = await Promise.all(positions.map(async (at) => [at, await log.eventAt(at)] as const))
   const byPosition = new Map(found)
   return (each) => {
@@ -121,7 +123,8 @@ const payloadOf = (
     // The rest of the plan was computed when the webhook became due, or when the endpoint was subscribed.
     const eventData = (cause as RecordedEvent<PlanRanLow | EndpointEvent>).data
     const fact = JSON.parse(data ?? 'null')
-    const isOfPlan = 'endpointId' in eventData ? eventData.endpointId === endpointId : eventData.planId === resource
+    const isOfPlan =
+      'endpointId' in eventData ? eventData.endpointId === endpointId : eventData.planId === resource
     return isOfPlan && eventData.accountId === accountId && fact?.planId === resource ? fact : null
   }
   const trigger = webhookTriggers.get(cause.type)?.(cause)

@@ -33,9 +33,9 @@ const page = 400
  * apart, and more if appends are slow, because orders come first. The queue grows no faster than it is sent, so that
  * order webhooks never wait behind a hundred thousand announcements.
  */
-const piece = 10
+const pieceSize = 10
 const pieceEveryMs = 25
-const restFactor = 4
+const pauseFactor = 4
 
 /** SQL: the columns of an announcement `n` for a subscription `e`, without `stale`. */
 export const announcedColumnsSql = `
@@ -71,14 +71,17 @@ export const openFanOuts = async (
   let { announced } = await readEnqueueProgress(pool)
 
   /** Reports each piece, so that a restart after an error continues after the last piece. */
-  const enqueuePage = async (dueEvents: readonly DueEvent[], onPiece: (last: DueEvent) => void): Promise<void> => {
-    for (let offset = 0; offset < dueEvents.length && !signal.aborted; offset += piece) {
+  const enqueuePage = async (
+    dueEvents: readonly DueEvent[],
+    onPiece: (last: DueEvent) => void,
+  ): Promise<void> => {
+    for (let offset = 0; offset < dueEvents.length && !signal.aborted; offset += pieceSize) {
       const startedMs = performance.now()
-      const part = dueEvents.slice(offset, offset + piece)
+      const part = dueEvents.slice(offset, offset + pieceSize)
       await enqueue(deps, part, clock())
       onPiece(part.at(-1) as DueEvent)
       const tookMs = performance.now() - startedMs
-      await sleep(Math.max(pieceEveryMs - tookMs, tookMs * restFactor), undefined, { signal }).catch(
+      await sleep(Math.max(pieceEveryMs - tookMs, tookMs * pauseFactor), undefined, { signal }).catch(
         () => undefined,
       )
     }
@@ -117,7 +120,11 @@ export const openFanOuts = async (
     )
     return rows[0]
   }
-  for (let unfinished = await findUnfinished(); unfinished && !signal.aborted; unfinished = await findUnfinished()) {
+  for (
+    let unfinished = await findUnfinished();
+    unfinished && !signal.aborted;
+    unfinished = await findUnfinished()
+  ) {
     const { cause_id } = unfinished
     await announceTo(unfinished, '', async (endpoint) => {
       if (endpoint === null)

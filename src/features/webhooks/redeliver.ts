@@ -150,7 +150,8 @@ export const createRedeliverSince = (deps: {
     // Due with the others, or after the ones that the other call queued.
     const dueMs = requeuedCount === finished.length ? nowMs : clock()
     const pendingIds = pendingDeliveries.map(({ delivery_id }) => delivery_id)
-    const hastened = pendingDeliveries.length === 0 ? 0 : await deliverNow(pool, endpointId, pendingIds, dueMs)
+    const hastened =
+      pendingDeliveries.length === 0 ? 0 : await deliverNow(pool, endpointId, pendingIds, dueMs)
     return { count: requeuedCount + hastened, more: matchingDeliveries.length > maxRedelivered }
   }
 }
@@ -158,7 +159,7 @@ export const createRedeliverSince = (deps: {
 export type RedeliverSince = ReturnType<typeof createRedeliverSince>
 
 /** The most deliveries of one call. */
-const maxAtOnce = 1_000
+const maxPerCall = 1_000
 
 type AbandonedDelivery = {
   readonly endpoint_id: string
@@ -180,7 +181,7 @@ export const retryDeliveries = async (
   const { rows } = await pool.query<AbandonedDelivery>(
     `select endpoint_id, account_id, event, resource from work.webhook_deliveries
       where status = 'abandoned' and ($1::text[] is null or delivery_id = any ($1::text[]))
-      order by queued_at, delivery_id limit ${maxAtOnce}`,
+      order by queued_at, delivery_id limit ${maxPerCall}`,
     [deliveryIds],
   )
   let count = 0

@@ -39,7 +39,7 @@ const root = '/console/webhooks'
 const dayMs = 86_400_000
 
 const pathOf = (id: string): string => `${root}/${id}`
-const placeOf = ({ account, params }: AccountVisit) => ({
+const ownerOf = ({ account, params }: AccountVisit) => ({
   accountId: account.accountId,
   endpointId: params.id ?? '',
 })
@@ -104,8 +104,8 @@ ${choicesOf(
 
 /** The chosen events, or the error. If all are still ticked, the subscription includes events of later versions too. */
 const eventsOf = (typed: FormInput) => {
-  const ticked = typed.all('events')
-  const read = eventsField.safeParse(ticked)
+  const checkedEvents = typed.all('events')
+  const read = eventsField.safeParse(checkedEvents)
   if (!read.success) return { problem: `It ${read.error.issues[0]?.message ?? 'cannot be read'}.` }
   const chosenEvents = subscriptionOf(read.data) ?? []
   return { events: String(chosenEvents) === String(defaultEvents) ? null : chosenEvents }
@@ -202,7 +202,7 @@ ${endpointFields(typed, problems, { url: '', events: [...defaultEvents] })}
 
   const deliveriesOf = async (visit: AccountVisit): Promise<Html> => {
     const { query } = visit
-    const owner = placeOf(visit)
+    const owner = ownerOf(visit)
     const path = pathOf(owner.endpointId)
     const status = statusOf(query.get('status'))
     const before = query.get('before')
@@ -246,8 +246,8 @@ ${tableOf({
 ${pagerOf(path, filter, { before: after === null ? null : before, next })}`
   }
 
-  const oneView = async (visit: AccountVisit, problems: Problems = {}) => {
-    const webhook = await webhookService.find(placeOf(visit), null)
+  const endpointView = async (visit: AccountVisit, problems: Problems = {}) => {
+    const webhook = await webhookService.find(ownerOf(visit), null)
     const path = pathOf(webhook.id)
     const active = webhook.status === 'active'
     return {
@@ -283,15 +283,15 @@ ${await deliveriesOf(visit)}`,
     refused: (problems: Problems, status: 400 | 409 | 429) => Promise<PageOutcome>,
   ): Promise<PageOutcome> => {
     try {
-      return goTo(pathOf(placeOf(visit).endpointId), await work())
+      return goTo(pathOf(ownerOf(visit).endpointId), await work())
     } catch (error) {
       const { text, status } = refusalOf(error)
       return refused({ form: text }, status)
     }
   }
 
-  const actOnOne = (visit: AccountVisit, typed: FormInput) => {
-    const owner = placeOf(visit)
+  const changeEndpoint = (visit: AccountVisit, typed: FormInput) => {
+    const owner = ownerOf(visit)
     const operation = typed.text('do')
     return actOn(
       visit,
@@ -308,12 +308,12 @@ ${await deliveriesOf(visit)}`,
           ? 'The endpoint is active.'
           : 'The endpoint is disabled, and what waited is canceled.'
       },
-      async (problems, status) => refusedView(await oneView(visit, problems), status),
+      async (problems, status) => refusedView(await endpointView(visit, problems), status),
     )
   }
 
   const changeView = async (visit: AccountVisit, typed: FormInput, problems: Problems) => {
-    const webhook = await webhookService.find(placeOf(visit), null)
+    const webhook = await webhookService.find(ownerOf(visit), null)
     const path = pathOf(webhook.id)
     return {
       title: 'Change the endpoint',
@@ -329,7 +329,7 @@ ${endpointFields(typed, problems, webhook)}
   }
 
   const change = async (visit: AccountVisit, typed: FormInput) => {
-    const owner = placeOf(visit)
+    const owner = ownerOf(visit)
     const now = await webhookService.find(owner, null)
     const url = typed.text('url')
     const read = eventsOf(typed)
@@ -359,7 +359,7 @@ ${endpointFields(typed, problems, webhook)}
   }
 
   const sinceView = async (visit: AccountVisit, typed: FormInput, problems: Problems) => {
-    const { id, url } = await webhookService.find(placeOf(visit), null)
+    const { id, url } = await webhookService.find(ownerOf(visit), null)
     const path = pathOf(id)
     return {
       title: 'Send again',
@@ -398,7 +398,7 @@ ${fieldOf(
       visit,
       async () => {
         const { count, more } = await webhookService.redeliverSince(
-          placeOf(visit),
+          ownerOf(visit),
           sinceMs,
           visit.cause,
           null,
@@ -414,7 +414,7 @@ ${fieldOf(
   }
 
   const deliveryView = async (visit: AccountVisit, problems: Problems = {}) => {
-    const owner = placeOf(visit)
+    const owner = ownerOf(visit)
     await webhookService.deliveriesReady(owner, null)
     const row = await showDelivery(pool, owner.endpointId, visit.params.delivery ?? '')
     if (!row) throw refuse('not_found', 'no delivery of this webhook has this id')
@@ -481,8 +481,8 @@ ${tableOf({
       path: '/console/webhooks/{id}',
       name: 'showWebhook',
       summary: 'One webhook endpoint with its deliveries',
-      show: async (visit) => show(await oneView(visit)),
-      act: { once: true, run: actOnOne },
+      show: async (visit) => show(await endpointView(visit)),
+      act: { once: true, run: changeEndpoint },
     }),
     accountPage({
       path: '/console/webhooks/{id}/change',
@@ -497,7 +497,7 @@ ${tableOf({
       summary: 'Gives a webhook endpoint another signing secret',
       confirmed: true,
       show: async (visit) => {
-        const { id, url } = await webhookService.find(placeOf(visit), null)
+        const { id, url } = await webhookService.find(ownerOf(visit), null)
         return show({
           title: 'Rotate the signing secret',
           body: html`<p>Deliveries to ${url} are signed with a new secret. For 24 hours they carry a signature of the former one too.</p>
@@ -508,7 +508,7 @@ ${tableOf({
       act: {
         once: true,
         run: async (visit) => {
-          const owner = placeOf(visit)
+          const owner = ownerOf(visit)
           const { secret, previousUntilMs } = await webhookService.rotateSecret(owner, visit.cause, null)
           return secretView(
             'The new secret',
@@ -537,7 +537,7 @@ ${tableOf({
           actOn(
             visit,
             async () => {
-              await webhookService.redeliver(placeOf(visit), visit.params.delivery ?? '', visit.cause, null)
+              await webhookService.redeliver(ownerOf(visit), visit.params.delivery ?? '', visit.cause, null)
               return 'The delivery is sent again.'
             },
             async (problems, status) => refusedView(await deliveryView(visit, problems), status),
@@ -549,7 +549,7 @@ ${tableOf({
       name: 'deleteWebhookPage',
       summary: 'Removes a webhook endpoint',
       show: async (visit) => {
-        const { id, url } = await webhookService.find(placeOf(visit), null)
+        const { id, url } = await webhookService.find(ownerOf(visit), null)
         return show({
           title: 'Delete the endpoint',
           body: html`<p>${url} is told of nothing more. Its secrets go, and so does everything that waits to be sent to it.</p>
@@ -559,7 +559,7 @@ ${tableOf({
       },
       act: {
         run: async (visit) => {
-          await webhookService.remove(placeOf(visit), visit.cause)
+          await webhookService.remove(ownerOf(visit), visit.cause)
           return goTo(root, 'The endpoint is deleted.')
         },
       },

@@ -30,7 +30,7 @@ export type SenderOptions = {
 }
 
 /** Bytes of an answer that are stored, and bytes that are read before the connection is closed. */
-const keptBytes = 1_024
+const maxAnswerBytes = 1_024
 const readBytes = 16_384
 
 /** The reason for a missing answer, worded for the operator of the receiver. It reveals nothing about our network. */
@@ -100,7 +100,7 @@ const exchange = (
         retryAfter = Array.isArray(header) ? header[0] : header
       },
       onResponseData: (_controller, chunk) => {
-        if (bytes < keptBytes) chunks.push(chunk.subarray(0, keptBytes - bytes))
+        if (bytes < maxAnswerBytes) chunks.push(chunk.subarray(0, maxAnswerBytes - bytes))
         bytes += chunk.length
         if (bytes > readBytes) abortWith('too long')
       },

@@ -155,18 +155,26 @@ export const createWebhookService = (deps: WebhookServiceDeps) => {
     ) => {
       await takeAllowance('registration', accountId, null)
       const url = await checkedUrl(endpointInput.url)
-      const registered = done(await webhooks.register({ accountId, url, events: endpointInput.events }, cause))
+      const registered = done(
+        await webhooks.register({ accountId, url, events: endpointInput.events }, cause),
+      )
       return { ...registered, url }
     },
 
-    change: async (endpointOwner: EndpointOwner, change: EndpointUpdate, cause: Cause, after: number | null) => {
+    change: async (
+      endpointOwner: EndpointOwner,
+      change: EndpointUpdate,
+      cause: Cause,
+      after: number | null,
+    ) => {
       const url = change.url === undefined ? undefined : await checkedUrl(change.url)
       // The URL of a missing endpoint must not be stored.
       await endpoints.endpointOf(endpointOwner, endpointOwner.endpointId, after)
       return done(await webhooks.change(endpointOwner, { ...change, url }, cause))
     },
 
-    remove: async (endpointOwner: EndpointOwner, cause: Cause) => done(await webhooks.remove(endpointOwner, cause)),
+    remove: async (endpointOwner: EndpointOwner, cause: Cause) =>
+      done(await webhooks.remove(endpointOwner, cause)),
 
     /** The new secret is returned only here. */
     rotateSecret: async (endpointOwner: EndpointOwner, cause: Cause, after: number | null) => {
@@ -186,7 +194,12 @@ export const createWebhookService = (deps: WebhookServiceDeps) => {
     },
 
     /** @returns the position of the event; null when the delivery was pending and nothing was written */
-    redeliver: async (endpointOwner: EndpointOwner, deliveryId: string, cause: Cause, after: number | null) => {
+    redeliver: async (
+      endpointOwner: EndpointOwner,
+      deliveryId: string,
+      cause: Cause,
+      after: number | null,
+    ) => {
       const { accountId, endpointId } = endpointOwner
       await endpoints.endpointOf(endpointOwner, endpointId, after)
       const delivery = await findDelivery(pool, endpointId, deliveryId)
@@ -199,7 +212,12 @@ export const createWebhookService = (deps: WebhookServiceDeps) => {
     },
 
     /** @param sinceMs events that happened at or after it */
-    redeliverSince: async (endpointOwner: EndpointOwner, sinceMs: number, cause: Cause, after: number | null) => {
+    redeliverSince: async (
+      endpointOwner: EndpointOwner,
+      sinceMs: number,
+      cause: Cause,
+      after: number | null,
+    ) => {
       await endpoints.endpointOf(endpointOwner, endpointOwner.endpointId, after)
       await takeAllowance('outage', endpointOwner.accountId, endpointOwner.endpointId)
       await queued()
