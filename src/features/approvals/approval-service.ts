@@ -160,11 +160,16 @@ export const proposalsAfter = (
     readonly nowMs: number
   },
 ): Promise<readonly ProposalRow[]> => {
-  let all = db.selectFrom('read.proposals').selectAll()
-  if (waiting) all = all.where('status', '=', 'open').where('expires_at', '>', new Date(nowMs).toISOString())
+  let proposalQuery = db.selectFrom('read.proposals').selectAll()
+  if (waiting)
+    proposalQuery = proposalQuery
+      .where('status', '=', 'open')
+      .where('expires_at', '>', new Date(nowMs).toISOString())
   if (after !== null)
-    all = all.where(sql<boolean>`(proposed_at, proposal_id) < (${after.at}::timestamptz, ${after.id}::text)`)
-  return all.orderBy('proposed_at', 'desc').orderBy('proposal_id', 'desc').limit(limit).execute()
+    proposalQuery = proposalQuery.where(
+      sql<boolean>`(proposed_at, proposal_id) < (${after.at}::timestamptz, ${after.id}::text)`,
+    )
+  return proposalQuery.orderBy('proposed_at', 'desc').orderBy('proposal_id', 'desc').limit(limit).execute()
 }
 
 /** One proposal with its current state in the log; null: no proposal has this id. */

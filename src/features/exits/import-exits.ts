@@ -24,12 +24,12 @@ const maxProblems = 50
 /** Prefix of the sandbox's exit ids. */
 export const sandboxPrefix = 'sandbox-'
 
-const nameSchema = (what: string) =>
+const nameSchema = (label: string) =>
   z
-    .string(`a ${what}`)
+    .string(`a ${label}`)
     .max(80, 'at most 80 characters')
     .refine(isStorable, { error: storableText })
-    .refine((name) => isLocation(slugOf(name)), `a ${what} with Latin letters or digits`)
+    .refine((name) => isLocation(slugOf(name)), `a ${label} with Latin letters or digits`)
 const country = z
   .string('a country code of ISO 3166 such as us or USA')
   .refine((code) => alpha2Of(code) !== null, 'a country code of ISO 3166 such as us or USA')
@@ -137,16 +137,16 @@ const listOf = <Value>(value: Value | null | undefined): readonly Value[] => (va
 
 const coversOf = (exitEntry: Entry): readonly Coverage[] => {
   if (exitEntry.kind === 'template')
-    return exitEntry.covers.map((one) => ({
-      country: alpha2Of(one.country)!,
-      states: one.states.map(toLocation),
-      cities: one.cities.map(({ name, state }) => ({
+    return exitEntry.covers.map((coverEntry) => ({
+      country: alpha2Of(coverEntry.country)!,
+      states: coverEntry.states.map(toLocation),
+      cities: coverEntry.cities.map(({ name, state }) => ({
         ...toLocation(name),
         state: state == null ? null : slugOf(state),
       })),
-      isps: one.isps.map(({ name, asns }) => ({ ...toLocation(name), asns })),
-      asns: one.asns,
-      systems: one.os,
+      isps: coverEntry.isps.map(({ name, asns }) => ({ ...toLocation(name), asns })),
+      asns: coverEntry.asns,
+      systems: coverEntry.os,
     }))
   const { country: code, state, city, isp, asn: number, os: system } = exitEntry
   return [

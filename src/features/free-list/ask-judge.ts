@@ -176,8 +176,8 @@ export const probeAllProtocols = async (probeTarget: ProbeTarget): Promise<Check
   if (interceptsTls === true) passed = passed.filter(({ protocol }) => protocol === 'http')
   const connectMs = Math.round(first.connectMs)
   if (passed.length === 0) {
-    const all = interceptsTls === true ? [...failures, new Intercepted()] : failures
-    return failedCheckResult(mostTelling(all), connectMs, interceptsTls)
+    const allFailures = interceptsTls === true ? [...failures, new Intercepted()] : failures
+    return failedCheckResult(mostTelling(allFailures), connectMs, interceptsTls)
   }
   const fastest = passed.reduce((best, one) => (one.ms < best.ms ? one : best))
   return {

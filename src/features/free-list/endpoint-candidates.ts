@@ -68,5 +68,7 @@ export const candidateRefusal = (
   const address = canonical(ip)
   if (rules.own.has(address)) return 'own_address'
   const machine = Object.values(networkInterfaces()).flatMap((all) => all ?? [])
-  return machine.some((one) => canonical(one.address) === address) ? 'own_address' : null
+  return machine.some((networkInterface) => canonical(networkInterface.address) === address)
+    ? 'own_address'
+    : null
 }

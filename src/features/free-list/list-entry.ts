@@ -121,7 +121,7 @@ export const nameOf = ({ format, country, protocol, anonymity, limit }: ListQuer
   `${format} ${country ?? ''} ${protocol ?? ''} ${anonymity ?? ''} ${limit}`
 
 /** Without characters that need decoding, because two parsers could decode them differently. */
-const plain = /^[\w=&-]{0,200}$/
+const plainQuery = /^[\w=&-]{0,200}$/
 
 /** Cached raw queries. The least recently used one is dropped. */
 const maxCachedQueries = 2_000
@@ -134,7 +134,7 @@ export const createQueryReader = (): ((raw: string) => ListQuery | null) => {
   return (raw) => {
     const before = read.get(raw)
     if (before !== undefined) return before.query
-    if (!plain.test(raw)) return null
+    if (!plainQuery.test(raw)) return null
     const query = listQuery.safeParse(parse(raw)).data ?? null
     read.set(raw, { query })
     return query

@@ -72,9 +72,9 @@ const parseAddressEntry = (entry: unknown): SocketAddress | null => {
   if (typeof entry === 'string') return parseAddressLine(entry)
   if (typeof entry !== 'object' || entry === null) return null
   const { ip, host, ipAddress, address, port, proxy } = entry as Record<string, unknown>
-  const named = [ip, ipAddress, address, host].find((one) => typeof one === 'string')
-  if (named !== undefined && (typeof port === 'string' || typeof port === 'number'))
-    return parseAddress(named as string, String(port))
+  const hostText = [ip, ipAddress, address, host].find((one) => typeof one === 'string')
+  if (hostText !== undefined && (typeof port === 'string' || typeof port === 'number'))
+    return parseAddress(hostText as string, String(port))
   return typeof proxy === 'string' ? parseAddressLine(proxy) : null
 }
 

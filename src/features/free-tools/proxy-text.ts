@@ -58,8 +58,8 @@ const splitLogin = (
       ? { place: text, login: null }
       : { place: addressText, login: { username, password } }
   }
-  const [name = '', ...rest] = text.slice(0, at).split(':')
-  const [username, password] = [decoded(name), decoded(rest.join(':'))]
+  const [name = '', ...passwordParts] = text.slice(0, at).split(':')
+  const [username, password] = [decoded(name), decoded(passwordParts.join(':'))]
   return username === null || username === '' || password === null
     ? null
     : { place: text.slice(at + 1), login: { username, password } }

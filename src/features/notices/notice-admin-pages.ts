@@ -115,9 +115,9 @@ const draftOf = (typed: FormInput): { readonly draft: NoticeDraft; readonly prob
 }
 
 /** A refusal begins with the name of its field. */
-const problemsOfRefusal = (said: readonly string[]): Problems =>
+const problemsOfRefusal = (refusalProblems: readonly string[]): Problems =>
   Object.fromEntries(
-    said.map((problem) => {
+    refusalProblems.map((problem) => {
       const field = /\b(title|body|kind|audience|expiresAt|linkHref|linkLabel)\b/.exec(problem)?.[1] ?? 'form'
       return [field, `${problem.slice(0, 1).toUpperCase()}${problem.slice(1)}.`]
     }),
@@ -178,11 +178,11 @@ const write = async (
   if (typed.text('do') !== 'publish') return show(await newView(visit, typed, {}, await previewOf(db, draft)))
   const published = await notices.publish(draft, visit.cause)
   if (published.outcome === 'done') return goTo(root, 'The notice is published.')
-  const said =
+  const refusalProblems =
     published.refusal.code === 'invalid_notice'
       ? problemsOfRefusal(published.refusal.problems)
       : { form: 'This form published another notice before. Begin anew.' }
-  return refusedView(await newView(visit, typed, said, null), 409)
+  return refusedView(await newView(visit, typed, refusalProblems, null), 409)
 }
 
 const expireView = async (db: NoticeQueries, { params }: PersonVisit): Promise<View> => {

@@ -123,9 +123,9 @@ const run = async (context: CliContext, options: Given): Promise<CliOutput> => {
   const span = await reader.spanOf({ from, to }, head)
   const time = { from: instantOf(from), before: instantOf(to) }
   const range = { after: span.after, to: span.position }
-  const reading = { format, separator: separators[options.separator] }
+  const readOptions = { format, separator: separators[options.separator] }
   const comparisonScope = { ...found, ...time, range, head }
-  const result = await reconcile(context.pool, files, reading, comparisonScope, {
+  const result = await reconcile(context.pool, files, readOptions, comparisonScope, {
     gateway,
     most,
     post,

@@ -180,8 +180,8 @@ export const createResellerGateways = ({
     byId,
     forRail: async (owner, rail) => {
       const { gateways } = (await termsOf(owner)).state
-      const live = gateways[rail as ResellerRail]
-      return live ? byId(live.reference) : null
+      const activeGateway = gateways[rail as ResellerRail]
+      return activeGateway ? byId(activeGateway.reference) : null
     },
   }
 }

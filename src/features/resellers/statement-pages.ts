@@ -40,11 +40,11 @@ const parseStatementQuery = async (pool: pg.Pool, { account, query, nowMs }: Acc
   const customer =
     query.get('customer') === null ? null : await customerIn(pool, account, query.get('customer') ?? '')
   const scope: Scope = { ...wholeAccount(account.accountId), customerId: customer?.customerId ?? null }
-  const kept = {
+  const filterQuery = {
     ...(day === null ? { month } : { day }),
     ...(customer !== null && { customer: customer.customerId }),
   }
-  return { month, day, period, customer, scope, kept }
+  return { month, day, period, customer, scope, kept: filterQuery }
 }
 
 const read = async (
@@ -66,13 +66,13 @@ type StatementReads = {
 const statement = async ({ pool, bookReads }: StatementReads, visit: AccountVisit) => {
   const { account, query, nowMs } = visit
   await bookReads.settled(account.accountId)
-  const { month, day, period, customer, scope, kept } = await parseStatementQuery(pool, visit)
+  const { month, day, period, customer, scope, kept: filterQuery } = await parseStatementQuery(pool, visit)
   const before = query.get('before')
   const { lines, nextAfter, totals } = await read(pool, scope, { ...period, after: before, limit: pageRows })
   const [from, to] = [isoTime(period.fromMs).slice(0, 10), isoTime(period.toMs).slice(0, 10)]
   return show({
     title: 'Statement',
-    acts: html`<a class="button" href="${path}.csv?${new URLSearchParams(kept).toString()}">All as CSV</a>`,
+    acts: html`<a class="button" href="${path}.csv?${new URLSearchParams(filterQuery).toString()}">All as CSV</a>`,
     body: html`${day === null ? monthLinks(path, month, nowMs, customer === null ? {} : { customer: customer.customerId }) : html`<p><strong>${day}</strong>, <a href="${path}?month=${day.slice(0, 7)}">its month</a></p>`}
 ${customer === null ? null : html`<p>Customer <a href="/console/reseller/customers/${customer.customerId}">${customer.ref ?? customer.customerId}</a>. <a href="${path}?month=${month}">All customers</a></p>`}
 ${cardsOf(totals)}
@@ -99,7 +99,7 @@ ${tableOf<StatementLine>({
     { title: 'Margin, USD', number: true, cell: ({ marginCents }) => amountText(marginCents) },
   ],
 })}
-${pagerOf(path, kept, { before, next: nextAfter }, { first: 'Oldest', next: 'Newer' })}`,
+${pagerOf(path, filterQuery, { before, next: nextAfter }, { first: 'Oldest', next: 'Newer' })}`,
     same: [
       `curl "$API/reseller/statement?from=${from}&to=${to}${customer?.ref ? `&customer_id=${encodeURIComponent(customer.ref)}` : ''}" -H "X-API-Key: $KEY"`,
     ],

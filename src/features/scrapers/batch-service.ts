@@ -138,7 +138,7 @@ export const createScrapeBatches = (deps: {
         runner,
         { ...cause, name: 'accept-scrape-batch', account: accountId },
         scrapeBatchRef(batchId),
-        (known) => decideAccept(known, acceptedOf(storedBatch)),
+        (acceptedState) => decideAccept(acceptedState, acceptedOf(storedBatch)),
       )
       if (acceptance.outcome === 'refused') throw conflict()
       return {

@@ -100,8 +100,8 @@ export const bodyOf = (row: ScraperRow, typed: FormInput): Readonly<Record<strin
 /** Shows a body refusal next to the field that it names, else above the form. */
 export const inputProblems = (row: ScraperRow, details: string): Problems => {
   const [word = ''] = details.split(/[ :]/)
-  const named = row.inputs.find(({ name }) => name === word)
-  return { [named ? fieldName(named) : 'form']: details }
+  const matchedInput = row.inputs.find(({ name }) => name === word)
+  return { [matchedInput ? fieldName(matchedInput) : 'form']: details }
 }
 
 /** The typed values as hidden fields, with one input changed. */

@@ -179,9 +179,9 @@ export const createProvider = (access: ProviderAccess, parts: ProviderParts): Pr
     enter: (row) => {
       const problem = accountGate.problem()
       if (problem) return problem
-      const toPlatform = platform(row.platform)
+      const platformBreaker = platform(row.platform)
       const reports: ReportCallOutcome[] = []
-      for (const breaker of [providerBreaker, toPlatform]) {
+      for (const breaker of [providerBreaker, platformBreaker]) {
         const pass = breaker.enter()
         if (pass === null) {
           for (const cancelReport of reports) cancelReport(null)

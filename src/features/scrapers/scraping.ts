@@ -79,27 +79,27 @@ export const createScraping = ({
       return {
         call: async (input, { signal, maxAgeDays }) => {
           const startedMs = monotonicMs()
-          const within = AbortSignal.any([signal, AbortSignal.timeout(row.source.timeoutMs)])
-          const options = { signal: within, ...(maxAgeDays !== undefined && { maxAgeDays }) }
-          let now: ProviderEntry = first
+          const callSignal = AbortSignal.any([signal, AbortSignal.timeout(row.source.timeoutMs)])
+          const options = { signal: callSignal, ...(maxAgeDays !== undefined && { maxAgeDays }) }
+          let currentEntry: ProviderEntry = first
           let { others } = first
           for (;;) {
-            const attemptResult: Attempt = await now.entry.fetch(input, options)
+            const attemptResult: Attempt = await currentEntry.entry.fetch(input, options)
             const next =
-              mayTryAnotherProvider(attemptResult) && !within.aborted && others.length > 0
+              mayTryAnotherProvider(attemptResult) && !callSignal.aborted && others.length > 0
                 ? enterFirst(row, others)
                 : null
             if (next === null || 'kind' in next) {
-              if (now.provider !== candidates[0]) metrics.tookOver(now.provider.name)
+              if (currentEntry.provider !== candidates[0]) metrics.tookOver(currentEntry.provider.name)
               const cost = {
-                provider: now.provider.name,
+                provider: currentEntry.provider.name,
                 creditsCharged: attemptResult.creditsCharged,
                 tookMs: Math.round(monotonicMs() - startedMs),
               }
               return finish(row, { outcome: attemptResult.outcome, cost })
             }
             others = next.others
-            now = next
+            currentEntry = next
           }
         },
         release: () => {

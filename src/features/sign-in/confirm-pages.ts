@@ -130,8 +130,12 @@ ${hasNoMethod ? html`<p class="said warn">You have no passkey, and no mail can b
         }),
       )
     }
-    const found = await passkeys.verify(typed.text('answer'), purposeOf(visit, confirmation.act), visit.cause)
-    if (found?.subjectId === subjectId) return confirmed(visit, confirmation, 'passkey')
+    const verifiedPasskey = await passkeys.verify(
+      typed.text('answer'),
+      purposeOf(visit, confirmation.act),
+      visit.cause,
+    )
+    if (verifiedPasskey?.subjectId === subjectId) return confirmed(visit, confirmation, 'passkey')
     return refusedView(
       await view(visit, typed, {
         form: 'The browser gave none of your passkeys, or the page was open for too long.',

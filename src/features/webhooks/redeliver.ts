@@ -113,13 +113,13 @@ export const createRedeliverSince = (deps: {
     const writes = deliveryStreams.flatMap((stream): EventAppend[] => {
       const stored = streams.get(stream) ?? []
       const last = stored.at(-1)
-      const [fact] = last ? decideRedelivery(stateOf(stored)) : []
-      if (!last || !fact) return []
+      const [redelivery] = last ? decideRedelivery(stateOf(stored)) : []
+      if (!last || !redelivery) return []
       return [
         {
           stream,
           expected: last.revision,
-          events: [fact],
+          events: [redelivery],
           actor,
           correlationId,
           causationId: null,

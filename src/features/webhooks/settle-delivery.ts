@@ -67,7 +67,11 @@ export const createSettle = ({
 
   return async (deliveryResults: readonly DeliveryResult[]): Promise<void> => {
     // The last result of each delivery, because an append accepts one item per stream.
-    const results = [...new Map(deliveryResults.map((each) => [each.delivery.delivery_id, each])).values()]
+    const results = [
+      ...new Map(
+        deliveryResults.map((deliveryResult) => [deliveryResult.delivery.delivery_id, deliveryResult]),
+      ).values(),
+    ]
     const statuses = await writeOutcomes(results)
     const columnOf = <Value>(pick: (result: DeliveryResult) => Value): Value[] => results.map(pick)
     await pool.query({
