@@ -64,12 +64,12 @@ type ProposalServices = ProposalReads & {
 
 const list = async ({ db, caughtUp, proposals }: ProposalServices, visit: PersonVisit) => {
   const { query, nowMs, cause } = visit
-  const all = query.get('show') === 'all'
+  const showsAll = query.get('show') === 'all'
   const before = query.get('before')
   const after = afterOf(before)
   await caughtUp()
   const [found, limits] = await Promise.all([
-    proposalsAfter(db, { waiting: !all, after, limit: pageRows + 1, nowMs }),
+    proposalsAfter(db, { waiting: !showsAll, after, limit: pageRows + 1, nowMs }),
     proposals.limits(cause),
   ])
   const { rows, next } = pagedOf(found, (row) => afterText(row.proposed_at, row.proposal_id))
@@ -81,11 +81,11 @@ const list = async ({ db, caughtUp, proposals }: ProposalServices, visit: Person
         ? 'Four eyes are off: one operator may move any amount alone.'
         : `Four eyes: credits, adjustments and refunds ${limitText(limit)} are approved by a second person.`
     }</p>
-<p>${all ? html`<a href="${root}">Only what waits</a>` : html`<a href="${root}?show=all">Closed ones too</a>`}</p>
+<p>${showsAll ? html`<a href="${root}">Only what waits</a>` : html`<a href="${root}?show=all">Closed ones too</a>`}</p>
 ${tableOf({
-  caption: all ? 'Proposals, newest first' : 'What waits for approval, newest first',
+  caption: showsAll ? 'Proposals, newest first' : 'What waits for approval, newest first',
   rows,
-  empty: html`<p>${all ? 'Nothing was proposed yet.' : 'Nothing waits for approval.'}</p>`,
+  empty: html`<p>${showsAll ? 'Nothing was proposed yet.' : 'Nothing waits for approval.'}</p>`,
   columns: [
     {
       title: 'What',
@@ -102,7 +102,7 @@ ${tableOf({
     { title: 'Until', cell: (row) => timeText(row.expires_at) },
   ],
 })}
-${pagerOf(root, all ? { show: 'all' } : {}, { before: after === null ? null : before, next })}`,
+${pagerOf(root, showsAll ? { show: 'all' } : {}, { before: after === null ? null : before, next })}`,
     same: ['npx farebox proposals list', 'npx farebox four-eyes show'],
   })
 }
@@ -131,18 +131,18 @@ ${row.note === null ? nothing : html`<dt>Why</dt><dd>${row.note}</dd>`}
 <dt>Proposal</dt><dd>${idText(row.proposal_id)}</dd>
 </dl>`
 
-const shown = async (reads: ProposalReads, visit: PersonVisit) => {
+const proposalView = async (reads: ProposalReads, visit: PersonVisit) => {
   const row = await proposalOf(reads, visit)
-  const here = proposalPath(row.proposal_id)
+  const pagePath = proposalPath(row.proposal_id)
   const waits = statusOf(row, visit.nowMs) === 'open'
-  const own = isOwn(row, visit)
+  const isOwnProposal = isOwn(row, visit)
   return show({
     title: 'A proposal',
     acts: waits
-      ? html`${own ? nothing : html`<a class="button first" href="${here}/approve">Approve</a>`}
-<a class="button danger" href="${here}/close">${own ? 'Withdraw' : 'Decline'}</a>`
+      ? html`${isOwnProposal ? nothing : html`<a class="button first" href="${pagePath}/approve">Approve</a>`}
+<a class="button danger" href="${pagePath}/close">${isOwnProposal ? 'Withdraw' : 'Decline'}</a>`
       : nothing,
-    body: html`${factsOf(row, visit)}${waits && own ? html`<p>Another operator approves it. Nothing moved yet.</p>` : nothing}
+    body: html`${factsOf(row, visit)}${waits && isOwnProposal ? html`<p>Another operator approves it. Nothing moved yet.</p>` : nothing}
 <p><a href="${root}">All proposals</a></p>`,
     same: [`npx farebox proposals show ${row.proposal_id}`],
   })
@@ -150,14 +150,14 @@ const shown = async (reads: ProposalReads, visit: PersonVisit) => {
 
 const approveView = async (reads: ProposalReads, visit: PersonVisit, problems: Problems): Promise<View> => {
   const row = await proposalOf(reads, visit)
-  const here = proposalPath(row.proposal_id)
+  const pagePath = proposalPath(row.proposal_id)
   return {
     title: 'Approve a proposal',
     body: html`${problemsOf(problems)}${factsOf(row, visit)}
 <p>It is carried out at once, and in your name.</p>
 <form method="post" class="stack" novalidate>
 ${keyField(visit.formKey)}
-<div class="acts"><button class="first">Approve: ${whatText(row.what)}</button> <a href="${here}">Back</a></div>
+<div class="acts"><button class="first">Approve: ${whatText(row.what)}</button> <a href="${pagePath}">Back</a></div>
 </form>`,
     same: [`npx farebox proposals approve ${row.proposal_id}`],
   }
@@ -175,20 +175,20 @@ const refusals: Readonly<Record<ApprovalRefusal['code'], string>> = {
 
 const approve = async (services: ProposalServices, visit: PersonVisit) => {
   const proposalId = visit.params.id ?? ''
-  const again = async (form: string) => refusedView(await approveView(services, visit, { form }), 409)
+  const retryView = async (form: string) => refusedView(await approveView(services, visit, { form }), 409)
   const approved = await services.proposals.approve(proposalId, visit.cause)
   if ('outcome' in approved) {
     if (approved.refusal.code === 'unknown_proposal') throw refuse('not_found', 'no proposal has this id')
-    return again(refusals[approved.refusal.code])
+    return retryView(refusals[approved.refusal.code])
   }
   if (approved.of === 'movement' && approved.answer.outcome === 'refused')
-    return again(
+    return retryView(
       approved.answer.refusal.code === 'already_applied'
         ? 'It moved before, and nothing moved now.'
         : `It cannot be carried out now (${approved.answer.refusal.code.replaceAll('_', ' ')}): nothing moved.`,
     )
   if (approved.of === 'refund' && approved.answer.kind === 'refused')
-    return again(`It was refused: ${approved.answer.reason}.`)
+    return retryView(`It was refused: ${approved.answer.reason}.`)
   return goTo(proposalPath(proposalId), 'It is approved and carried out.')
 }
 
@@ -199,16 +199,16 @@ const closeView = async (
   problems: Problems,
 ): Promise<View> => {
   const row = await proposalOf(reads, visit)
-  const own = isOwn(row, visit)
-  const act = own ? 'Withdraw' : 'Decline'
+  const isOwnProposal = isOwn(row, visit)
+  const closeLabel = isOwnProposal ? 'Withdraw' : 'Decline'
   return {
-    title: `${act} a proposal`,
+    title: `${closeLabel} a proposal`,
     body: html`${problemsOf(problems)}${factsOf(row, visit)}
 <form method="post" class="stack" novalidate>
 ${fieldOf({ name: 'note', label: 'Why', hint: 'May be left empty. It stays in the log for good: name no person.', maxlength: 200 }, typed, problems)}
-<div class="acts"><button class="danger">${act}: ${whatText(row.what)}</button> <a href="${proposalPath(row.proposal_id)}">Back</a></div>
+<div class="acts"><button class="danger">${closeLabel}: ${whatText(row.what)}</button> <a href="${proposalPath(row.proposal_id)}">Back</a></div>
 </form>`,
-    same: [`npx farebox proposals ${act.toLowerCase()} ${row.proposal_id}`],
+    same: [`npx farebox proposals ${closeLabel.toLowerCase()} ${row.proposal_id}`],
   }
 }
 
@@ -220,8 +220,8 @@ const close = async (services: ProposalServices, visit: PersonVisit, typed: Form
       await closeView(services, visit, typed, { note: 'At most 200 characters, in one line.' }),
     )
   const reason = isOwn(row, visit) ? 'withdrawn' : 'declined'
-  const closing = { reason, note: note === '' ? null : note } as const
-  const answer = await services.proposals.close(row.proposal_id, closing, visit.cause)
+  const closure = { reason, note: note === '' ? null : note } as const
+  const answer = await services.proposals.close(row.proposal_id, closure, visit.cause)
   if (answer.outcome === 'refused')
     return refusedView(await closeView(services, visit, typed, { form: refusals[answer.refusal.code] }), 409)
   return goTo(proposalPath(row.proposal_id), `It is ${reason}.`)
@@ -244,7 +244,7 @@ export const proposalPages = (services: ProposalServices): readonly ConsolePage[
       path: `${root}/{id}`,
       name: 'showProposal',
       summary: 'One proposal: what, for whom, by whom, and what became of it',
-      show: (visit) => shown(services, visit),
+      show: (visit) => proposalView(services, visit),
     }),
     personPage({
       ...operator,

@@ -46,7 +46,7 @@ export type Proposals = {
   approve(proposalId: string, cause: Cause): Promise<Approved | Refused<ApprovalRefusal>>
   close(
     proposalId: string,
-    closing: { readonly reason: 'declined' | 'withdrawn'; readonly note: string | null },
+    closure: { readonly reason: 'declined' | 'withdrawn'; readonly note: string | null },
     cause: Cause,
   ): Promise<ProposalClosingAnswer>
 }
@@ -109,11 +109,11 @@ export const createProposals = (deps: {
       return isApprovalRefusal(answer) ? answer : { of: 'movement', answer }
     },
 
-    async close(proposalId, closing, { actor, correlationId }) {
+    async close(proposalId, closure, { actor, correlationId }) {
       const { answer } = await runner.run({
         name: 'close-proposal',
         streams: { proposal: proposalRef(proposalId) },
-        decide: ({ proposal }, { nowMs }) => decideClosing(proposal, closing, { actor, nowMs }),
+        decide: ({ proposal }, { nowMs }) => decideClosing(proposal, closure, { actor, nowMs }),
         actor,
         correlationId,
       })
@@ -160,11 +160,16 @@ export const proposalsAfter = (
     readonly nowMs: number
   },
 ): Promise<readonly ProposalRow[]> => {
-  let all = db.selectFrom('read.proposals').selectAll()
-  if (waiting) all = all.where('status', '=', 'open').where('expires_at', '>', new Date(nowMs).toISOString())
+  let proposalQuery = db.selectFrom('read.proposals').selectAll()
+  if (waiting)
+    proposalQuery = proposalQuery
+      .where('status', '=', 'open')
+      .where('expires_at', '>', new Date(nowMs).toISOString())
   if (after !== null)
-    all = all.where(sql<boolean>`(proposed_at, proposal_id) < (${after.at}::timestamptz, ${after.id}::text)`)
-  return all.orderBy('proposed_at', 'desc').orderBy('proposal_id', 'desc').limit(limit).execute()
+    proposalQuery = proposalQuery.where(
+      sql<boolean>`(proposed_at, proposal_id) < (${after.at}::timestamptz, ${after.id}::text)`,
+    )
+  return proposalQuery.orderBy('proposed_at', 'desc').orderBy('proposal_id', 'desc').limit(limit).execute()
 }
 
 /** One proposal with its current state in the log; null: no proposal has this id. */

@@ -19,12 +19,12 @@ const noteOption = [
 
 /** `four-eyes show|set` and `proposals list|show|approve|decline|withdraw` */
 export const registerProposals = (program: Command, cli: Cli): void => {
-  const fourEyes = program.command('four-eyes')
-  fourEyes
+  const limitCommand = program.command('four-eyes')
+  limitCommand
     .command('show')
     .description('show the limit as the log has it')
     .action(cli.action(async () => (await runs()).setting))
-  fourEyes
+  limitCommand
     .command('set')
     .description(
       'set what one operator may move alone; it holds a minute later, and to allow more than before takes two as well',

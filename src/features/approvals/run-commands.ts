@@ -66,10 +66,10 @@ export const list = async (
 export const show = async (context: CliContext, proposalId: string): Promise<CliOutput> => {
   const row = await readProposal(context, proposalId)
   if (row === null) throw approvalRefusal({ code: 'unknown_proposal' })
-  const { what: _, ...shown } = jsonOf(row, context.clock())
+  const { what: _, ...proposalFields } = jsonOf(row, context.clock())
   return {
     json: jsonOf(row, context.clock()),
-    text: fields({ what: whatText(row.what), ...shown }),
+    text: fields({ what: whatText(row.what), ...proposalFields }),
   }
 }
 
@@ -122,10 +122,10 @@ export const set = async (context: CliContext, limitCents: number | null): Promi
   const answer = await proposalsOf(context).setLimit(limitCents, context)
   if (answer.outcome !== 'set') throw approvalNeeded(answer)
   const from = isoTime(answer.fromMs)
-  const done = answer.changed
+  const message = answer.changed
     ? `set: four eyes ${limitText(limitCents)}, from ${from} on`
     : 'it was so before'
-  return { json: { limitCents, from, changed: answer.changed }, text: done }
+  return { json: { limitCents, from, changed: answer.changed }, text: message }
 }
 
 export const setting = async (context: CliContext): Promise<CliOutput> => {

@@ -24,12 +24,12 @@ export const backupCommands =
       .option('--force', 'replace a file that is there')
       .action(cli.action(async () => (await runs()).create))
     withExamples(creating, ['npx farebox backup create --out farebox-$(date +%F).backup'])
-    const restoring = backup
+    const restoreCommand = backup
       .command('restore')
       .description('put a backup into a new, empty database: all of it or nothing')
       .argument('<file>', 'what "backup create" wrote')
       .action(cli.bareAction(async () => (await runs()).restore(await loadMigrations())))
-    withExamples(restoring, [
+    withExamples(restoreCommand, [
       'DATABASE_URL=postgres://user:password@host:5432/new npx farebox backup restore farebox-2026-11-21.backup',
       'FAREBOX_DATA=/srv/new npx farebox backup restore farebox-2026-11-21.backup  # with master.key and seal.key in it',
     ])

@@ -69,7 +69,7 @@ export type CreateOptions = {
   readonly createdAt: string
   readonly log: BackupHead['log'] | null
   /** Called with the table bytes read so far, and with an estimate of their total. */
-  readonly onProgress?: (done: number, total: number) => void
+  readonly onProgress?: (bytesDone: number, total: number) => void
 }
 
 /** Compresses data into a sink; `take` waits while the sink is slower. */
@@ -107,17 +107,17 @@ export const createBackup = async (
   sink: Sink,
   { createdAt, log, onProgress }: CreateOptions,
 ): Promise<Created> => {
-  const out = createGzipSink(sink)
+  const gzipSink = createGzipSink(sink)
   await client.query('begin isolation level repeatable read read only')
   try {
     allowSilence(client)
     await client.query('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0')
     const query = async <Row extends pg.QueryResultRow>(sql: string): Promise<Row[]> =>
       (await client.query<Row>(sql)).rows
-    const [own] = await query<{ logId: string; position: number }>(
+    const [logHead] = await query<{ logId: string; position: number }>(
       'select log_id as "logId", last_position as position from log.head',
     )
-    const logOf = log ?? { kind: 'postgres', logId: own?.logId ?? '', position: own?.position ?? 0 }
+    const logOf = log ?? { kind: 'postgres', logId: logHead?.logId ?? '', position: logHead?.position ?? 0 }
     const head: BackupHead = {
       format: 'farebox-backup',
       version: 1,
@@ -128,24 +128,24 @@ export const createBackup = async (
       ),
       keys: await query('select name, fingerprint from vault.key_fingerprint order by name'),
     }
-    await out.take(`${JSON.stringify(head)}\n`)
+    await gzipSink.take(`${JSON.stringify(head)}\n`)
     const tables = await query<{ name: string; bytes: number; columns: string[] }>(tablesSql)
     const total = tables.reduce((sum, { bytes }) => sum + bytes, 0)
-    let done = 0
+    let bytesDone = 0
     let rows = 0
     for (const { name, bytes, columns } of tables) {
       const line: TableLine = { table: name, columns }
-      await out.take(`${JSON.stringify(line)}\n`)
+      await gzipSink.take(`${JSON.stringify(line)}\n`)
       const list = columns.map((column) => `"${column}"`).join(', ')
       const stream = client.query(copyTo(`copy ${name} (${list}) to stdout`))
       for await (const chunk of stream) {
-        await out.take(chunk as Buffer)
-        done += (chunk as Buffer).length
-        onProgress?.(Math.min(done, total), total)
+        await gzipSink.take(chunk as Buffer)
+        bytesDone += (chunk as Buffer).length
+        onProgress?.(Math.min(bytesDone, total), total)
       }
       rows += stream.rowCount
-      done += Math.max(0, bytes - done)
-      await out.take(`${endOfRows}\n`)
+      bytesDone += Math.max(0, bytes - bytesDone)
+      await gzipSink.take(`${endOfRows}\n`)
     }
     for (const { name } of await query<{ name: string }>(sequencesSql)) {
       const [at] = await query<Omit<SequenceLine, 'sequence'>>(
@@ -153,9 +153,9 @@ export const createBackup = async (
       )
       if (!at) throw new Error(`sequence ${name} has no row`)
       const line: SequenceLine = { sequence: name, ...at }
-      await out.take(`${JSON.stringify(line)}\n`)
+      await gzipSink.take(`${JSON.stringify(line)}\n`)
     }
-    await out.end({ tables: tables.length, rows })
+    await gzipSink.end({ tables: tables.length, rows })
     return { tables: tables.length, rows, logId: logOf.logId, position: logOf.position }
   } finally {
     await client.query('rollback').catch(() => undefined)

@@ -66,7 +66,7 @@ const partOf = (line: Buffer, isFirst: boolean): BackupPart => {
  */
 export async function* readBackup(path: string): AsyncGenerator<BackupPart> {
   const hash = createHash('sha256')
-  let rest: Buffer = Buffer.alloc(0)
+  let unparsed: Buffer = Buffer.alloc(0)
   let first = true
   let inTable = false
   let tables = 0
@@ -93,17 +93,18 @@ export async function* readBackup(path: string): AsyncGenerator<BackupPart> {
   source.pipe(gunzip)
   try {
     for await (const chunk of gunzip) {
-      let text: Buffer = rest.length === 0 ? (chunk as Buffer) : Buffer.concat([rest, chunk as Buffer])
+      let text: Buffer =
+        unparsed.length === 0 ? (chunk as Buffer) : Buffer.concat([unparsed, chunk as Buffer])
       for (;;) {
         if (inTable) {
-          const taken = takeRows(text)
-          if (taken.count > 0) {
-            hash.update(taken.rows)
-            rows += taken.count
-            yield { kind: 'rows', rows: taken.rows, count: taken.count }
+          const takenRows = takeRows(text)
+          if (takenRows.count > 0) {
+            hash.update(takenRows.rows)
+            rows += takenRows.count
+            yield { kind: 'rows', rows: takenRows.rows, count: takenRows.count }
           }
-          text = text.subarray(taken.rows.length)
-          if (!taken.ends) break
+          text = text.subarray(takenRows.rows.length)
+          if (!takenRows.ends) break
           hash.update(terminator)
           text = text.subarray(terminator.length)
           inTable = false
@@ -128,8 +129,8 @@ export async function* readBackup(path: string): AsyncGenerator<BackupPart> {
         }
         yield part
       }
-      rest = text
-      if (rest.length > maxLineBytes) throw new BackupRefused('a line of it is longer than any row')
+      unparsed = text
+      if (unparsed.length > maxLineBytes) throw new BackupRefused('a line of it is longer than any row')
     }
   } catch (error) {
     if (error instanceof BackupRefused || (error as NodeJS.ErrnoException).syscall !== undefined) throw error
@@ -138,7 +139,7 @@ export async function* readBackup(path: string): AsyncGenerator<BackupPart> {
   } finally {
     source.destroy()
   }
-  if (end === null || rest.length > 0) throw new BackupRefused('its end is missing: the file is cut off')
+  if (end === null || unparsed.length > 0) throw new BackupRefused('its end is missing: the file is cut off')
 }
 
 export type Checked = { readonly head: BackupHead; readonly rows: number }
@@ -172,7 +173,7 @@ export const checkBackup = async (
   return { head, rows }
 }
 
-const quoted = (columns: readonly string[]): string => columns.map((column) => `"${column}"`).join(', ')
+const quoteColumns = (columns: readonly string[]): string => columns.map((column) => `"${column}"`).join(', ')
 
 /** Creates the tables as of the backup. A later program applies further migrations at its first start. */
 const migrateAsOf = async (
@@ -195,9 +196,9 @@ const migrateAsOf = async (
  * Disables triggers, because those of the log refuse deletions. Rows that a migration inserted are deleted, because the
  * backup contains them.
  */
-const fill = async (client: pg.ClientBase, { table, columns }: TableLine) => {
+const copyRows = async (client: pg.ClientBase, { table, columns }: TableLine) => {
   await client.query(`alter table ${table} disable trigger user; delete from ${table}`)
-  const copy = client.query(copyFrom(`copy ${table} (${quoted(columns)}) from stdin`))
+  const copy = client.query(copyFrom(`copy ${table} (${quoteColumns(columns)}) from stdin`))
   const failed = new Promise<never>((_, reject) => copy.once('error', reject))
   failed.catch(() => undefined)
   return {
@@ -233,7 +234,7 @@ export const restoreBackup = async (
     )
     if (found.length > 0)
       throw new BackupRefused('the database is not empty: a backup is restored into a new one')
-    let table: Awaited<ReturnType<typeof fill>> | null = null
+    let table: Awaited<ReturnType<typeof copyRows>> | null = null
     let rows = 0
     for await (const part of readBackup(path))
       switch (part.kind) {
@@ -241,7 +242,7 @@ export const restoreBackup = async (
           await migrateAsOf(client, part.head, migrations)
           break
         case 'table':
-          table = await fill(client, part.table)
+          table = await copyRows(client, part.table)
           break
         case 'rows':
           await table?.write(part.rows)

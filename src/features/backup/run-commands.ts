@@ -22,37 +22,39 @@ export const create = async (
   { out, force = false }: { readonly out: string; readonly force?: boolean },
 ): Promise<CliOutput> => {
   const { config, log, pool, clock } = context
-  const elsewhere = config.eventStoreUrl !== null
-  const logHead: BackupHead['log'] | null = elsewhere
+  const isLogExternal = config.eventStoreUrl !== null
+  const logHead: BackupHead['log'] | null = isLogExternal
     ? { kind: 'eventstoredb', logId: await log.logId(), position: await log.head() }
     : null
   const sink = await fileSink(out, { replace: force }).catch((error) => {
     throw asMisuse(error)
   })
-  const bar = createProgressBar(process.stderr)
+  const progressBar = createProgressBar(process.stderr)
   let step: ReturnType<typeof stepsOf> | null = null
   const client = await pool.connect()
   try {
     const created = await createBackup(client, sink, {
       createdAt: isoTime(clock()),
       log: logHead,
-      onProgress: (done, total) => {
-        step ??= stepsOf(bar, 'backup', total, 'bytes')
-        step(done, done)
+      onProgress: (doneCount, total) => {
+        step ??= stepsOf(progressBar, 'backup', total, 'bytes')
+        step(doneCount, doneCount)
       },
     })
-    const made = { ...created, position: positionToken(created.position) }
+    const createdSummary = { ...created, position: positionToken(created.position) }
     const { size } = await stat(out)
-    const note = elsewhere ? '\nThe log is not in it: back EventStoreDB up as well (docs/operations.md).' : ''
+    const note = isLogExternal
+      ? '\nThe log is not in it: back EventStoreDB up as well (docs/operations.md).'
+      : ''
     return {
-      json: { file: out, bytes: size, ...made },
-      text: `${fields({ file: out, bytes: size, ...made })}${note}\nKeep master.key and seal.key (or the two settings) apart from it: without them it cannot be restored.`,
+      json: { file: out, bytes: size, ...createdSummary },
+      text: `${fields({ file: out, bytes: size, ...createdSummary })}${note}\nKeep master.key and seal.key (or the two settings) apart from it: without them it cannot be restored.`,
     }
   } catch (error) {
     await sink.abandon()
     throw asMisuse(error)
   } finally {
-    bar.end()
+    progressBar.end()
     client.release(true)
   }
 }
@@ -65,11 +67,11 @@ const exists = (path: string): Promise<boolean> =>
 
 /** Keys are never created here: new ones would not match, and would block the right ones. */
 const assertKeys = async (config: CliSettings, head: BackupHead): Promise<void> => {
-  for (const [name, given] of [
+  for (const [name, keySetting] of [
     ['master', config.masterKey],
     ['seal', config.sealKey],
   ] as const)
-    if (given === null && !(await exists(join(config.dataDir, `${name}.key`))))
+    if (keySetting === null && !(await exists(join(config.dataDir, `${name}.key`))))
       throw new CliMisuse(
         `put ${name}.key of the service that was backed up into ${config.dataDir} first, or set FAREBOX_${name.toUpperCase()}_KEY`,
         {},
@@ -77,8 +79,8 @@ const assertKeys = async (config: CliSettings, head: BackupHead): Promise<void> 
       )
   const keys = await loadKeys(config, keyNames)
   for (const name of keyNames) {
-    const kept = head.keys.find((key) => key.name === name)
-    if (kept !== undefined && kept.fingerprint !== fingerprintOf(name, keys[name]))
+    const backupKey = head.keys.find((key) => key.name === name)
+    if (backupKey !== undefined && backupKey.fingerprint !== fingerprintOf(name, keys[name]))
       throw new CliMisuse(`the ${name} key is not the one of the backup`, {}, 'key_refused')
   }
 }
@@ -88,10 +90,10 @@ export const restore =
   (migrations: Migrations) =>
   async (config: CliSettings, path: string): Promise<CliOutput> => {
     if (!(await exists(path))) throw new CliMisuse(`${path} cannot be read`)
-    const bar = createProgressBar(process.stderr)
+    const progressBar = createProgressBar(process.stderr)
     try {
-      const checking = stepsOf(bar, 'check  ', 0, 'rows')
-      const { head, rows } = await checkBackup(path, migrations, (done) => checking(0, done))
+      const checking = stepsOf(progressBar, 'check  ', 0, 'rows')
+      const { head, rows } = await checkBackup(path, migrations, (doneCount) => checking(0, doneCount))
       if ((head.log.kind === 'eventstoredb') !== (config.eventStoreUrl !== null))
         throw new BackupRefused(`its log was in ${head.log.kind}: set EVENTSTORE_URL then, and only then`)
       await assertKeys(config, head)
@@ -102,8 +104,8 @@ export const restore =
         )
         await client.connect()
         try {
-          const step = stepsOf(bar, 'restore', rows, 'rows')
-          await restoreBackup(client, path, migrations, (done) => step(done, done))
+          const step = stepsOf(progressBar, 'restore', rows, 'rows')
+          await restoreBackup(client, path, migrations, (doneCount) => step(doneCount, doneCount))
         } finally {
           await client.end()
         }
@@ -111,16 +113,16 @@ export const restore =
         await postgres.stop()
       }
       const { createdAt, log } = head
-      const told = { createdAt, rows, logId: log.logId, position: positionToken(log.position) }
+      const restoredSummary = { createdAt, rows, logId: log.logId, position: positionToken(log.position) }
       return {
-        json: told,
-        text: `${fields(told)}\nThe read tables are made by the next start, or by: npx farebox projections rebuild all\nSeal what was not sealed yet: npx farebox ledger seal\nThen check it: npx farebox ledger verify`,
+        json: restoredSummary,
+        text: `${fields(restoredSummary)}\nThe read tables are made by the next start, or by: npx farebox projections rebuild all\nSeal what was not sealed yet: npx farebox ledger seal\nThen check it: npx farebox ledger verify`,
       }
     } catch (error) {
       if (error instanceof BackupRefused)
         throw new CliMisuse(`${path} is not restored, nothing was written: ${error.message}`, {}, 'no_backup')
       throw error
     } finally {
-      bar.end()
+      progressBar.end()
     }
   }

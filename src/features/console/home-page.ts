@@ -25,10 +25,10 @@ const tools: readonly { readonly path: string; readonly title: string; readonly 
   { path: '/networks', title: 'Networks', about: 'The networks behind the free proxies.' },
 ]
 
-const cardOf = (path: string, title: string, inside: Html): Html =>
-  html`<section class="card"><h3><a href="${path}">${title}</a></h3>${inside}</section>`
+const cardOf = (path: string, title: string, content: Html): Html =>
+  html`<section class="card"><h3><a href="${path}">${title}</a></h3>${content}</section>`
 
-const home = async ({ catalog, stock, liveScrapers, name }: HomeReads, { visitor }: Visit) => {
+const homeView = async ({ catalog, stock, liveScrapers, name }: HomeReads, { visitor }: Visit) => {
   const counts = await stock.all()
   const products = catalog
     .current()
@@ -89,6 +89,6 @@ export const homePages = (services: HomeReads): readonly ConsolePage[] => [
     name: 'showHome',
     summary: 'What is sold here, and how to begin',
     nav: { label: 'Home', group: 'For everybody' },
-    show: (visit) => home(services, visit),
+    show: (visit) => homeView(services, visit),
   }),
 ]

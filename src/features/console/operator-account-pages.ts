@@ -96,7 +96,7 @@ type AccountServices = AccountReads & {
   readonly wallets: Pick<Wallets, 'read'>
 }
 
-const shownAccount = async ({ accounts, db, reads, log, wallets }: AccountServices, visit: PersonVisit) => {
+const accountView = async ({ accounts, db, reads, log, wallets }: AccountServices, visit: PersonVisit) => {
   const { accountId, state, email } = await accountOf({ accounts }, visit)
   const { nowMs, cause, visitor } = visit
   await reads.settled(accountId)
@@ -108,11 +108,11 @@ const shownAccount = async ({ accounts, db, reads, log, wallets }: AccountServic
     transactionsBefore(db, scope, { before: null, limit: 10 }),
   ])
   const keys = [...state.keys.values()].filter(({ revoked }) => !revoked).length
-  const here = pathOf(accountId)
+  const accountPath = pathOf(accountId)
   return show({
     title: email ?? 'An account without e-mail',
-    acts: html`<a class="button" href="${here}/credit">Credit</a>
-<a class="button${state.blocked ? '' : ' danger'}" href="${here}/${state.blocked ? 'unblock' : 'block'}">${state.blocked ? 'Unblock' : 'Block'}</a>
+    acts: html`<a class="button" href="${accountPath}/credit">Credit</a>
+<a class="button${state.blocked ? '' : ' danger'}" href="${accountPath}/${state.blocked ? 'unblock' : 'block'}">${state.blocked ? 'Unblock' : 'Block'}</a>
 <a class="button" href="/console/staff?account=${accountId}">See its pages</a>`,
     body: html`<dl class="facts">
 <dt>Account</dt><dd>${idText(accountId)}</dd>
@@ -127,7 +127,7 @@ const shownAccount = async ({ accounts, db, reads, log, wallets }: AccountServic
 </dl>
 <h2>Last orders</h2>
 ${orderTable({ caption: 'Last orders of the account', rows: orders, empty: 'Nothing was ordered yet.', roles: visitor.roles })}
-<p><a href="${here}/orders">All orders</a></p>
+<p><a href="${accountPath}/orders">All orders</a></p>
 <h2>Last movements of the wallet</h2>
 ${tableOf({
   caption: 'Last movements of the wallet',
@@ -199,7 +199,7 @@ export const accountPages = (services: AccountServices): readonly ConsolePage[] 
     path: '/console/operator/accounts/{id}',
     name: 'showAccount',
     summary: 'One account with its money, orders and movements',
-    show: (visit) => shownAccount(services, visit),
+    show: (visit) => accountView(services, visit),
   }),
   personPage({
     ...operator,
@@ -249,16 +249,16 @@ ${blocks ? fieldOf({ name: 'reason', label: 'Why', hint: reasonHint, required: t
       return refusedView(
         await blockView(visit, true, typed, { reason: 'Say why, in at most 200 characters.' }),
       )
-    const done = await accounts.block(accountId, reason, visit.cause)
-    if (done.outcome === 'refused') throw refuse('not_found', 'no account has this id')
-    return goTo(pathOf(accountId), done.changed ? 'The account is blocked.' : 'It was blocked already.')
+    const result = await accounts.block(accountId, reason, visit.cause)
+    if (result.outcome === 'refused') throw refuse('not_found', 'no account has this id')
+    return goTo(pathOf(accountId), result.changed ? 'The account is blocked.' : 'It was blocked already.')
   }
 
   const unblock = async (visit: PersonVisit) => {
     const { accountId } = await accountOf({ accounts }, visit)
-    const done = await accounts.unblock(accountId, visit.cause)
-    if (done.outcome === 'refused') throw refuse('not_found', 'no account has this id')
-    return goTo(pathOf(accountId), done.changed ? 'The account may buy again.' : 'It was not blocked.')
+    const result = await accounts.unblock(accountId, visit.cause)
+    if (result.outcome === 'refused') throw refuse('not_found', 'no account has this id')
+    return goTo(pathOf(accountId), result.changed ? 'The account may buy again.' : 'It was not blocked.')
   }
 
   return [
@@ -335,7 +335,7 @@ ${fieldOf({ name: 'reference', label: 'What it is for', hint: `The account reads
         409,
       )
     const { refusal } = answer
-    const said =
+    const errorTexts =
       refusal.code === 'already_applied'
         ? {
             reference: `These words credited ${dollarText(microsToCentsFloor(refusal.amountMicros))} before. Other words credit again.`,
@@ -346,7 +346,7 @@ ${fieldOf({ name: 'reference', label: 'What it is for', hint: `The account reads
                 'A movement with these words was recorded long ago and never confirmed. Look for it among the movements, and use other words if it is not there.',
             }
           : { amount: 'With this the wallet would hold more than is counted.' }
-    return refusedView(await creditView(visit, typed, said), 409)
+    return refusedView(await creditView(visit, typed, errorTexts), 409)
   }
 
   return [

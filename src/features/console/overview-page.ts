@@ -28,12 +28,12 @@ const dayMs = 86_400_000
 const daysShown = 30
 
 /** A task for the account, with a link. */
-type Attention = { readonly text: string; readonly href: string }
+type AttentionItem = { readonly text: string; readonly href: string }
 
-const attentionList = (all: readonly Attention[]): Html =>
-  all.length === 0
+const attentionList = (items: readonly AttentionItem[]): Html =>
+  items.length === 0
     ? html`<p>Nothing needs you now.</p>`
-    : html`<ul>${all.map(({ text, href }) => html`<li><a href="${href}">${text}</a></li>`)}</ul>`
+    : html`<ul>${items.map(({ text, href }) => html`<li><a href="${href}">${text}</a></li>`)}</ul>`
 
 type LowPlan = { readonly plan_id: string; readonly product_id: string; readonly left: number }
 
@@ -109,7 +109,7 @@ export const overviewPages = ({
     })
     const spentCents = bars.reduce((sum, { cents }) => sum + cents, 0)
     const spentDays = bars.filter(({ cents }) => cents !== 0).reverse()
-    const attention: readonly Attention[] = [
+    const attention: readonly AttentionItem[] = [
       ...(account.blocked
         ? [{ text: 'The account is blocked: it may read, not buy.', href: '/console/notices' }]
         : []),

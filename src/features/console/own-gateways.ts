@@ -29,25 +29,26 @@ export const createOwnGateways = ({
 }): OwnGateways => ({
   list: gateways.own,
   states: async () => {
-    const own = gateways.own()
-    const [seen, standing, takes] = await Promise.all([
+    const ownGateways = gateways.own()
+    const [seen, balances, takes] = await Promise.all([
       callbacksOf(
         pool,
-        own.map(({ gatewayId }) => gatewayId),
+        ownGateways.map(({ gatewayId }) => gatewayId),
       ),
       floats(),
       Promise.all(
-        own.map(async ({ rails: [first], gatewayId }) => {
-          const live = first === undefined ? null : await gateways.forRail(null, first.rail).catch(() => null)
-          return live?.gatewayId === gatewayId
+        ownGateways.map(async ({ rails: [first], gatewayId }) => {
+          const liveGateway =
+            first === undefined ? null : await gateways.forRail(null, first.rail).catch(() => null)
+          return liveGateway?.gatewayId === gatewayId
         }),
       ),
     ])
-    return own.map((each, at) => ({
+    return ownGateways.map((each, at) => ({
       ...each,
       takes: takes[at] === true,
       callbacks: seen[at],
-      floatMicros: standing.get(gatewayAccount(each.provider)) ?? 0n,
+      floatMicros: balances.get(gatewayAccount(each.provider)) ?? 0n,
     }))
   },
 })

@@ -130,7 +130,7 @@ const madeOf = async (
 ${payUrl === null ? nothing : html`<p class="acts"><a class="button" href="${payUrl}" rel="noreferrer">Open the pay page of ${dollarText(cents)}</a></p>`}`
 }
 
-const oneView = async (
+const gatewayView = async (
   {
     ownGateways,
     callbackUrl,
@@ -146,7 +146,7 @@ const oneView = async (
   if (row === undefined) throw refuse('not_found', 'the service has no such gateway')
   const { gatewayId, provider, mode, rails, callbacks } = row
   const { name, callbacks: asked } = providerForms[provider]
-  const here = `${root}/${gatewayId}`
+  const gatewayPath = `${root}/${gatewayId}`
   const sandboxed = mode === 'sandbox'
   return {
     title: name,
@@ -174,7 +174,7 @@ ${
     ? nothing
     : html`<h2>A test payment</h2>
 <p>This makes the least invoice at the provider, as a customer does who tops up, and leads to its pay page. When somebody pays it, ${sandboxed ? 'with play money, ' : ''}the account has the money, and the callback has come. Nothing is taken while it is unpaid; the account sees it among its deposits.</p>
-<form method="post" action="${here}" class="stack" novalidate>
+<form method="post" action="${gatewayPath}" class="stack" novalidate>
 ${keyField(visit.formKey)}
 ${fieldOf({ name: 'account', label: 'For the account', hint: 'Its id or its e-mail.', autocomplete: 'off', maxlength: 200 }, typed, problems)}
 ${choicesOf(
@@ -209,7 +209,7 @@ const test = async (services: GatewayServices, visit: PersonVisit, typed: FormIn
   const accountId = asked === '' ? null : await services.findAccount(asked)
   if (rail === undefined || accountId === null)
     return refusedView(
-      await oneView(services, visit, typed, {
+      await gatewayView(services, visit, typed, {
         ...(accountId === null && { account: 'Type the id or the e-mail of an account.' }),
         ...(rail === undefined && { rail: 'Choose how it is paid.' }),
       }),
@@ -220,13 +220,13 @@ const test = async (services: GatewayServices, visit: PersonVisit, typed: FormIn
       { accountId, customerId: null, key: typed.key, path: root, amountCents: floorCents(rail), rail },
       visit.cause,
     )
-    const made = new URLSearchParams({ account: accountId, deposit: depositId })
+    const invoiceQuery = new URLSearchParams({ account: accountId, deposit: depositId })
     return goTo(
-      `${root}/${gateway.gatewayId}?${made}`,
+      `${root}/${gateway.gatewayId}?${invoiceQuery}`,
       'The provider made the invoice: the credentials work. Pay it to see its callback come.',
     )
   } catch (error) {
-    return refusedView(await oneView(services, visit, typed, { form: invoiceRefusal(error) }), 409)
+    return refusedView(await gatewayView(services, visit, typed, { form: invoiceRefusal(error) }), 409)
   }
 }
 
@@ -253,7 +253,7 @@ export const ownGatewayPages = (services: GatewayServices): readonly ConsolePage
     name: 'showOwnGateway',
     summary: 'One gateway of the service, with a test payment',
     for: ['operator'],
-    show: async (visit) => show(await oneView(services, visit, emptyFormInput, {})),
+    show: async (visit) => show(await gatewayView(services, visit, emptyFormInput, {})),
     act: { once: 'by key', run: (visit, typed) => test(services, visit, typed) },
   }),
 ]

@@ -71,9 +71,9 @@ const rebuildState = ({ state }: RebuildRun): Html => {
       const { progress } = state
       if (progress === null) return stateText('begins', 'warn')
       const { phase, position, target, eventsPerSecond, secondsLeft } = progress
-      const left =
+      const remainingText =
         phase === 'fold' && secondsLeft !== null ? `, about ${countText(secondsLeft, 'second')} left` : ''
-      return html`${stateText(phase, 'warn')} ${progressBar(position, target, `${position} of ${target}, ${eventsPerSecond} events a second${left}`)}`
+      return html`${stateText(phase, 'warn')} ${progressBar(position, target, `${position} of ${target}, ${eventsPerSecond} events a second${remainingText}`)}`
     }
     case 'failed':
       return html`${stateText('broke off', 'bad')}<br><small>${state.why}</small>`
@@ -88,10 +88,10 @@ ${differences.length === 0 ? nothing : html`<ul>${differences.map((difference) =
   }
 }
 
-const runsOf = (runs: readonly RebuildRun[], here: string): Html => html`<h2>Made anew lately</h2>
+const runsTable = (runs: readonly RebuildRun[], pagePath: string): Html => html`<h2>Made anew lately</h2>
 ${followingRuns(
   'rebuilds',
-  here,
+  pagePath,
   runs.some(({ state }) => state.kind === 'runs'),
   tableOf({
     caption: 'Rebuilds of this process, newest first',
@@ -127,7 +127,7 @@ ${tableOf({
   ],
 })}
 <p class="soft">A group that cannot fold an event stops before it and goes on by itself once a version that can fold it runs.</p>
-${runsOf(rebuilds.list(), path)}`,
+${runsTable(rebuilds.list(), path)}`,
     same: [
       'curl $INSIDE/metrics | grep farebox_projection',
       'npx farebox projections rebuild all --check',
@@ -162,7 +162,7 @@ ${choicesOf(
 <div class="acts"><button class="first">Fold the log anew for ${group}</button> <a href="${path}">Back</a></div>
 </form>`
 
-const oneView = async (
+const groupView = async (
   { projections, modelsOf, rebuilds, island }: ProjectionServices,
   visit: PersonVisit,
   typed: FormInput,
@@ -171,7 +171,7 @@ const oneView = async (
   const row = (await rowsOf(projections)).find(({ group }) => group === visit.params.group)
   if (row === undefined) throw refuse('not_found', 'no group of read tables has this name')
   const { group, health, positions, seconds } = row
-  const here = `${path}/${group}`
+  const pagePath = `${path}/${group}`
   const models = modelsOf(group)
   const stopped = health?.state === 'poisoned'
   return {
@@ -188,9 +188,9 @@ ${stopped ? html`<p>The group stands before this event; what is later is not in 
     : nothing
 }
 ${models.length === 0 ? html`<p>It holds work beside what the log says, so it is not made anew.</p>` : rebuildForm(visit, group, typed, problems)}
-${runsOf(
+${runsTable(
   rebuilds.list().filter((run) => run.group === group),
-  here,
+  pagePath,
 )}`,
     same:
       models.length === 0
@@ -203,21 +203,23 @@ ${runsOf(
   }
 }
 
-const act = async (services: ProjectionServices, visit: PersonVisit, typed: FormInput) => {
-  const view = await oneView(services, visit, typed, {})
-  const wanted = typed.text('do')
-  if (wanted !== 'compare' && wanted !== 'replace')
-    return refusedView(await oneView(services, visit, typed, { do: 'Choose what is done.' }))
+const startRebuild = async (services: ProjectionServices, visit: PersonVisit, typed: FormInput) => {
+  const view = await groupView(services, visit, typed, {})
+  const mode = typed.text('do')
+  if (mode !== 'compare' && mode !== 'replace')
+    return refusedView(await groupView(services, visit, typed, { do: 'Choose what is done.' }))
   const group = visit.params.group ?? ''
-  const begun = services.rebuilds.start({
+  const isStarted = services.rebuilds.start({
     group,
-    compareOnly: wanted === 'compare',
+    compareOnly: mode === 'compare',
     by: displayNameOf(visit.visitor),
     startedAtMs: visit.nowMs,
   })
-  if (!begun)
+  if (!isStarted)
     return refusedView(
-      await oneView(services, visit, typed, { form: 'Another one runs in this process: wait for its end.' }),
+      await groupView(services, visit, typed, {
+        form: 'Another one runs in this process: wait for its end.',
+      }),
       409,
     )
   return goTo(`${path}/${group}`, `${view.title}: begun. Below is how far it is.`)
@@ -239,8 +241,8 @@ export const projectionPages = (services: ProjectionServices): readonly ConsoleP
     summary: 'One group of read tables, made anew from the log and compared',
     for: ['operator'],
     confirmed: true,
-    show: async (visit) => show(await oneView(services, visit, emptyFormInput, {})),
-    act: { once: true, run: (visit, typed) => act(services, visit, typed) },
+    show: async (visit) => show(await groupView(services, visit, emptyFormInput, {})),
+    act: { once: true, run: (visit, typed) => startRebuild(services, visit, typed) },
   }),
 ]
 
@@ -263,9 +265,12 @@ export const createRebuildRuns = (rebuilder: Rebuilder) => {
     list,
     stop,
     /** Starts a rebuild without waiting for its end. False while another one runs, and after `stop`. */
-    start: (asked: RebuildRequest & Pick<RebuildRun, 'by' | 'startedAtMs'>): boolean =>
-      start(asked, async (on) => {
-        const result = await rebuilder(asked.group, { compareOnly: asked.compareOnly, ...on })
+    start: (rebuildRequest: RebuildRequest & Pick<RebuildRun, 'by' | 'startedAtMs'>): boolean =>
+      start(rebuildRequest, async (on) => {
+        const result = await rebuilder(rebuildRequest.group, {
+          compareOnly: rebuildRequest.compareOnly,
+          ...on,
+        })
         if (result === undefined) throw new Error('it has no tables')
         return result
       }) !== null,

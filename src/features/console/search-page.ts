@@ -25,15 +25,15 @@ import { linkedText, resourceIds, resourceKind } from '../finance/index.ts'
 
 const maxLength = 254
 
-const takes = `An e-mail, an address such as 203.0.113.7, a position such as pos_0_1284, or an id: acc_, cus_, ${resourceIds}.`
+const acceptedHint = `An e-mail, an address such as 203.0.113.7, a position such as pos_0_1284, or an id: acc_, cus_, ${resourceIds}.`
 
-const searchView = (query: string, found: Html, problem: string | null) => ({
+const searchView = (query: string, resultHtml: Html, problem: string | null) => ({
   title: 'Search',
   body: html`<form method="get" action="/console/operator/search" class="stack" role="search">
-${fieldOf({ name: 'q', label: 'What you have', hint: takes, type: 'search', required: true, maxlength: maxLength, value: query }, emptyFormInput, problem === null ? {} : { q: problem })}
+${fieldOf({ name: 'q', label: 'What you have', hint: acceptedHint, type: 'search', required: true, maxlength: maxLength, value: query }, emptyFormInput, problem === null ? {} : { q: problem })}
 <div class="acts"><button class="first">Search</button></div>
 </form>
-${found}`,
+${resultHtml}`,
   same: [
     'npx farebox accounts show EMAIL_OR_ID',
     'npx farebox ledger explain ID_OR_POSITION',
@@ -82,19 +82,19 @@ ${tableOf({
 
 const search = async (services: SearchReads, visit: PersonVisit): Promise<PageOutcome> => {
   const query = (visit.query.get('q') ?? '').trim().slice(0, maxLength)
-  const none = (problem: string): PageOutcome => show(searchView(query, nothing, problem))
+  const noResult = (problem: string): PageOutcome => show(searchView(query, nothing, problem))
   if (query === '') return show(searchView('', nothing, null))
   if (query.includes('@') || query.startsWith('acc_')) {
     const accountId = await services.findAccount(query)
     return accountId === null
-      ? none('No account has this id or e-mail.')
+      ? noResult('No account has this id or e-mail.')
       : goTo(`/console/operator/accounts/${accountId}`)
   }
   if (/^ord_[0-9a-f]{32}$/.test(query)) return goTo(`/console/operator/orders/${query}`)
   if (query.startsWith('cus_')) {
     const reseller = await resellerOfCustomer(services.pool, query)
     return reseller === null
-      ? none('No customer of a reseller has this id.')
+      ? noResult('No customer of a reseller has this id.')
       : show(
           searchView(
             query,
@@ -108,7 +108,7 @@ const search = async (services: SearchReads, visit: PersonVisit): Promise<PageOu
   if (ip !== null) return show(searchView(query, await address(services, ip, visit), null))
   if (resourceKind(query) !== null || parsePosition(query) !== null)
     return goTo(`/console/trail/${encodeURIComponent(query)}`)
-  return none(`This is nothing that can be searched for. ${takes}`)
+  return noResult(`This is nothing that can be searched for. ${acceptedHint}`)
 }
 
 /** The page that finds a resource by an id, an e-mail, an address or a position. */

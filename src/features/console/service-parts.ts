@@ -13,7 +13,7 @@ const lateDeliveryMs = 60_000
 /**
  * A list that is older than this is late, milliseconds. Its endpoints are checked at least every quarter of an hour.
  */
-const oldListMs = 60 * 60_000
+const maxListAgeMs = 60 * 60_000
 
 /** The parts of the service that customers see, and how the state of each is found. */
 export const serviceParts = (deps: {
@@ -31,8 +31,8 @@ export const serviceParts = (deps: {
       name: 'Orders',
       about: 'Takes orders and payments, and answers the API.',
       state: async () => {
-        const said = await Promise.all(probes.filter(({ note }) => !note).map(probeOutcome))
-        return said.every((each) => each === 'ok') ? 'up' : 'down'
+        const probeOutcomes = await Promise.all(probes.filter(({ note }) => !note).map(probeOutcome))
+        return probeOutcomes.every((each) => each === 'ok') ? 'up' : 'down'
       },
     },
     {
@@ -59,7 +59,7 @@ export const serviceParts = (deps: {
       state: async () => {
         const { updatedAt } = (await list.current()).page({}, 1)
         if (updatedAt === null) return 'new'
-        return clock() - Date.parse(updatedAt) > oldListMs ? 'late' : 'up'
+        return clock() - Date.parse(updatedAt) > maxListAgeMs ? 'late' : 'up'
       },
     },
   ]

@@ -16,21 +16,21 @@ export type ServicePart = {
 }
 
 /** Results are cached for this time, milliseconds. */
-const heldMs = 5_000
+const cacheMs = 5_000
 /** A part whose state does not arrive within this time is down, milliseconds. */
 const answerMs = 3_000
 
-type Found = { readonly name: string; readonly about: string; readonly state: PartState }
-type Checked = { readonly atMs: number; readonly parts: readonly Found[] }
+type CheckedPart = { readonly name: string; readonly about: string; readonly state: PartState }
+type Checked = { readonly atMs: number; readonly parts: readonly CheckedPart[] }
 
-const stateOf = async (part: ServicePart): Promise<Found> => {
+const stateOf = async (part: ServicePart): Promise<CheckedPart> => {
   const { name, about } = part
   let timer: NodeJS.Timeout | undefined
-  const late = new Promise<PartState>((resolve) => {
+  const lateState = new Promise<PartState>((resolve) => {
     timer = setTimeout(() => resolve('down'), answerMs)
   })
   try {
-    return { name, about, state: await Promise.race([part.state(), late]) }
+    return { name, about, state: await Promise.race([part.state(), lateState]) }
   } catch {
     // Only operators see the cause, in /readyz and in the log.
     return { name, about, state: 'down' }
@@ -39,28 +39,30 @@ const stateOf = async (part: ServicePart): Promise<Found> => {
   }
 }
 
-const words: Readonly<Record<PartState, ReturnType<typeof stateText>>> = {
+const stateTexts: Readonly<Record<PartState, ReturnType<typeof stateText>>> = {
   up: stateText('works', 'good'),
   late: stateText('late', 'warn'),
   down: stateText('does not work', 'bad'),
   new: stateText('nothing yet', 'off'),
 }
 
-const sentenceOf = (parts: readonly Found[]): string => {
-  const named = (state: PartState): string =>
+const sentenceOf = (parts: readonly CheckedPart[]): string => {
+  const namesInState = (state: PartState): string =>
     parts
       .filter((part) => part.state === state)
       .map(({ name }) => name)
       .join(', ')
-  if (named('down') !== '') return `Does not work now: ${named('down')}.`
-  return named('late') === '' ? 'Everything works.' : `Everything works; late: ${named('late')}.`
+  if (namesInState('down') !== '') return `Does not work now: ${namesInState('down')}.`
+  return namesInState('late') === ''
+    ? 'Everything works.'
+    : `Everything works; late: ${namesInState('late')}.`
 }
 
 /** The worst state of the parts. A part without a result yet does not count. */
-const wholeOf = (parts: readonly Found[]): PartState => {
-  const has = (state: PartState): boolean => parts.some((part) => part.state === state)
-  if (has('down')) return 'down'
-  return has('late') ? 'late' : 'up'
+const overallState = (parts: readonly CheckedPart[]): PartState => {
+  const hasState = (state: PartState): boolean => parts.some((part) => part.state === state)
+  if (hasState('down')) return 'down'
+  return hasState('late') ? 'late' : 'up'
 }
 
 /** The public pages with the current state of the service. */
@@ -71,17 +73,17 @@ export const statusPages = ({
   readonly serviceParts: readonly ServicePart[]
   readonly clock: Clock
 }): readonly ConsolePage[] => {
-  let held: Promise<Checked> | null = null
-  let heldAtMs = Number.NEGATIVE_INFINITY
+  let cachedCheck: Promise<Checked> | null = null
+  let cachedAtMs = Number.NEGATIVE_INFINITY
   const since = isoTime(clock())
 
   const check = (): Promise<Checked> => {
     const atMs = clock()
-    if (held === null || atMs - heldAtMs >= heldMs || atMs < heldAtMs) {
-      heldAtMs = atMs
-      held = Promise.all(serviceParts.map(stateOf)).then((found) => ({ atMs, parts: found }))
+    if (cachedCheck === null || atMs - cachedAtMs >= cacheMs || atMs < cachedAtMs) {
+      cachedAtMs = atMs
+      cachedCheck = Promise.all(serviceParts.map(stateOf)).then((partStates) => ({ atMs, parts: partStates }))
     }
-    return held
+    return cachedCheck
   }
 
   return [
@@ -96,14 +98,14 @@ export const statusPages = ({
           title: 'Status',
           indexed: { path: '/status', description: 'Which parts of the service work right now.' },
           body: html`<p class="figure">${sentenceOf(checked.parts)}</p>
-<p class="soft">Checked ${timeText(isoTime(checked.atMs))}. It is checked when somebody asks, at most every ${heldMs / 1_000} seconds. This process runs since ${timeText(since)}; how it was before is not kept.</p>
+<p class="soft">Checked ${timeText(isoTime(checked.atMs))}. It is checked when somebody asks, at most every ${cacheMs / 1_000} seconds. This process runs since ${timeText(since)}; how it was before is not kept.</p>
 ${tableOf({
   caption: 'Parts of the service',
   rows: checked.parts,
   empty: html`<p>There is no part.</p>`,
   columns: [
     { title: 'Part', head: true, cell: ({ name }) => name },
-    { title: 'Now', cell: ({ state }) => words[state] },
+    { title: 'Now', cell: ({ state }) => stateTexts[state] },
     { title: 'What it does', cell: ({ about }) => about },
   ],
 })}`,
@@ -120,12 +122,17 @@ ${tableOf({
       summary: 'How the service is right now, for programs',
       show: async () => {
         const { atMs, parts } = await check()
-        const whole = { status: wholeOf(parts), checkedAt: isoTime(atMs), runningSince: since, parts }
+        const statusJson = {
+          status: overallState(parts),
+          checkedAt: isoTime(atMs),
+          runningSince: since,
+          parts,
+        }
         return {
           kind: 'file',
           name: 'status.json',
           mediaType: 'application/json',
-          content: `${JSON.stringify(whole, null, 2)}\n`,
+          content: `${JSON.stringify(statusJson, null, 2)}\n`,
         }
       },
     }),

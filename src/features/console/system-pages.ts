@@ -81,13 +81,13 @@ const queueView = async (
   const after = keyOf(before)
   const found = await listDead(pool, queue, pageRows + 1, after)
   const { rows, next } = pagedOf(found, keyText)
-  const here = pathOf(queue.name)
+  const queuePath = pathOf(queue.name)
   return {
     title: `Queue ${queue.name}`,
     acts:
       rows.length === 0
         ? nothing
-        : html`<form method="post" action="${here}"><button name="all" value="yes">Try all again</button></form>`,
+        : html`<form method="post" action="${queuePath}"><button name="all" value="yes">Try all again</button></form>`,
     body: html`${problemsOf(problems)}
 ${tableOf({
   caption: 'What was given up, the latest first',
@@ -102,11 +102,11 @@ ${tableOf({
     {
       title: 'Act',
       cell: ({ item }) =>
-        html`<form method="post" action="${here}"><button name="item" value="${item}" aria-label="Try ${item} again">Try again</button></form>`,
+        html`<form method="post" action="${queuePath}"><button name="item" value="${item}" aria-label="Try ${item} again">Try again</button></form>`,
     },
   ],
 })}
-${pagerOf(here, {}, { before: after === null ? null : before, next })}`,
+${pagerOf(queuePath, {}, { before: after === null ? null : before, next })}`,
     same: [
       `npx farebox work dead --queue ${queue.name}`,
       `npx farebox work retry --queue ${queue.name} --item ITEM`,
@@ -130,11 +130,11 @@ const retry = async (services: QueueServices, visit: PersonVisit, typed: FormInp
     return refusedView(await queueView(services, visit, { form: 'Choose one item, or all of them.' }))
   const { subjectId: staffId, sessionId } = visit.visitor.session
   // Most queues are not part of the log. The log first records the person who requested the retry.
-  const asked = await services.people.workRetryAsked(
+  const retryRequest = await services.people.workRetryAsked(
     { staffId, sessionId, queue: queue.name, item },
     visit.cause,
   )
-  if (asked.outcome === 'refused') throw refuse('not_found', 'no queue has this name')
+  if (retryRequest.outcome === 'refused') throw refuse('not_found', 'no queue has this name')
   const retried = await services.retryWork(queue, item === null ? null : [item], visit.cause)
   return goTo(
     pathOf(queue.name),
@@ -171,19 +171,19 @@ export type ListedSetting = {
   readonly problem: string | null
 }
 
-const listed = (all: readonly ListedSetting[]) => {
-  const wrong = all.filter(({ problem }) => problem !== null)
+const settingsView = (allSettings: readonly ListedSetting[]) => {
+  const invalidSettings = allSettings.filter(({ problem }) => problem !== null)
   return show({
     title: 'Settings',
     body: html`${
-      wrong.length === 0
+      invalidSettings.length === 0
         ? nothing
-        : html`<p class="said bad">${countText(wrong.length, 'setting')} not taken: ${wrong.map(({ name }) => name).join(', ')}.</p>`
+        : html`<p class="said bad">${countText(invalidSettings.length, 'setting')} not taken: ${invalidSettings.map(({ name }) => name).join(', ')}.</p>`
     }
 <p>What is in force in this process. Settings are changed in its environment, and hold from the next start on; secrets are not shown.</p>
 ${tableOf({
   caption: 'Settings in force',
-  rows: all,
+  rows: allSettings,
   empty: html`<p>There is no setting.</p>`,
   columns: [
     {
@@ -215,6 +215,6 @@ export const systemPages = ({
     summary: 'The settings that are in force, without secrets',
     for: ['operator'],
     nav: { label: 'Settings', group: 'Operator' },
-    show: async () => listed(settings()),
+    show: async () => settingsView(settings()),
   }),
 ]

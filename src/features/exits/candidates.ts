@@ -70,28 +70,28 @@ export const candidatesOf = (
   })
 }
 
-const without = <Value>(
-  wanted: Value | null,
-  has: ReadonlySet<Value>,
+const avoidsExcluded = <Value>(
+  requested: Value | null,
+  available: ReadonlySet<Value>,
   excluded: readonly Value[],
-  isOne: boolean,
+  isSingleExit: boolean,
 ) => {
   if (excluded.length === 0) return true
   // A supplier may use any place within the targeting. Only a targeted place certainly avoids the excluded ones.
-  return isOne ? !excluded.some((each) => has.has(each)) : wanted !== null
+  return isSingleExit ? !excluded.some((each) => available.has(each)) : requested !== null
 }
 
 const isExcluded = (candidate: Candidate, { city, state, asn, not }: Targeting): boolean => {
-  const isOne = candidate.template === null
+  const isSingleExit = candidate.template === null
   const { states, cities, asns, cover } = candidate
-  const ofCity = city === null ? null : (cover.cities.find(({ code }) => code === city)?.state ?? null)
-  const standsIn = state ?? ofCity
+  const stateOfCity = city === null ? null : (cover.cities.find(({ code }) => code === city)?.state ?? null)
+  const effectiveState = state ?? stateOfCity
   return (
     not.countries.includes(cover.country) ||
-    (standsIn !== null && not.states.includes(standsIn)) ||
-    !without(standsIn, states, not.states, isOne) ||
-    !without(city, cities, not.cities, isOne) ||
-    !without(asn, asns, not.asns, isOne)
+    (effectiveState !== null && not.states.includes(effectiveState)) ||
+    !avoidsExcluded(effectiveState, states, not.states, isSingleExit) ||
+    !avoidsExcluded(city, cities, not.cities, isSingleExit) ||
+    !avoidsExcluded(asn, asns, not.asns, isSingleExit)
   )
 }
 
@@ -136,26 +136,26 @@ export type ExitIndex = {
 }
 
 /** All places that any exit ever had, by kind and country. */
-const knownPlaces = (covers: Iterable<Coverage>): ReadonlySet<string> => {
-  const known = new Set<string>()
+const locationKeys = (covers: Iterable<Coverage>): ReadonlySet<string> => {
+  const knownKeys = new Set<string>()
   for (const { country, states, cities, isps } of covers)
     for (const [kind, places] of [
       ['state', states],
       ['city', cities],
       ['isp', isps],
     ] as const)
-      for (const { code } of places) known.add(`${country} ${kind} ${code}`)
-  return known
+      for (const { code } of places) knownKeys.add(`${country} ${kind} ${code}`)
+  return knownKeys
 }
 
 export const indexOf = (
   candidates: readonly Candidate[],
   drained: readonly Candidate[],
-  everCovered: Iterable<Coverage>,
+  allCoverage: Iterable<Coverage>,
 ): ExitIndex => {
   const all = [...candidates, ...drained]
   const byCountry = Map.groupBy(candidates, ({ cover }) => cover.country)
-  const known = knownPlaces(everCovered)
+  const knownKeys = locationKeys(allCoverage)
   return {
     serving: candidates,
     byKey: new Map(all.map((candidate) => [candidate.key, candidate])),
@@ -172,7 +172,7 @@ export const indexOf = (
       if (country === null) return null
       for (const kind of ['state', 'city', 'isp'] as const) {
         const code = targeting[kind]
-        if (code !== null && !known.has(`${country} ${kind} ${code}`))
+        if (code !== null && !knownKeys.has(`${country} ${kind} ${code}`))
           return {
             token: `${kind}-${code}`,
             detail: `no ${kind} of ${countryOfAlpha2(country).name} is called this; the geo lists have those that there are`,

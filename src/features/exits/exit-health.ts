@@ -82,7 +82,7 @@ export const createExitHealth = (deps: {
   const dead = new Set<string>()
   const failures = new Map<string, number>()
   let version = 0
-  let telling: Promise<void> = Promise.resolve()
+  let pendingWrites: Promise<void> = Promise.resolve()
 
   return {
     isAlive: (exitId) => !dead.has(exitId),
@@ -98,7 +98,7 @@ export const createExitHealth = (deps: {
       version += 1
       if (local) return
       const problem = `${failuresToDeath} connections to it failed in a row`
-      telling = telling.then(() => deps.table.struck(exitId, problem)).catch(deps.onError)
+      pendingWrites = pendingWrites.then(() => deps.table.struck(exitId, problem)).catch(deps.onError)
     },
     learn: (changes) => {
       for (const { exitId, alive } of changes) {
@@ -111,7 +111,7 @@ export const createExitHealth = (deps: {
         }
       }
     },
-    flush: () => telling,
+    flush: () => pendingWrites,
   }
 }
 
@@ -119,8 +119,8 @@ export const createExitHealth = (deps: {
 export const isLocal = ({ kind }: ExitVia): boolean => kind === 'direct' || kind === 'prefix'
 
 /** A machine without a report for this time runs no gateway any more. */
-const goneAfter = '20 seconds'
-const tellAgainAfter = '5 seconds'
+const machineTimeout = '20 seconds'
+const rewriteAfter = '5 seconds'
 
 /** Reports of machines about their own exits, for processes without a gateway. */
 export type MachineHealth = {
@@ -136,7 +136,7 @@ export const createMachineHealth = (pool: pg.Pool, machine: string): MachineHeal
              values ($1::text, $2::text[], clock_timestamp())
              on conflict (machine) do update set dead_exits = excluded.dead_exits, looked_at = excluded.looked_at
               where known.dead_exits <> excluded.dead_exits
-                 or known.looked_at < excluded.looked_at - interval '${tellAgainAfter}'`,
+                 or known.looked_at < excluded.looked_at - interval '${rewriteAfter}'`,
       values: [machine, deadExits],
     })
   },
@@ -146,7 +146,7 @@ export const createMachineHealth = (pool: pg.Pool, machine: string): MachineHeal
 export const deadOnAllMachinesSql = `
   select coalesce(jsonb_agg(exit_id), '[]') from (
     select exit_id from work.gateway_machines, unnest(dead_exits) exit_id
-     where looked_at > clock_timestamp() - interval '${goneAfter}'
+     where looked_at > clock_timestamp() - interval '${machineTimeout}'
      group by exit_id
     having count(*) = (select count(*) from work.gateway_machines
-                        where looked_at > clock_timestamp() - interval '${goneAfter}')) dead`
+                        where looked_at > clock_timestamp() - interval '${machineTimeout}')) dead`

@@ -21,8 +21,8 @@ export const loginsOf = ({
   via,
   credentialId,
 }: Pick<ExitTerms, 'via' | 'credentialId'>): readonly LoginRef[] => {
-  const place = placeOf(via)
-  return credentialId === null || place === null ? [] : [{ credentialId, place }]
+  const address = placeOf(via)
+  return credentialId === null || address === null ? [] : [{ credentialId, place: address }]
 }
 
 export type ExitLogins = Logins

@@ -21,10 +21,11 @@ const path = '/console/operator/exits'
 /**
  * The actions of an operator for each state of an exit. Removal needs the command line, because it ends connections.
  */
-const acts: Readonly<Partial<Record<ExitState, { readonly to: ExitState; readonly label: string }>>> = {
-  live: { to: 'drained', label: 'Drain' },
-  drained: { to: 'live', label: 'Take back' },
-}
+const stateChanges: Readonly<Partial<Record<ExitState, { readonly to: ExitState; readonly label: string }>>> =
+  {
+    live: { to: 'drained', label: 'Drain' },
+    drained: { to: 'live', label: 'Take back' },
+  }
 
 const healthOf = ({ alive, problem, since }: ListedExit): Html =>
   alive
@@ -70,10 +71,10 @@ ${tableOf({
     {
       title: 'Act',
       cell: ({ exitId, state }) => {
-        const act = acts[state]
-        return act === undefined
+        const stateChange = stateChanges[state]
+        return stateChange === undefined
           ? ''
-          : html`<form method="post" action="${path}">${hiddenOf('exit', exitId)}<button class="plain" name="to" value="${act.to}">${act.label} <span class="skip">${exitId}</span></button></form>`
+          : html`<form method="post" action="${path}">${hiddenOf('exit', exitId)}<button class="plain" name="to" value="${stateChange.to}">${stateChange.label} <span class="skip">${exitId}</span></button></form>`
       },
     },
   ],
@@ -87,14 +88,17 @@ type ExitServices = ExitReads & { readonly setExitState: ExitService['setState']
 
 const change = async (services: ExitServices, visit: PersonVisit, typed: FormInput) => {
   const [exitId, to] = [typed.text('exit'), typed.text('to')]
-  const act = Object.values(acts).find((each) => each.to === to)
-  if (act === undefined)
+  const stateChange = Object.values(stateChanges).find((each) => each.to === to)
+  if (stateChange === undefined)
     return refusedView(await view(services, visit, { form: 'An exit is drained, or taken back.' }))
-  const answer = await services.setExitState([exitId], act.to, visit.cause)
+  const answer = await services.setExitState([exitId], stateChange.to, visit.cause)
   if (answer.status === 'refused')
     return refusedView(await view(services, visit, { form: 'No exit has this id.' }), 409)
-  const done = act.to === 'live' ? 'taken back' : 'drained'
-  return goTo(path, answer.changed.length === 0 ? `It was ${done} before.` : `Exit ${exitId} is ${done}.`)
+  const doneText = stateChange.to === 'live' ? 'taken back' : 'drained'
+  return goTo(
+    path,
+    answer.changed.length === 0 ? `It was ${doneText} before.` : `Exit ${exitId} is ${doneText}.`,
+  )
 }
 
 /** The exits of the gateway with their health. They can be drained and resumed here. */

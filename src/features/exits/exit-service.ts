@@ -104,7 +104,7 @@ export const createExitService = (deps: {
     })
     return answer
   }
-  const look = (cause: Cause): Promise<ExitsState> =>
+  const readState = (cause: Cause): Promise<ExitsState> =>
     run('read-exits', cause, (state) => ({ events: [], answer: state }))
 
   /** The terms with their credentials: the existing ones if they are equal, else new ones. */
@@ -113,16 +113,16 @@ export const createExitService = (deps: {
     state: ExitsState,
   ): Promise<readonly ExitTerms[]> => {
     const idOf = ({ terms }: ImportedExit) => state.get(terms.exitId)?.terms.credentialId ?? null
-    const known = await logins.read(
+    const storedLogins = await logins.read(
       batch.flatMap((exit) => loginsOf({ via: exit.terms.via, credentialId: idOf(exit) })),
     )
-    const changed = batch.filter((exit) => !sameLogin(known.get(idOf(exit) ?? ''), exit.login))
-    const fresh = changed.flatMap(({ terms: { exitId, via }, login }) => {
-      const place = placeOf(via)
-      return login && place !== null ? [{ owner: exitId, place, login }] : []
+    const changed = batch.filter((exit) => !sameLogin(storedLogins.get(idOf(exit) ?? ''), exit.login))
+    const newLogins = changed.flatMap(({ terms: { exitId, via }, login }) => {
+      const endpointAddress = placeOf(via)
+      return login && endpointAddress !== null ? [{ owner: exitId, place: endpointAddress, login }] : []
     })
-    const ids = await logins.store(fresh)
-    const idOfExit = new Map(fresh.map(({ owner }, at) => [owner, ids[at]]))
+    const ids = await logins.store(newLogins)
+    const idOfExit = new Map(newLogins.map(({ owner }, at) => [owner, ids[at]]))
     return batch.map((exit) => {
       const credentialId = exit.login && (idOfExit.get(exit.terms.exitId) ?? idOf(exit))
       return { ...exit.terms, credentialId }
@@ -131,22 +131,22 @@ export const createExitService = (deps: {
 
   return {
     import: async (exits, cause) => {
-      let all: ImportAnswer = { added: [], changed: [], unchanged: [] }
+      let merged: ImportAnswer = { added: [], changed: [], unchanged: [] }
       for (let at = 0; at < exits.length; at += maxExitsPerEvent) {
-        const terms = await withLogins(exits.slice(at, at + maxExitsPerEvent), await look(cause))
-        const done = await run('import-exits', cause, (state) => decideImport(state, terms))
+        const terms = await withLogins(exits.slice(at, at + maxExitsPerEvent), await readState(cause))
+        const imported = await run('import-exits', cause, (state) => decideImport(state, terms))
         await logins.dropOthers(terms.map(({ exitId: owner, credentialId }) => ({ owner, credentialId })))
-        all = {
-          added: [...all.added, ...done.added],
-          changed: [...all.changed, ...done.changed],
-          unchanged: [...all.unchanged, ...done.unchanged],
+        merged = {
+          added: [...merged.added, ...imported.added],
+          changed: [...merged.changed, ...imported.changed],
+          unchanged: [...merged.unchanged, ...imported.unchanged],
         }
       }
-      return all
+      return merged
     },
     setState: (exitIds, to, cause) => run('change-exits', cause, (state) => decideState(state, exitIds, to)),
     read: async (cause) =>
-      [...(await look(cause)).values()]
+      [...(await readState(cause)).values()]
         .filter(({ state }) => state !== 'removed')
         .sort((a, b) => (a.terms.exitId < b.terms.exitId ? -1 : 1)),
   }

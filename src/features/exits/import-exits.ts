@@ -24,12 +24,12 @@ const maxProblems = 50
 /** Prefix of the sandbox's exit ids. */
 export const sandboxPrefix = 'sandbox-'
 
-const named = (what: string) =>
+const nameSchema = (label: string) =>
   z
-    .string(`a ${what}`)
+    .string(`a ${label}`)
     .max(80, 'at most 80 characters')
     .refine(isStorable, { error: storableText })
-    .refine((name) => isLocation(slugOf(name)), `a ${what} with Latin letters or digits`)
+    .refine((name) => isLocation(slugOf(name)), `a ${label} with Latin letters or digits`)
 const country = z
   .string('a country code of ISO 3166 such as us or USA')
   .refine((code) => alpha2Of(code) !== null, 'a country code of ISO 3166 such as us or USA')
@@ -43,7 +43,7 @@ const template = z
     if (problem !== null) context.addIssue({ code: 'custom', message: problem })
   })
 
-const common = {
+const commonFields = {
   id: z
     .string('an id of 1 to 64 of a-z 0-9 . _ -')
     .regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, 'an id of 1 to 64 of a-z 0-9 . _ -')
@@ -57,25 +57,27 @@ const common = {
     .regex(/^[a-z0-9-]{1,64}$/, 'a carrier id of the catalogue')
     .nullish(),
 }
-const place = {
+const locationFields = {
   country,
-  state: named('state').nullish(),
-  city: named('city').nullish(),
-  isp: named('name of an ISP').nullish(),
+  state: nameSchema('state').nullish(),
+  city: nameSchema('city').nullish(),
+  isp: nameSchema('name of an ISP').nullish(),
   asn: asn.nullish(),
   os: os.nullish(),
 }
 const endpoint = { host: endpointHost, port: endpointPort }
 const logins = { username: endpointSecret.nullish(), password: endpointSecret.nullish() }
 const proxied = <Kind extends string>(kind: Kind) =>
-  z.strictObject({ kind: z.literal(kind), ...common, ...place, ...endpoint, ...logins })
+  z.strictObject({ kind: z.literal(kind), ...commonFields, ...locationFields, ...endpoint, ...logins })
 
 const cover = z.strictObject({
   country,
-  states: z.array(named('state')).default([]),
-  cities: z.array(z.strictObject({ name: named('city'), state: named('state').nullish() })).default([]),
+  states: z.array(nameSchema('state')).default([]),
+  cities: z
+    .array(z.strictObject({ name: nameSchema('city'), state: nameSchema('state').nullish() }))
+    .default([]),
   isps: z
-    .array(z.strictObject({ name: named('name of an ISP'), asns: z.array(asn).default([]) }))
+    .array(z.strictObject({ name: nameSchema('name of an ISP'), asns: z.array(asn).default([]) }))
     .default([]),
   asns: z.array(asn).default([]),
   os: z.array(os).default([]),
@@ -86,8 +88,8 @@ const entry = z.discriminatedUnion(
   [
     z.strictObject({
       kind: z.literal('direct'),
-      ...common,
-      ...place,
+      ...commonFields,
+      ...locationFields,
       localAddress: z
         .string()
         .refine((text) => isIP(text) !== 0, 'an address of this machine')
@@ -95,8 +97,8 @@ const entry = z.discriminatedUnion(
     }),
     z.strictObject({
       kind: z.literal('prefix'),
-      ...common,
-      ...place,
+      ...commonFields,
+      ...locationFields,
       prefix: z.string('an IPv6 prefix such as 2001:db8::/48').refine((text) => {
         const [address = '', bits = ''] = text.split('/')
         return (
@@ -109,7 +111,7 @@ const entry = z.discriminatedUnion(
     proxied('socks5'),
     z.strictObject({
       kind: z.literal('template'),
-      ...common,
+      ...commonFields,
       ...endpoint,
       protocol: z.enum(endpointProtocols, `one of ${endpointProtocols.join(', ')}`),
       username: template,
@@ -130,66 +132,69 @@ export type ParsedExits =
   | { readonly ok: true; readonly exits: readonly ImportedExit[] }
   | { readonly ok: false; readonly problems: readonly Problem[] }
 
-const placeOf = (name: string): Location => ({ code: slugOf(name), name })
+const toLocation = (name: string): Location => ({ code: slugOf(name), name })
 const listOf = <Value>(value: Value | null | undefined): readonly Value[] => (value == null ? [] : [value])
 
-const coversOf = (given: Entry): readonly Coverage[] => {
-  if (given.kind === 'template')
-    return given.covers.map((one) => ({
-      country: alpha2Of(one.country)!,
-      states: one.states.map(placeOf),
-      cities: one.cities.map(({ name, state }) => ({
-        ...placeOf(name),
+const coversOf = (exitEntry: Entry): readonly Coverage[] => {
+  if (exitEntry.kind === 'template')
+    return exitEntry.covers.map((coverEntry) => ({
+      country: alpha2Of(coverEntry.country)!,
+      states: coverEntry.states.map(toLocation),
+      cities: coverEntry.cities.map(({ name, state }) => ({
+        ...toLocation(name),
         state: state == null ? null : slugOf(state),
       })),
-      isps: one.isps.map(({ name, asns }) => ({ ...placeOf(name), asns })),
-      asns: one.asns,
-      systems: one.os,
+      isps: coverEntry.isps.map(({ name, asns }) => ({ ...toLocation(name), asns })),
+      asns: coverEntry.asns,
+      systems: coverEntry.os,
     }))
-  const { country: code, state, city, isp, asn: number, os: system } = given
+  const { country: code, state, city, isp, asn: number, os: system } = exitEntry
   return [
     {
       country: alpha2Of(code)!,
-      states: listOf(state).map(placeOf),
-      cities: listOf(city).map((name) => ({ ...placeOf(name), state: state == null ? null : slugOf(state) })),
-      isps: listOf(isp).map((name) => ({ ...placeOf(name), asns: listOf(number) })),
+      states: listOf(state).map(toLocation),
+      cities: listOf(city).map((name) => ({
+        ...toLocation(name),
+        state: state == null ? null : slugOf(state),
+      })),
+      isps: listOf(isp).map((name) => ({ ...toLocation(name), asns: listOf(number) })),
       asns: listOf(number),
       systems: listOf(system),
     },
   ]
 }
 
-const viaOf = (given: Entry): ExitVia => {
-  switch (given.kind) {
+const viaOf = (exitEntry: Entry): ExitVia => {
+  switch (exitEntry.kind) {
     case 'direct':
-      return { kind: 'direct', localAddress: given.localAddress ?? null }
+      return { kind: 'direct', localAddress: exitEntry.localAddress ?? null }
     case 'prefix':
-      return { kind: 'prefix', prefix: given.prefix.toLowerCase() }
+      return { kind: 'prefix', prefix: exitEntry.prefix.toLowerCase() }
     case 'template':
-      return { kind: 'template', protocol: given.protocol, host: given.host, port: given.port }
+      return { kind: 'template', protocol: exitEntry.protocol, host: exitEntry.host, port: exitEntry.port }
     default:
-      return { kind: given.kind, host: given.host, port: given.port }
+      return { kind: exitEntry.kind, host: exitEntry.host, port: exitEntry.port }
   }
 }
 
-const loginOf = (given: Entry): Login | null => {
-  if (given.kind === 'direct' || given.kind === 'prefix') return null
-  const { username, password } = given
+const loginOf = (exitEntry: Entry): Login | null => {
+  if (exitEntry.kind === 'direct' || exitEntry.kind === 'prefix') return null
+  const { username, password } = exitEntry
   return username == null ? null : { username, password: password ?? '' }
 }
 
-const exitOf = (given: Entry): ImportedExit => ({
+const exitOf = (exitEntry: Entry): ImportedExit => ({
   terms: {
-    exitId: given.id,
-    via: viaOf(given),
-    family: given.family,
-    covers: coversOf(given),
-    weight: given.weight,
-    capacity: given.capacity ?? null,
-    udp: given.udp,
-    carrier: given.carrier ?? null,
+    exitId: exitEntry.id,
+    via: viaOf(exitEntry),
+    family: exitEntry.family,
+    covers: coversOf(exitEntry),
+    weight: exitEntry.weight,
+    capacity: exitEntry.capacity ?? null,
+    udp: exitEntry.udp,
+    carrier: exitEntry.carrier ?? null,
   },
-  login: loginOf(given),
+  login: loginOf(exitEntry),
 })
 
 const problemsOf = (line: number, value: unknown, error: z.ZodError): readonly Problem[] =>

@@ -49,7 +49,7 @@ type SessionRow = {
   readonly failed: boolean
   readonly changed_at: string
 }
-type News = {
+type ChangedRows = {
   readonly table: number
   readonly exits: readonly ExitRow[] | null
   readonly health: readonly HealthRow[] | null
@@ -61,11 +61,12 @@ type News = {
 
 /** Transactions of other processes may commit late, so rows up to this much older are read again. Milliseconds. */
 const overlapMs = 5_000
-const longAgo = '1970-01-01T00:00:00.000Z'
+const epoch = '1970-01-01T00:00:00.000Z'
 
 const latest = (times: readonly string[], before: string): string =>
   times.reduce((last, time) => (Date.parse(time) > Date.parse(last) ? time : last), before)
-const less = (time: string): string => new Date(Math.max(0, Date.parse(time) - overlapMs)).toISOString()
+const withOverlap = (time: string): string =>
+  new Date(Math.max(0, Date.parse(time) - overlapMs)).toISOString()
 
 /**
  * Follows `read.exits` (also across its rebuild), `work.exit_health` and ended sessions with one statement for each
@@ -83,48 +84,50 @@ export const createLiveExits = (deps: {
 }): LiveExits => {
   const { pool, logins, health, sticky } = deps
   const rows = new Map<string, ExitRow>()
-  const own = new Map<string, readonly Candidate[]>()
+  const candidatesByExit = new Map<string, readonly Candidate[]>()
   const healthSeen = new Map<string, string>()
   /** Exits on machines that are dead on all of them. */
   let deadLocally: ReadonlySet<string> = new Set()
   let table = 0
   let revision = -1
-  let healthSince = longAgo
-  let sessionsSince = longAgo
+  let healthSince = epoch
+  let sessionsSince = epoch
   let sandbox: SandboxExits | null = null
   let current: ExitIndex = indexOf([], [], [])
   let made = 0
   const isOwn = (): boolean => [...rows.values()].some(({ state }) => state !== 'removed')
 
   const build = (): void => {
-    const inState = (state: ExitRow['state']): readonly Candidate[] =>
-      [...rows.values()].flatMap((row) => (row.state === state ? (own.get(row.exit_id) ?? []) : []))
-    const ofSandbox =
+    const candidatesInState = (state: ExitRow['state']): readonly Candidate[] =>
+      [...rows.values()].flatMap((row) =>
+        row.state === state ? (candidatesByExit.get(row.exit_id) ?? []) : [],
+      )
+    const sandboxCandidates =
       isOwn() || !deps.sandbox
         ? []
         : (sandbox?.exits ?? []).flatMap(({ terms, login }) => candidatesOf(terms, login, true))
     const covers = [...rows.values()].flatMap(({ terms }) => terms.covers)
-    current = indexOf([...inState('live'), ...ofSandbox], inState('drained'), [
+    current = indexOf([...candidatesInState('live'), ...sandboxCandidates], candidatesInState('drained'), [
       ...covers,
-      ...ofSandbox.map(({ cover }) => cover),
+      ...sandboxCandidates.map(({ cover }) => cover),
     ])
     made += 1
   }
 
   const takeExits = async (changed: readonly ExitRow[]): Promise<void> => {
-    const known = await logins.read(changed.flatMap(({ terms }) => loginsOf(terms)))
+    const storedLogins = await logins.read(changed.flatMap(({ terms }) => loginsOf(terms)))
     for (const row of changed) {
       const { credentialId } = row.terms
-      const login = credentialId === null ? null : known.get(credentialId)
+      const login = credentialId === null ? null : storedLogins.get(credentialId)
       rows.set(row.exit_id, row)
       // An exit whose login could not be read gets no candidates.
-      own.set(row.exit_id, login === undefined ? [] : candidatesOf(row.terms, login, false))
+      candidatesByExit.set(row.exit_id, login === undefined ? [] : candidatesOf(row.terms, login, false))
       revision = Math.max(revision, row.revision)
     }
   }
 
   const load = async (): Promise<void> => {
-    const { rows: found } = await pool.query<News>({
+    const { rows: found } = await pool.query<ChangedRows>({
       name: 'live-exits',
       text: `
         select 'read.exits'::regclass::oid::bigint as table,
@@ -139,50 +142,50 @@ export const createLiveExits = (deps: {
       values: [
         table,
         revision,
-        less(healthSince),
-        sticky === null ? null : less(sessionsSince),
+        withOverlap(healthSince),
+        sticky === null ? null : withOverlap(sessionsSince),
         deps.sandbox,
         sandbox?.made ?? null,
       ],
     })
-    const news = found[0]
-    if (news === undefined) return
-    const remade = news.table !== table
-    if (remade) {
+    const changedRows = found[0]
+    if (changedRows === undefined) return
+    const isTableReplaced = changedRows.table !== table
+    if (isTableReplaced) {
       rows.clear()
-      own.clear()
+      candidatesByExit.clear()
       revision = -1
     }
-    table = news.table
-    if (news.exits) await takeExits(news.exits)
-    if (news.sandbox) sandbox = news.sandbox
-    if (news.health) {
+    table = changedRows.table
+    if (changedRows.exits) await takeExits(changedRows.exits)
+    if (changedRows.sandbox) sandbox = changedRows.sandbox
+    if (changedRows.health) {
       // Rows that were read before must not overwrite newer findings of this process.
-      const fresh = news.health.filter((row) => healthSeen.get(row.exit_id) !== row.changed_at)
-      for (const row of fresh) healthSeen.set(row.exit_id, row.changed_at)
-      health.learn(fresh.map(({ exit_id: exitId, alive, problem }) => ({ exitId, alive, problem })))
+      const changedHealth = changedRows.health.filter((row) => healthSeen.get(row.exit_id) !== row.changed_at)
+      for (const row of changedHealth) healthSeen.set(row.exit_id, row.changed_at)
+      health.learn(changedHealth.map(({ exit_id: exitId, alive, problem }) => ({ exitId, alive, problem })))
       healthSince = latest(
-        news.health.map((row) => row.changed_at),
+        changedRows.health.map((row) => row.changed_at),
         healthSince,
       )
     }
-    if (news.dead) {
-      const dead = new Set(news.dead)
+    if (changedRows.dead) {
+      const dead = new Set(changedRows.dead)
       const back = [...deadLocally].filter((exitId) => !dead.has(exitId))
       health.learn([
         ...back.map((exitId) => ({ exitId, alive: true, problem: null })),
-        ...news.dead.map((exitId) => ({ exitId, alive: false, problem: 'it works on no machine' })),
+        ...changedRows.dead.map((exitId) => ({ exitId, alive: false, problem: 'it works on no machine' })),
       ])
       deadLocally = dead
     }
-    if (news.sessions) {
-      sticky?.learn(news.sessions.map((row) => ({ key: row.session_key, pin: pinOf(row) })))
+    if (changedRows.sessions) {
+      sticky?.learn(changedRows.sessions.map((row) => ({ key: row.session_key, pin: pinOf(row) })))
       sessionsSince = latest(
-        news.sessions.map((row) => row.changed_at),
+        changedRows.sessions.map((row) => row.changed_at),
         sessionsSince,
       )
     }
-    if (remade || news.exits || news.sandbox) build()
+    if (isTableReplaced || changedRows.exits || changedRows.sandbox) build()
   }
 
   let running: Promise<void> = Promise.resolve()

@@ -35,7 +35,7 @@ const country = z
   .refine((text) => alpha2Of(text) !== null, `must be ${countryForm}`)
   .meta({ description: 'Alpha-2 or alpha-3, in any case.', words: countryForm })
 
-type Named = {
+type NamedLocation = {
   readonly name: string
   readonly code?: string
   readonly alpha2?: string
@@ -43,19 +43,19 @@ type Named = {
 }
 
 /** Whether an entry matches a search text, ignoring case and accents. */
-const isMeant = (entry: Named, text: string): boolean => {
+const matchesSearch = (entry: NamedLocation, text: string): boolean => {
   const wanted = slugOf(text)
   return [entry.name, entry.code, entry.alpha2, entry.asn].some(
     (value) => value !== undefined && slugOf(String(value)).includes(wanted),
   )
 }
 
-const pageOf = <Entry extends Named>(
+const pageOf = <Entry extends NamedLocation>(
   all: readonly Entry[],
   { limit, offset, q }: { readonly limit: number; readonly offset: number; readonly q?: string | undefined },
 ) => {
-  const meant = q === undefined ? all : all.filter((entry) => isMeant(entry, q))
-  return { entries: meant.slice(offset, offset + limit), total: meant.length, limit, offset }
+  const matching = q === undefined ? all : all.filter((entry) => matchesSearch(entry, q))
+  return { entries: matching.slice(offset, offset + limit), total: matching.length, limit, offset }
 }
 
 /**
@@ -69,7 +69,7 @@ const conditional = <Body>(headers: IncomingHttpHeaders, body: Body) => {
     : ({ status: 200, body, headers: common } as const)
 }
 
-const held = { 304: { description: 'The client has this list (`If-None-Match`).' } } as const
+const notModifiedResponse = { 304: { description: 'The client has this list (`If-None-Match`).' } } as const
 const etagHeader = { headers: { ETag: 'Names this list; send it back as `If-None-Match`' } }
 
 /**
@@ -88,12 +88,12 @@ export const geoRoutes = (deps: {
     name: Name,
     entry: Entry,
     example: unknown,
-    what: { readonly operationId: string; readonly summary: string; readonly description: string },
+    operationDoc: { readonly operationId: string; readonly summary: string; readonly description: string },
   ) =>
     route({
       method: 'GET',
       path: `/api/v1/geo/${name}`,
-      ...what,
+      ...operationDoc,
       tag: 'Plans',
       access: 'any-key',
       writes: false,
@@ -116,13 +116,13 @@ export const geoRoutes = (deps: {
           example: { country: 'us', [name]: [example], total: 1, limit: 50, offset: 0 },
           ...etagHeader,
         },
-        ...held,
+        ...notModifiedResponse,
       },
       errors: [],
       handler: async ({ query, headers }) => {
         await deps.recent()
         const { state } = query as { readonly state?: string }
-        const all: readonly Named[] = inCountry(query)?.[name] ?? []
+        const all: readonly NamedLocation[] = inCountry(query)?.[name] ?? []
         const wanted =
           state === undefined
             ? all
@@ -164,7 +164,7 @@ export const geoRoutes = (deps: {
           },
           ...etagHeader,
         },
-        ...held,
+        ...notModifiedResponse,
       },
       errors: [],
       handler: async ({ query, headers }) => {

@@ -33,7 +33,7 @@ export type LocationsByCountry = ReadonlyMap<string, CountryLocations>
 const byName = <Named extends { readonly name: string }>(items: Iterable<Named>): readonly Named[] =>
   [...items].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))
 
-const ofCountry = (alpha2: string, candidates: readonly Candidate[]): CountryLocations => {
+const countryLocations = (alpha2: string, candidates: readonly Candidate[]): CountryLocations => {
   const states = new Map<string, ListedState>()
   const cities = new Map<string, ListedCity>()
   const isps = new Map<string, { code: string; name: string; asns: Set<number> }>()
@@ -43,12 +43,12 @@ const ofCountry = (alpha2: string, candidates: readonly Candidate[]): CountryLoc
     for (const { code, name, state } of cover.cities)
       cities.set(code, { code, name, state: state ?? cities.get(code)?.state ?? null })
     for (const { code, name, asns: numbers } of cover.isps) {
-      const known = isps.get(code) ?? { code, name, asns: new Set() }
+      const existing = isps.get(code) ?? { code, name, asns: new Set() }
       for (const asn of numbers) {
-        known.asns.add(asn)
+        existing.asns.add(asn)
         asns.set(asn, { asn, name })
       }
-      isps.set(code, known)
+      isps.set(code, existing)
     }
     for (const asn of cover.asns) if (!asns.has(asn)) asns.set(asn, { asn, name: `AS${asn}` })
   }
@@ -72,25 +72,25 @@ export const createLocations = (deps: {
 }): ((family: Family | null) => LocationsByCountry) => {
   const { live, health } = deps
   let version = ''
-  let made = new Map<Family | null, LocationsByCountry>()
+  let cachedLocations = new Map<Family | null, LocationsByCountry>()
   return (family) => {
-    if (version !== live.version()) made = new Map()
+    if (version !== live.version()) cachedLocations = new Map()
     version = live.version()
-    const known = made.get(family)
-    if (known) return known
+    const existing = cachedLocations.get(family)
+    if (existing) return existing
     const alive = live
       .index()
       .serving.filter(
         ({ exitId, terms }) => health.isAlive(exitId) && (family === null || terms.family === family),
       )
-    const places: LocationsByCountry = new Map(
+    const locationsByCountry: LocationsByCountry = new Map(
       [...Map.groupBy(alive, ({ cover }) => cover.country)].map(([alpha2, candidates]) => [
         alpha2,
-        ofCountry(alpha2, candidates),
+        countryLocations(alpha2, candidates),
       ]),
     )
-    made.set(family, places)
-    return places
+    cachedLocations.set(family, locationsByCountry)
+    return locationsByCountry
   }
 }
 
@@ -105,17 +105,17 @@ export const createRecentExits = (deps: {
   readonly onError: (error: unknown) => void
 }): (() => Promise<void>) => {
   const { live, maxAgeMs, monotonicMs, onError } = deps
-  let lookedMs = Number.NEGATIVE_INFINITY
-  let looking: Promise<void> | null = null
+  let lastRefreshMs = Number.NEGATIVE_INFINITY
+  let refreshing: Promise<void> | null = null
   return async () => {
-    if (monotonicMs() - lookedMs <= maxAgeMs) return
-    looking ??= (async () => {
-      const askedMs = monotonicMs()
+    if (monotonicMs() - lastRefreshMs <= maxAgeMs) return
+    refreshing ??= (async () => {
+      const requestedMs = monotonicMs()
       await live.refresh().catch(onError)
       // Also set after a failure, so that an outage does not cause a query for every request.
-      lookedMs = askedMs
-      looking = null
+      lastRefreshMs = requestedMs
+      refreshing = null
     })()
-    await looking
+    await refreshing
   }
 }

@@ -50,12 +50,12 @@ const greet = async (socket: Socket, login: Login | null): Promise<void> => {
   if (status !== 0) throw new Error('it refuses the username and the password')
 }
 
-const knock = async (
+const attemptConnection = async (
   protocol: 'http' | 'https' | 'socks5',
-  place: { readonly host: string; readonly port: number },
+  proxyEndpoint: { readonly host: string; readonly port: number },
   login: Login | null,
 ): Promise<void> => {
-  const { host, port } = place
+  const { host, port } = proxyEndpoint
   const socket =
     protocol === 'https' ? connectTls({ host, port, rejectUnauthorized: false }) : connect({ host, port })
   try {
@@ -75,7 +75,7 @@ const firstOf = (prefix: string): string => {
   return bytes.length === 16 ? ipaddr.fromByteArray(bytes).toString() : network.toString()
 }
 
-const look = async ({ via, login }: Probe): Promise<void> => {
+const probeOnce = async ({ via, login }: Probe): Promise<void> => {
   switch (via.kind) {
     case 'direct':
       return via.localAddress === null ? undefined : bind(via.localAddress)
@@ -83,9 +83,11 @@ const look = async ({ via, login }: Probe): Promise<void> => {
       return bind(firstOf(via.prefix))
     case 'template':
       // Its login is generated for each connection, so only the endpoint is probed.
-      return via.protocol === 'socks5' ? knock('http', via, null) : knock(via.protocol, via, null)
+      return via.protocol === 'socks5'
+        ? attemptConnection('http', via, null)
+        : attemptConnection(via.protocol, via, null)
     default:
-      return knock(via.kind, via, login)
+      return attemptConnection(via.kind, via, login)
   }
 }
 
@@ -94,15 +96,15 @@ export const probeKey = ({ via, login }: Probe): string =>
   JSON.stringify(via.kind === 'template' ? { ...via } : [via, login?.username ?? null])
 
 /** Probes an exit within 2.5 seconds. No traffic goes through the exit, so it costs nothing. */
-export const probe = async (what: Probe): Promise<ProbeResult> => {
+export const probe = async (exitProbe: Probe): Promise<ProbeResult> => {
   const startMs = performance.now()
   const stop = new AbortController()
-  const late = sleep(timeoutMs, undefined, { signal: stop.signal }).then(() => {
+  const timeout = sleep(timeoutMs, undefined, { signal: stop.signal }).then(() => {
     throw new Error(`no answer within ${timeoutMs / 1_000} s`)
   })
-  late.catch(() => undefined)
+  timeout.catch(() => undefined)
   try {
-    await Promise.race([look(what), late])
+    await Promise.race([probeOnce(exitProbe), timeout])
     return { ok: true, latencyMs: performance.now() - startMs, problem: null }
   } catch (error) {
     return { ok: false, latencyMs: performance.now() - startMs, problem: (error as Error).message }

@@ -24,10 +24,10 @@ const refusal = (problems: readonly Problem[]): CliMisuse =>
     'invalid_file',
   )
 
-const only = <Value>(values: readonly Value[], show: (value: Value) => string): string =>
+const singleOrCount = <Value>(values: readonly Value[], show: (value: Value) => string): string =>
   values.length === 0 ? '-' : values.length === 1 ? show(values[0]!) : String(values.length)
 
-const placeOf = (covers: readonly Coverage[], show: (cover: Coverage) => string): string =>
+const singleLocation = (covers: readonly Coverage[], show: (cover: Coverage) => string): string =>
   covers.length === 1 ? show(covers[0]!) : '-'
 
 const exitsOf = (context: CliContext): Promise<readonly KnownExit[]> => serviceOf(context).read(context)
@@ -36,15 +36,15 @@ const exitsOf = (context: CliContext): Promise<readonly KnownExit[]> => serviceO
 type ListedExit = KnownExit & { readonly sandbox: boolean }
 
 const listedOf = async (context: CliContext): Promise<readonly ListedExit[]> => {
-  const own = await exitsOf(context)
-  if (own.length > 0) return own.map((exit) => ({ ...exit, sandbox: false }))
+  const ownExits = await exitsOf(context)
+  if (ownExits.length > 0) return ownExits.map((exit) => ({ ...exit, sandbox: false }))
   const { rows } = await context.pool.query<{ body: SandboxExits }>(
     "select body from work.sandbox_records where kind = 'exits' and id = 'exits'",
   )
   return (rows[0]?.body.exits ?? []).map(({ terms }) => ({ terms, state: 'live', sandbox: true }))
 }
 
-const change = (to: ExitState, done: string) => async (context: CliContext, ids: readonly string[]) => {
+const change = (to: ExitState, doneText: string) => async (context: CliContext, ids: readonly string[]) => {
   const answer = await serviceOf(context).setState(ids, to, context)
   if (answer.status === 'refused')
     throw new CliMisuse(
@@ -53,7 +53,7 @@ const change = (to: ExitState, done: string) => async (context: CliContext, ids:
       'not_found',
     )
   const { changed } = answer
-  return { json: { state: to, changed }, text: `${done} ${pluralize(changed.length, 'exit')}` }
+  return { json: { state: to, changed }, text: `${doneText} ${pluralize(changed.length, 'exit')}` }
 }
 
 export const importFile = async (
@@ -77,13 +77,13 @@ export const importFile = async (
 }
 
 export const list = async (context: CliContext, { country }: { country?: string }) => {
-  const found = (await listedOf(context)).filter(
+  const matching = (await listedOf(context)).filter(
     ({ terms }) =>
       country === undefined || terms.covers.some((cover) => cover.country === country.toLowerCase()),
   )
   return {
     json: {
-      exits: found.map(({ terms: { credentialId, ...terms }, state, sandbox }) => ({
+      exits: matching.map(({ terms: { credentialId, ...terms }, state, sandbox }) => ({
         ...terms,
         state,
         credentials: credentialId !== null,
@@ -91,25 +91,28 @@ export const list = async (context: CliContext, { country }: { country?: string 
       })),
     },
     text: table(
-      found,
+      matching,
       [
         { title: 'exit', value: ({ terms }) => terms.exitId },
         { title: 'is', value: ({ state, sandbox }) => (sandbox ? 'sandbox' : state) },
         { title: 'kind', value: ({ terms }) => terms.via.kind },
         { title: 'at', value: ({ terms }) => endpointOf(terms.via) },
         { title: 'family', value: ({ terms }) => terms.family },
-        { title: 'country', value: ({ terms }) => only(terms.covers, (cover) => cover.country) },
+        { title: 'country', value: ({ terms }) => singleOrCount(terms.covers, (cover) => cover.country) },
         {
           title: 'state',
-          value: ({ terms }) => placeOf(terms.covers, ({ states }) => only(states, ({ code }) => code)),
+          value: ({ terms }) =>
+            singleLocation(terms.covers, ({ states }) => singleOrCount(states, ({ code }) => code)),
         },
         {
           title: 'city',
-          value: ({ terms }) => placeOf(terms.covers, ({ cities }) => only(cities, ({ code }) => code)),
+          value: ({ terms }) =>
+            singleLocation(terms.covers, ({ cities }) => singleOrCount(cities, ({ code }) => code)),
         },
         {
           title: 'isp',
-          value: ({ terms }) => placeOf(terms.covers, ({ isps }) => only(isps, ({ code }) => code)),
+          value: ({ terms }) =>
+            singleLocation(terms.covers, ({ isps }) => singleOrCount(isps, ({ code }) => code)),
         },
         { title: 'weight', value: ({ terms }) => terms.weight, align: 'right' },
         { title: 'capacity', value: ({ terms }) => terms.capacity ?? '-', align: 'right' },
@@ -124,14 +127,14 @@ export const check = async (context: CliContext, ids: readonly string[]) => {
   const all = await exitsOf(context)
   const unknown = ids.filter((id) => !all.some(({ terms }) => terms.exitId === id))
   if (unknown.length > 0) throw new CliMisuse(`no exit has the id ${unknown.join(', ')}`, {}, 'not_found')
-  const wanted = all.filter(({ terms }) => ids.length === 0 || ids.includes(terms.exitId))
-  const known = await logins(context).read(wanted.flatMap(({ terms }) => loginsOf(terms)))
+  const selected = all.filter(({ terms }) => ids.length === 0 || ids.includes(terms.exitId))
+  const storedLogins = await logins(context).read(selected.flatMap(({ terms }) => loginsOf(terms)))
   const checked = []
-  for (let at = 0; at < wanted.length; at += 50)
+  for (let at = 0; at < selected.length; at += 50)
     checked.push(
       ...(await Promise.all(
-        wanted.slice(at, at + 50).map(async ({ terms: { exitId, via, credentialId } }) => {
-          const login = known.get(credentialId ?? '') ?? null
+        selected.slice(at, at + 50).map(async ({ terms: { exitId, via, credentialId } }) => {
+          const login = storedLogins.get(credentialId ?? '') ?? null
           return { exitId, ...(await probe({ via, login })) }
         }),
       )),

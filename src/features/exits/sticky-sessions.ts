@@ -44,7 +44,7 @@ export type StickySessions = {
    */
   pin(
     session: SessionRef,
-    propose: (former: SessionPin | null) => ProposedPin | null,
+    propose: (storedPin: SessionPin | null) => ProposedPin | null,
   ): Promise<SessionPin | null>
   /** Its exit failed permanently. */
   fail(session: SessionRef): void
@@ -84,7 +84,7 @@ export const createStickySessions = (deps: {
   const { pool, clock, onError } = deps
   const pins = new LRUCache<string, SessionPin>({ max: maxPins })
   const proposals = new Map<string, SessionRef & { readonly proposal: ProposedPin }>()
-  let telling: Promise<void> = Promise.resolve()
+  let pendingWrites: Promise<void> = Promise.resolve()
 
   const load = createBatchLoader<string, SessionPin>(async (keys) => {
     const { rows } = await pool.query<Row>({
@@ -96,7 +96,7 @@ export const createStickySessions = (deps: {
   })
 
   const write = createBatchLoader<string, SessionPin>(async (keys) => {
-    const given = [...keys].sort().flatMap((key) => proposals.get(key) ?? [])
+    const proposedPins = [...keys].sort().flatMap((key) => proposals.get(key) ?? [])
     const { rows } = await pool.query<Row>({
       name: 'sticky-write',
       text: `
@@ -110,47 +110,47 @@ export const createStickySessions = (deps: {
           where known.round < excluded.round
         returning ${columns}`,
       values: [
-        given.map(({ key }) => key),
-        given.map(({ holder }) => holder),
-        given.map(({ sessionId }) => sessionId),
-        given.map(({ proposal }) => proposal.exitKey),
-        given.map(({ proposal }) => proposal.round),
-        given.map(({ proposal }) => iso(proposal.startedAtMs)),
-        given.map(({ proposal }) => iso(proposal.expiresAtMs)),
+        proposedPins.map(({ key }) => key),
+        proposedPins.map(({ holder }) => holder),
+        proposedPins.map(({ sessionId }) => sessionId),
+        proposedPins.map(({ proposal }) => proposal.exitKey),
+        proposedPins.map(({ proposal }) => proposal.round),
+        proposedPins.map(({ proposal }) => iso(proposal.startedAtMs)),
+        proposedPins.map(({ proposal }) => iso(proposal.expiresAtMs)),
       ],
     })
     return new Map(rows.map((row) => [row.session_key, pinOf(row)]))
   })
 
-  const inTime = async <Value>(work: Promise<Value>): Promise<Value> => {
+  const withTimeout = async <Value>(work: Promise<Value>): Promise<Value> => {
     let timer: NodeJS.Timeout | undefined
-    const late = new Promise<never>((_, reject) => {
+    const timeout = new Promise<never>((_, reject) => {
       timer = setTimeout(() => reject(new Error('Postgres did not answer in time')), answerWithinMs)
     })
     try {
-      return await Promise.race([work, late])
+      return await Promise.race([work, timeout])
     } finally {
       clearTimeout(timer)
     }
   }
 
-  const isOver = (pin: SessionPin): boolean => pin.expiresAtMs <= clock()
+  const isExpired = (pin: SessionPin): boolean => pin.expiresAtMs <= clock()
 
   /** The pin that all processes agree on; null when nothing is proposed. */
-  const agree = async (
+  const agreeOnPin = async (
     session: SessionRef,
-    propose: (former: SessionPin | null) => ProposedPin | null,
+    propose: (storedPin: SessionPin | null) => ProposedPin | null,
   ): Promise<SessionPin | null> => {
     const { key } = session
-    const former = (await inTime(load(key))) ?? null
-    if (former && !isOver(former)) return former
-    const proposal = propose(former)
+    const storedPin = (await withTimeout(load(key))) ?? null
+    if (storedPin && !isExpired(storedPin)) return storedPin
+    const proposal = propose(storedPin)
     if (proposal === null) return null
     proposals.set(key, { ...session, proposal })
     try {
-      const won = await inTime(write(key))
+      const writtenPin = await withTimeout(write(key))
       // Null from `write`: another process was first.
-      return won ?? (await inTime(load(key))) ?? { ...proposal, failed: false }
+      return writtenPin ?? (await withTimeout(load(key))) ?? { ...proposal, failed: false }
     } finally {
       proposals.delete(key)
     }
@@ -158,14 +158,14 @@ export const createStickySessions = (deps: {
 
   return {
     pin: async (session, propose) => {
-      const held = pins.get(session.key) ?? null
-      if (held && !isOver(held)) return held
+      const cachedPin = pins.get(session.key) ?? null
+      if (cachedPin && !isExpired(cachedPin)) return cachedPin
       let pin: SessionPin | null
       try {
-        pin = await agree(session, propose)
+        pin = await agreeOnPin(session, propose)
       } catch (error) {
         onError(error)
-        const proposal = propose(held)
+        const proposal = propose(cachedPin)
         pin = proposal && { ...proposal, failed: false }
       }
       if (pin) pins.set(session.key, pin)
@@ -175,7 +175,7 @@ export const createStickySessions = (deps: {
       const pin = pins.get(key)
       if (!pin || pin.failed) return
       pins.set(key, { ...pin, failed: true })
-      telling = telling
+      pendingWrites = pendingWrites
         .then(async () => {
           await pool.query(
             `update work.sticky_sessions set failed = true, changed_at = clock_timestamp()
@@ -187,11 +187,11 @@ export const createStickySessions = (deps: {
     },
     learn: (changed) => {
       for (const { key, pin } of changed) {
-        const held = pins.peek(key)
-        if (held && held.round <= pin.round) pins.set(key, pin)
+        const cachedPin = pins.peek(key)
+        if (cachedPin && cachedPin.round <= pin.round) pins.set(key, pin)
       }
     },
-    flush: () => telling,
+    flush: () => pendingWrites,
   }
 }
 

@@ -99,7 +99,7 @@ export const exportLedger = async (
     format === 'jsonl'
       ? createJsonlWriter()
       : journalPages({ writer: writers[format]({ logId, book, gatewayOf }), see }, decode)
-  const cut = cutAtTime(until)
+  const cutPage = cutAtTime(until)
   let position = 0
   let events = 0
   let bytes = 0
@@ -109,12 +109,12 @@ export const exportLedger = async (
   }
   await write(pages.head())
   for await (const read of readLog(log, through)) {
-    const { page, over } = cut(read)
+    const { page, over: isPastEnd } = cutPage(read)
     await write(pages.events(page))
     position = page.at(-1)?.position ?? position
     events += page.length
     onProgress?.(position, events)
-    if (over) break
+    if (isPastEnd) break
   }
   await write(pages.end())
   await sink.finish()

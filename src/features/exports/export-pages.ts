@@ -30,7 +30,7 @@ import { type Format, formats } from './journal-formats.ts'
 
 const path = '/console/finance/exports'
 
-const about: Readonly<
+const formatTexts: Readonly<
   Record<Format, { readonly label: string; readonly hint: string; readonly ending: string }>
 > = {
   csv: { label: 'csv', hint: 'a posting a line, for spreadsheets', ending: 'csv' },
@@ -53,24 +53,25 @@ type ExportServices = {
 }
 
 /** The requested export, or the problems of the input. */
-const ask = async (
+const readRequest = async (
   { pool, journalHead }: Pick<ExportServices, 'pool' | 'journalHead'>,
   { query, nowMs }: PersonVisit,
 ) => {
   const format = formatIn(query)
-  const { asked, problems, typed } = questionOf(query, await journalHead(), nowMs)
-  const wrong: Record<string, string> = { ...problems }
+  const { asked: exportRequest, problems, typed } = questionOf(query, await journalHead(), nowMs)
+  const inputProblems: Record<string, string> = { ...problems }
   const book = typed.book === '' ? null : typed.book
   await checkBook(pool, book ?? undefined).catch((error) => {
-    wrong.book = problemOf(error)
+    inputProblems.book = problemOf(error)
   })
-  if (format === 'jsonl' && book !== null) wrong.book = 'jsonl is the whole log: leave the book empty.'
-  const until = 'asOf' in asked ? (asked.asOf ?? null) : null
-  return { asked: { format, book, until } satisfies ExportRequest, typed, problems: wrong }
+  if (format === 'jsonl' && book !== null)
+    inputProblems.book = 'jsonl is the whole log: leave the book empty.'
+  const until = 'asOf' in exportRequest ? (exportRequest.asOf ?? null) : null
+  return { asked: { format, book, until } satisfies ExportRequest, typed, problems: inputProblems }
 }
 
 const commandOf = ({ format, book }: ExportRequest, until: string): string =>
-  `npx farebox ledger export --format ${format}${book === null ? '' : ` --book ${book}`}${until === '' ? '' : ` --until ${until}`} --out ledger.${about[format].ending}`
+  `npx farebox ledger export --format ${format}${book === null ? '' : ` --book ${book}`}${until === '' ? '' : ` --until ${until}`} --out ledger.${formatTexts[format].ending}`
 
 const stateOf = ({ state }: ExportRun): Html => {
   switch (state.kind) {
@@ -86,21 +87,21 @@ const stateOf = ({ state }: ExportRun): Html => {
 }
 
 const exportsPage = async (services: ExportServices, visit: PersonVisit) => {
-  const { asked, typed, problems } = await ask(services, visit)
+  const { asked: exportRequest, typed, problems } = await readRequest(services, visit)
   const { roles } = visit.visitor
   const list = services.exports.list()
-  const whole = ({ state }: ExportRun) => (state.kind === 'whole' ? state : null)
+  const completedState = ({ state }: ExportRun) => (state.kind === 'whole' ? state : null)
   const latest = list.flatMap((run) => {
-    const state = whole(run)
+    const state = completedState(run)
     return state === null ? [] : [{ run, until: positionToken(state.position) }]
   })[0]
-  const command = latest ? commandOf(latest.run, latest.until) : commandOf(asked, typed.to)
+  const command = latest ? commandOf(latest.run, latest.until) : commandOf(exportRequest, typed.to)
   return show({
     title: 'Exports',
     body: html`<p>The ledger as a file. It streams from the log as it is at that moment; through the same position it is always the same bytes, whoever exports it.</p>
 ${problemsOf(problems)}
 <form method="get" action="${path}/file" class="stack" novalidate>
-${choicesOf({ name: 'format', legend: 'Format', choices: formats.map((value) => ({ value, ...about[value] })), chosen: [asked.format], one: true }, emptyFormInput)}
+${choicesOf({ name: 'format', legend: 'Format', choices: formats.map((value) => ({ value, ...formatTexts[value] })), chosen: [exportRequest.format], one: true }, emptyFormInput)}
 ${fieldOf({ name: 'book', label: 'Book', hint: `${bookForms}. Left empty: every book.`, value: typed.book }, emptyFormInput, problems)}
 ${fieldOf({ name: 'to', label: 'Until', hint: `Through the last event at or before it: ${momentForms}. Left empty: all that is there by now.`, value: typed.to }, emptyFormInput, problems)}
 <div class="acts"><button class="first">Download</button></div>
@@ -121,24 +122,24 @@ ${tableOf({
     {
       title: 'Through',
       cell: (run) => {
-        const state = whole(run)
+        const state = completedState(run)
         return state === null ? '' : linkedText(positionToken(state.position), roles)
       },
     },
-    { title: 'Events', number: true, cell: (run) => String(whole(run)?.events ?? '') },
-    { title: 'Lines', number: true, cell: (run) => String(whole(run)?.lines ?? '') },
+    { title: 'Events', number: true, cell: (run) => String(completedState(run)?.events ?? '') },
+    { title: 'Lines', number: true, cell: (run) => String(completedState(run)?.lines ?? '') },
     {
       title: 'Size',
       number: true,
       cell: (run) => {
-        const state = whole(run)
+        const state = completedState(run)
         return state === null ? '' : bytesText(state.bytes)
       },
     },
     {
       title: 'SHA-256',
       cell: (run) => {
-        const state = whole(run)
+        const state = completedState(run)
         return state === null ? '' : html`<code>${state.sha256}</code>`
       },
     },
@@ -146,17 +147,17 @@ ${tableOf({
     { title: 'By', cell: ({ by }) => by },
   ],
 })}`,
-    same: [command, `sha256sum ledger.${about[latest?.run.format ?? asked.format].ending}`],
+    same: [command, `sha256sum ledger.${formatTexts[latest?.run.format ?? exportRequest.format].ending}`],
   })
 }
 
 const download = async (services: ExportServices, visit: PersonVisit): Promise<PageOutcome> => {
-  const { asked, typed, problems } = await ask(services, visit)
+  const { asked: exportRequest, typed, problems } = await readRequest(services, visit)
   if (Object.keys(problems).length > 0) {
-    const query = new URLSearchParams(nonEmptyFields({ ...typed, format: asked.format }))
+    const query = new URLSearchParams(nonEmptyFields({ ...typed, format: exportRequest.format }))
     return { kind: 'redirect', to: `${path}?${query}` }
   }
-  const file = services.exports.start(asked, displayNameOf(visit.visitor), visit.nowMs)
+  const file = services.exports.start(exportRequest, displayNameOf(visit.visitor), visit.nowMs)
   if (file === null)
     throw refuseWithRetryAfter(
       'rate_limited',
@@ -165,8 +166,8 @@ const download = async (services: ExportServices, visit: PersonVisit): Promise<P
     )
   return {
     kind: 'file',
-    name: `ledger-${isoTime(visit.nowMs).slice(0, 10)}.${about[asked.format].ending}`,
-    mediaType: asked.format === 'csv' ? 'text/csv' : 'text/plain',
+    name: `ledger-${isoTime(visit.nowMs).slice(0, 10)}.${formatTexts[exportRequest.format].ending}`,
+    mediaType: exportRequest.format === 'csv' ? 'text/csv' : 'text/plain',
     content: file,
   }
 }

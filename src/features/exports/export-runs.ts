@@ -36,11 +36,11 @@ export type ExportRun = ExportRequest & {
 
 export type Exporter = (
   sink: Sink,
-  asked: ExportRequest & { readonly onProgress: (position: number, events: number) => void },
+  exportRequest: ExportRequest & { readonly onProgress: (position: number, events: number) => void },
 ) => Promise<Exported>
 
 /** Concurrent exports. Each reads the whole log. */
-const atOnce = 2
+const maxConcurrent = 2
 
 /** The client closed the download. */
 class Left extends Error {
@@ -61,16 +61,21 @@ export const createExportRuns = (exporter: Exporter) => {
     /** Newest first; only of this process. */
     list: runs.list,
     /** The file; null while the maximum number of exports runs. */
-    start: (asked: ExportRequest, by: string, nowMs: number): Readable | null => {
-      if (running >= atOnce) return null
+    start: (exportRequest: ExportRequest, by: string, nowMs: number): Readable | null => {
+      if (running >= maxConcurrent) return null
       running += 1
-      const become = runs.begin({ ...asked, by, startedAtMs: nowMs, state: { kind: 'runs', events: 0 } })
-      let room = Promise.withResolvers<void>()
+      const setState = runs.begin({
+        ...exportRequest,
+        by,
+        startedAtMs: nowMs,
+        state: { kind: 'runs', events: 0 },
+      })
+      let drain = Promise.withResolvers<void>()
       const file = new Readable({
-        read: () => room.resolve(),
-        destroy: (error, done) => {
-          room.resolve()
-          done(error)
+        read: () => drain.resolve(),
+        destroy: (error, callback) => {
+          drain.resolve()
+          callback(error)
         },
       })
       const hash = createHash('sha256')
@@ -81,8 +86,8 @@ export const createExportRuns = (exporter: Exporter) => {
           if (bytes.length === 0) return
           hash.update(bytes)
           for (const byte of bytes) if (byte === lineEnd) lines += 1
-          room = Promise.withResolvers()
-          if (!file.destroyed && !file.push(bytes)) await room.promise
+          drain = Promise.withResolvers()
+          if (!file.destroyed && !file.push(bytes)) await drain.promise
           if (file.destroyed) throw new Left('nobody reads it any more')
         },
         finish: async () => {
@@ -90,13 +95,13 @@ export const createExportRuns = (exporter: Exporter) => {
         },
         abandon: async () => undefined,
       }
-      const onProgress = (_position: number, events: number): void => become({ kind: 'runs', events })
-      void exporter(sink, { ...asked, onProgress })
+      const onProgress = (_position: number, events: number): void => setState({ kind: 'runs', events })
+      void exporter(sink, { ...exportRequest, onProgress })
         .then(
           ({ position, events, bytes }) =>
-            become({ kind: 'whole', position, events, lines, bytes, sha256: hash.digest('hex') }),
+            setState({ kind: 'whole', position, events, lines, bytes, sha256: hash.digest('hex') }),
           (error) => {
-            become({ kind: 'broke off' })
+            setState({ kind: 'broke off' })
             file.destroy(error)
           },
         )

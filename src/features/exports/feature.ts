@@ -7,8 +7,8 @@ import { createExportRuns } from './export-runs.ts'
 
 export const open = (core: ServerCore, { journalHead }: { readonly journalHead: JournalHead }): Feature => {
   const { pool, log, clock, codec } = core
-  const exports = createExportRuns((sink, asked) =>
-    exportLedger({ log, decode: codec.decode, clock }, sink, asked),
+  const exports = createExportRuns((sink, request) =>
+    exportLedger({ log, decode: codec.decode, clock }, sink, request),
   )
   return { pages: exportPages({ pool, journalHead, exports }) }
 }

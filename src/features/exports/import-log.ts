@@ -66,8 +66,8 @@ const itemOf = (events: JsonlBatch['events']): AppendItem => {
   const appends: (Append & { readonly events: NewEvent[] })[] = []
   let bytes = 0
   for (const { stream, revision, id, type, data, metadata } of events) {
-    const own = { stream: stream as StreamName, expected: expectedFrom(revision - 1) }
-    const append = { ...own, events: [{ id, type, data, metadata }] }
+    const appendTarget = { stream: stream as StreamName, expected: expectedFrom(revision - 1) }
+    const append = { ...appendTarget, events: [{ id, type, data, metadata }] }
     const more = appendBytes(append)
     const last = appends.at(-1)
     if (last?.stream === stream && bytes + more <= maxAppendBytes) {
@@ -81,27 +81,27 @@ const itemOf = (events: JsonlBatch['events']): AppendItem => {
   return { appends }
 }
 
-type Given = JsonlBatch['events'][number]
+type FileEvent = JsonlBatch['events'][number]
 
-const isSame = (stored: StoredEvent, given: Given): boolean =>
-  stored.stream === given.stream &&
-  stored.revision === given.revision &&
-  stored.id === given.id &&
-  stored.type === given.type &&
-  stored.data === given.data &&
-  stored.metadata === given.metadata
+const isSame = (stored: StoredEvent, fileEvent: FileEvent): boolean =>
+  stored.stream === fileEvent.stream &&
+  stored.revision === fileEvent.revision &&
+  stored.id === fileEvent.id &&
+  stored.type === fileEvent.type &&
+  stored.data === fileEvent.data &&
+  stored.metadata === fileEvent.metadata
 
 /**
  * Compares events of the file with those of the log, in order.
  * @throws LogNotEmpty at the first difference
  */
 const createComparison = async (log: EventLog) => {
-  const standing = readLog(log, await log.head())
+  const storedPages = readLog(log, await log.head())
   let page: readonly StoredEvent[] = []
   let at = 0
   const next = async (): Promise<StoredEvent | null> => {
     if (at === page.length) {
-      const read = await standing.next()
+      const read = await storedPages.next()
       page = read.done ? [] : read.value
       at = 0
     }
@@ -110,13 +110,13 @@ const createComparison = async (log: EventLog) => {
   let found = 0
   return {
     /** The events that the log does not have yet. */
-    async missing(events: readonly Given[]): Promise<readonly Given[]> {
-      for (const [index, given] of events.entries()) {
+    async missing(events: readonly FileEvent[]): Promise<readonly FileEvent[]> {
+      for (const [index, fileEvent] of events.entries()) {
         const stored = await next()
         if (stored === null) return events.slice(index)
-        if (!isSame(stored, given))
+        if (!isSame(stored, fileEvent))
           throw new LogNotEmpty(
-            `the log is not empty, and its event ${given.ordinal} is not the file's: import into an empty log`,
+            `the log is not empty, and its event ${fileEvent.ordinal} is not the file's: import into an empty log`,
           )
         at += 1
         found += 1
@@ -131,23 +131,23 @@ const createComparison = async (log: EventLog) => {
   }
 }
 
-const elsewhere =
+const changedElsewhere =
   'somebody else writes to this log, so the import ended. Start over with an empty log that no server uses'
 
 /** Appends after its own last event, and checks that no other process appends to the log. */
 const createWriter = async (log: EventLog) => {
   let head = await log.head()
-  const assertAlone = async (): Promise<void> => {
-    if ((await log.head()) !== head) throw new ImportBrokeOff(elsewhere)
+  const assertNoOtherWriter = async (): Promise<void> => {
+    if ((await log.head()) !== head) throw new ImportBrokeOff(changedElsewhere)
   }
-  const write = async (events: readonly Given[]): Promise<void> => {
-    await assertAlone()
+  const write = async (events: readonly FileEvent[]): Promise<void> => {
+    await assertNoOtherWriter()
     const item = itemOf(events)
     // Appends are idempotent: the same bytes with the same expected revisions give the first result. So a batch with an
     // unknown outcome is sent again.
     for (let attempt = 1; ; attempt += 1) {
       const [outcome] = await log.appendAll([item])
-      if (outcome === undefined || outcome.status === 'conflict') throw new ImportBrokeOff(elsewhere)
+      if (outcome === undefined || outcome.status === 'conflict') throw new ImportBrokeOff(changedElsewhere)
       if (outcome.status === 'landed') {
         head = outcome.appended.at(-1)?.position ?? head
         return
@@ -159,7 +159,7 @@ const createWriter = async (log: EventLog) => {
         )
     }
   }
-  return { write, assertAlone }
+  return { write, assertAlone: assertNoOtherWriter }
 }
 
 /**
@@ -177,13 +177,13 @@ export const importLog = async (
   const { events, digests } = await checkFile(file, clock, onProgress)
   const comparison = await createComparison(log)
   const writer = await createWriter(log)
-  let done = 0
+  let importedCount = 0
   let written = false
   let at = 0
   for await (const batch of readJsonl(file)) {
     if (batch.sha256 !== digests[at]) {
-      const why = 'the file was changed while it was read'
-      throw written ? new ImportBrokeOff(`${why}: start over with an empty log`) : new NoExport(why)
+      const reason = 'the file was changed while it was read'
+      throw written ? new ImportBrokeOff(`${reason}: start over with an empty log`) : new NoExport(reason)
     }
     at += 1
     const missing = written ? batch.events : await comparison.missing(batch.events)
@@ -191,8 +191,8 @@ export const importLog = async (
       await writer.write(missing)
       written = true
     }
-    done += batch.events.length
-    onProgress?.({ phase: 'import', bytes: batch.bytes, events: done })
+    importedCount += batch.events.length
+    onProgress?.({ phase: 'import', bytes: batch.bytes, events: importedCount })
   }
   if (!written) await comparison.assertNothingMore()
   await writer.assertAlone()

@@ -29,10 +29,10 @@ export type JournalWriter = {
 export type Leg = { readonly book: string; readonly account: string; readonly amountMicros: number }
 
 /** The legs of an entry by book, in order. The legs of each book sum to zero and form one transaction. */
-export const legsByBook = (entry: Entry, only: string | null): ReadonlyMap<string, readonly Leg[]> => {
+export const legsByBook = (entry: Entry, bookFilter: string | null): ReadonlyMap<string, readonly Leg[]> => {
   const books = new Map<string, Leg[]>()
   for (const { book, account, debitMicros, creditMicros } of entry.postings) {
-    if (only !== null && book !== only) continue
+    if (bookFilter !== null && book !== bookFilter) continue
     const legs = books.get(book)
     const leg = { book, account, amountMicros: debitMicros - creditMicros }
     if (legs === undefined) books.set(book, [leg])
@@ -74,7 +74,7 @@ export type Spelling = {
 }
 
 /** A journal with a transaction for each book of each entry. It tracks a balance for each account. */
-export const journalWriter = (spelling: Spelling, only: string | null): JournalWriter => {
+export const journalWriter = (spelling: Spelling, bookFilter: string | null): JournalWriter => {
   const balances = new Map<string, bigint>()
   let lastDay = '1970-01-01'
   return {
@@ -82,7 +82,7 @@ export const journalWriter = (spelling: Spelling, only: string | null): JournalW
     entry: (entry) => {
       lastDay = dayOf(entry.at)
       let text = ''
-      for (const [book, legs] of legsByBook(entry, only)) {
+      for (const [book, legs] of legsByBook(entry, bookFilter)) {
         let lines = ''
         for (const { account, amountMicros } of legs) {
           const amount = BigInt(amountMicros)
@@ -112,8 +112,8 @@ const roots: Readonly<Record<string, string>> = {
 
 /** A part of a beancount account name: letters, digits and dashes, starting with an upper-case letter or a digit. */
 const part = (text: string): string => {
-  const plain = text.replaceAll(/[^A-Za-z0-9-]/g, '-').replace(/^-+/, '')
-  return plain === '' ? 'X' : `${plain.charAt(0).toUpperCase()}${plain.slice(1)}`
+  const sanitized = text.replaceAll(/[^A-Za-z0-9-]/g, '-').replace(/^-+/, '')
+  return sanitized === '' ? 'X' : `${sanitized.charAt(0).toUpperCase()}${sanitized.slice(1)}`
 }
 
 const quoted = (text: string): string =>
@@ -126,21 +126,21 @@ const dayAfter = (day: string): string =>
  * Converts account names for beancount, e.g. `Liabilities:Service:Wallet:Acc-0199…` for `liabilities:wallet:acc_0199…`
  * in the book `service`. A number distinguishes accounts that would get the same name, in order of appearance.
  */
-const createNames = (withBook: boolean) => {
+const createNames = (includesBook: boolean) => {
   const byAccount = new Map<string, string>()
-  const taken = new Set<string>()
+  const usedNames = new Set<string>()
   return (book: string, account: string): { readonly name: string; readonly fresh: boolean } => {
     const key = `${book}\0${account}`
-    const known = byAccount.get(key)
-    if (known !== undefined) return { name: known, fresh: false }
+    const knownName = byAccount.get(key)
+    if (knownName !== undefined) return { name: knownName, fresh: false }
     const [kind = '', ...rest] = account.split(':')
     const root = roots[kind]
     if (root === undefined) throw new Error(`account ${account} is of no kind that beancount knows`)
-    const spelt = [root, ...(withBook ? book.split(':').map(part) : []), ...rest.map(part)].join(':')
-    let name = spelt
-    for (let n = 2; taken.has(name); n += 1) name = `${spelt}-${n}`
+    const fullName = [root, ...(includesBook ? book.split(':').map(part) : []), ...rest.map(part)].join(':')
+    let name = fullName
+    for (let n = 2; usedNames.has(name); n += 1) name = `${fullName}-${n}`
     byAccount.set(key, name)
-    taken.add(name)
+    usedNames.add(name)
     return { name, fresh: true }
   }
 }
@@ -149,22 +149,22 @@ const createNames = (withBook: boolean) => {
  * A ledger for beancount 2.3 and later. Each account is opened with its first entry, with its exact name and book as
  * metadata. Balance assertions on the day after the last entry make beancount refuse a file that lost or gained a line.
  */
-export const beancountWriter = ({ logId, book: only, gatewayOf }: ExportHead): JournalWriter => {
-  const nameOf = createNames(only === null)
+export const beancountWriter = ({ logId, book: bookFilter, gatewayOf }: ExportHead): JournalWriter => {
+  const nameOf = createNames(bookFilter === null)
   const spelling: Spelling = {
     head: () =>
       [
         '; Farebox: the ledger for beancount. Amounts are exact, times are UTC, dates are accounting time.',
-        `; log ${logId}, ${only === null ? 'every book' : `book ${only}`}`,
-        `option "title" ${quoted(`Farebox ${only ?? 'ledger'}`)}`,
+        `; log ${logId}, ${bookFilter === null ? 'every book' : `book ${bookFilter}`}`,
+        `option "title" ${quoted(`Farebox ${bookFilter ?? 'ledger'}`)}`,
         'option "operating_currency" "USD"',
         'option "name_income" "Revenue"',
         '',
         '',
       ].join('\n'),
     account: (book, account, day) => {
-      const { name, fresh } = nameOf(book, account)
-      if (!fresh) return { name, opening: '' }
+      const { name, fresh: isNew } = nameOf(book, account)
+      if (!isNew) return { name, opening: '' }
       const gateway = gatewayOf(account)
       return {
         name,
@@ -179,7 +179,7 @@ export const beancountWriter = ({ logId, book: only, gatewayOf }: ExportHead): J
     end: (balances, day) =>
       [...balances].map(([name, balance]) => `${dayAfter(day)} balance ${name}  ${balance} USD\n`).join(''),
   }
-  return journalWriter(spelling, only)
+  return journalWriter(spelling, bookFilter)
 }
 
 const columns = [
@@ -204,13 +204,13 @@ const columns = [
  * One line for each posting, with exact dollars to six decimals in the column of its side. `csvLines` escapes texts for
  * spreadsheets; `jsonl` has the original texts.
  */
-export const csvWriter = ({ book: only, gatewayOf }: ExportHead): JournalWriter => ({
+export const csvWriter = ({ book: bookFilter, gatewayOf }: ExportHead): JournalWriter => ({
   head: () => csvHead(columns),
   entry: (entry) => {
     const { position, at, eventId, type, accountId, orderId, customerId, depositId, reference } = entry
     const before = [positionToken(position), at, eventId, type]
     const after = ['USD', accountId, orderId, customerId, depositId, reference]
-    const legs = [...legsByBook(entry, only).values()].flat()
+    const legs = [...legsByBook(entry, bookFilter).values()].flat()
     return csvLines(
       legs.map(({ book, account, amountMicros }) => {
         const debit = amountMicros > 0 ? plainDollars(BigInt(amountMicros)) : null
@@ -248,20 +248,20 @@ const comment = ([name, value]: readonly [string, string]): string =>
  * book has our names unchanged. The last transaction moves nothing and asserts every balance, so that hledger refuses a
  * file that lost or gained a line.
  */
-export const hledgerWriter = ({ logId, book: only, gatewayOf }: ExportHead): JournalWriter => {
+export const hledgerWriter = ({ logId, book: bookFilter, gatewayOf }: ExportHead): JournalWriter => {
   const declared = new Set<string>()
   const spelling: Spelling = {
     head: () =>
       [
         '; Farebox: the ledger for hledger. Amounts are exact, times are UTC, dates are accounting time.',
-        `; log ${logId}, ${only === null ? 'every book' : `book ${only}`}`,
+        `; log ${logId}, ${bookFilter === null ? 'every book' : `book ${bookFilter}`}`,
         'decimal-mark .',
         'commodity 1000.000000 USD',
         '',
         '',
       ].join('\n'),
     account: (book, account) => {
-      const name = only === null ? `${book}:${account}` : account
+      const name = bookFilter === null ? `${book}:${account}` : account
       if (declared.has(name)) return { name, opening: '' }
       declared.add(name)
       const kind = kinds[account.slice(0, account.indexOf(':'))]
@@ -279,5 +279,5 @@ export const hledgerWriter = ({ logId, book: only, gatewayOf }: ExportHead): Jou
       return `${day} * balances\n${lines.join('')}`
     },
   }
-  return journalWriter(spelling, only)
+  return journalWriter(spelling, bookFilter)
 }

@@ -68,24 +68,24 @@ const maxLineBytes = 8 << 20
  */
 async function* linesOf(file: FileHandle): AsyncGenerator<Buffer> {
   const chunk = Buffer.allocUnsafe(chunkBytes)
-  let rest: Buffer = Buffer.alloc(0)
+  let unparsed: Buffer = Buffer.alloc(0)
   let number = 0
   for (let at = 0; ; ) {
     const { bytesRead } = await file.read(chunk, 0, chunkBytes, at)
     if (bytesRead === 0) break
     at += bytesRead
-    const text = Buffer.concat([rest, chunk.subarray(0, bytesRead)])
+    const text = Buffer.concat([unparsed, chunk.subarray(0, bytesRead)])
     let start = 0
     for (let end = text.indexOf(10); end !== -1; end = text.indexOf(10, start)) {
       number += 1
       yield text.subarray(start, end)
       start = end + 1
     }
-    rest = text.subarray(start)
-    if (rest.length > maxLineBytes)
+    unparsed = text.subarray(start)
+    if (unparsed.length > maxLineBytes)
       throw new NoExport(`line ${number + 1} is longer than any line of an export`)
   }
-  if (rest.length > 0) throw new NoExport(`line ${number + 1} is cut off: the file is not whole`)
+  if (unparsed.length > 0) throw new NoExport(`line ${number + 1} is cut off: the file is not whole`)
 }
 
 const parseLine = (line: Buffer, number: number): Record<string, unknown> => {
@@ -121,7 +121,7 @@ const hasTime = (metadata: string): boolean => {
 
 /** Checks an event that must be the next one; `number` is its line. */
 const checkEvent = (value: Record<string, unknown>, number: number, ordinal: number): JsonlEvent => {
-  const refused = (why: string) => new NoExport(`line ${number} is no event of an export: ${why}`)
+  const refused = (reason: string) => new NoExport(`line ${number} is no event of an export: ${reason}`)
   if (Object.keys(value).join() !== eventKeys) throw refused(`it must hold ${eventKeys}`)
   const { stream, revision, id, type, data, metadata } = value
   if (value.ordinal !== ordinal) throw refused(`its ordinal must be ${ordinal}`)
@@ -157,15 +157,15 @@ const batchBytes = 512 << 10
  * @throws NoExport
  */
 export async function* readJsonl(file: FileHandle): AsyncGenerator<JsonlBatch> {
-  const whole = createHash('sha256')
+  const exportHash = createHash('sha256')
   let lines = createHash('sha256')
   let events: (JsonlEvent & NewEvent)[] = []
   let bytes = 0
   let readBytes = 0
   let number = 0
   let ordinal = 0
-  let ended = false
-  const take = (): JsonlBatch => {
+  let hasEnded = false
+  const takeBatch = (): JsonlBatch => {
     const batch = { events, sha256: lines.digest('hex'), bytes: readBytes }
     events = []
     bytes = 0
@@ -175,7 +175,7 @@ export async function* readJsonl(file: FileHandle): AsyncGenerator<JsonlBatch> {
   for await (const line of linesOf(file)) {
     number += 1
     readBytes += line.length + 1
-    if (ended) throw new NoExport(`line ${number} follows the end of the export`)
+    if (hasEnded) throw new NoExport(`line ${number} follows the end of the export`)
     const value = parseLine(line, number)
     if (number === 1) {
       if (JSON.stringify(value) !== JSON.stringify(jsonlHead))
@@ -183,9 +183,9 @@ export async function* readJsonl(file: FileHandle): AsyncGenerator<JsonlBatch> {
     } else if (Object.keys(value).join() === 'events,sha256') {
       if (value.events !== ordinal)
         throw new NoExport(`the end tells of ${value.events} events, there are ${ordinal}`)
-      if (value.sha256 !== whole.digest('hex'))
+      if (value.sha256 !== exportHash.digest('hex'))
         throw new NoExport('its digest does not fit: the file was changed or damaged')
-      ended = true
+      hasEnded = true
       continue
     } else {
       ordinal += 1
@@ -193,10 +193,10 @@ export async function* readJsonl(file: FileHandle): AsyncGenerator<JsonlBatch> {
       bytes += line.length
       lines.update(line)
     }
-    whole.update(line).update('\n')
-    if (bytes >= batchBytes) yield take()
+    exportHash.update(line).update('\n')
+    if (bytes >= batchBytes) yield takeBatch()
   }
   if (number === 0) throw new NoExport('it is empty')
-  if (!ended) throw new NoExport('its last line is missing: the file is cut off')
-  if (events.length > 0) yield take()
+  if (!hasEnded) throw new NoExport('its last line is missing: the file is cut off')
+  if (events.length > 0) yield takeBatch()
 }

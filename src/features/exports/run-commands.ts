@@ -40,22 +40,22 @@ const openSink = async (out: string | undefined): Promise<Sink> => {
   }
 }
 
-const exported = (made: Exported, file: string | null): CliOutput => {
-  const result = { ...made, position: positionToken(made.position) }
+const exported = (outcome: Exported, file: string | null): CliOutput => {
+  const result = { ...outcome, position: positionToken(outcome.position) }
   return {
     json: { ...result, file },
     text: file === null ? null : fields({ file, ...result }),
   }
 }
 
-const runExport = async (context: CliContext, given: ExportGiven): Promise<CliOutput> => {
-  const { format, out, book = null, until = null } = given
-  if (given.json === true && out === undefined)
+const runExport = async (context: CliContext, exportOptions: ExportGiven): Promise<CliOutput> => {
+  const { format, out, book = null, until = null } = exportOptions
+  if (exportOptions.json === true && out === undefined)
     throw new CliMisuse('--json tells of an export into a file: give --out as well')
   if (format === 'jsonl' && book !== null) throw new CliMisuse('jsonl is the whole log: it takes no --book')
   if (book !== null) await assertBook(context, book)
-  const bar = createProgressBar(process.stderr)
-  const step = stepsOf(bar, 'export', await context.log.head())
+  const progressBar = createProgressBar(process.stderr)
+  const step = stepsOf(progressBar, 'export', await context.log.head())
   const sink = await openSink(out)
   try {
     const deps = { ...context, decode: context.codec.decode }
@@ -64,7 +64,7 @@ const runExport = async (context: CliContext, given: ExportGiven): Promise<CliOu
     await sink.abandon()
     throw error
   } finally {
-    bar.end()
+    progressBar.end()
   }
 }
 
@@ -82,8 +82,8 @@ const importMisuse = (error: unknown, file: string): unknown => {
   return error
 }
 
-const imported = (made: Imported): CliOutput => {
-  const result = { ...made, position: positionToken(made.position) }
+const imported = (outcome: Imported): CliOutput => {
+  const result = { ...outcome, position: positionToken(outcome.position) }
   return {
     json: result,
     text: `${fields({ ...result })}\nNext: what the vault held is set anew (docs/operations.md, "Export and import").\nThe read tables are made by the next start, or by: npx farebox projections rebuild all\nSeal what was not sealed yet: npx farebox ledger seal\nThen check it: npx farebox ledger verify`,
@@ -92,7 +92,7 @@ const imported = (made: Imported): CliOutput => {
 
 export const runImport = async ({ log, pool, clock }: CliContext, path: string): Promise<CliOutput> => {
   const file = await openExport(path)
-  const bar = createProgressBar(process.stderr)
+  const progressBar = createProgressBar(process.stderr)
   const client = await pool.connect()
   try {
     if ((await file.stat()).isDirectory()) throw new CliMisuse(`${path} is a directory`)
@@ -101,14 +101,17 @@ export const runImport = async ({ log, pool, clock }: CliContext, path: string):
       withinMs: 10_000,
     })
     const { size } = await file.stat()
-    const steps = { check: stepsOf(bar, 'check ', size), import: stepsOf(bar, 'import', size) }
+    const steps = {
+      check: stepsOf(progressBar, 'check ', size),
+      import: stepsOf(progressBar, 'import', size),
+    }
     return imported(
       await importLog(log, file, clock, ({ phase, bytes, events }) => steps[phase](bytes, events)),
     )
   } catch (error) {
     throw importMisuse(error, path)
   } finally {
-    bar.end()
+    progressBar.end()
     // Closing its session releases the lock.
     client.release(true)
     await file.close()

@@ -39,14 +39,14 @@ const lineOf = (text: string): Line => {
  * Reads a file line by line in small parts, so that other work of the process can run between them.
  * @throws file system errors
  */
-const eachLine = async (file: string, take: (line: Line) => void): Promise<void> => {
+const eachLine = async (file: string, onLine: (line: Line) => void): Promise<void> => {
   let rest = ''
   for await (const part of createReadStream(file, { encoding: 'utf8', highWaterMark: 65_536 })) {
     const lines = (rest + part).split('\n')
     rest = lines.pop() ?? ''
-    for (const line of lines) if (line !== '') take(lineOf(line.trimEnd()))
+    for (const line of lines) if (line !== '') onLine(lineOf(line.trimEnd()))
   }
-  if (rest !== '') take(lineOf(rest.trimEnd()))
+  if (rest !== '') onLine(lineOf(rest.trimEnd()))
 }
 
 /** The index of the last of the ascending `starts` that is not above the address; -1: all are above. */

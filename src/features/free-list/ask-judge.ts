@@ -37,7 +37,7 @@ export type ProbeTarget = {
 }
 
 /** Errors by relevance. The most relevant one is reported for a proxy that failed in several ways. */
-const telling: readonly CheckError[] = [
+const errorPriority: readonly CheckError[] = [
   'auth_required',
   'tls_error',
   'bad_response',
@@ -45,8 +45,8 @@ const telling: readonly CheckError[] = [
   'connect_timeout',
 ]
 
-const noticed = (failures: readonly ProbeFailure[]): ProbeFailure =>
-  [...failures].sort((a, b) => telling.indexOf(a.error) - telling.indexOf(b.error))[0]!
+const mostTelling = (failures: readonly ProbeFailure[]): ProbeFailure =>
+  [...failures].sort((a, b) => errorPriority.indexOf(a.error) - errorPriority.indexOf(b.error))[0]!
 
 /** The result for an endpoint where no protocol passed. */
 export const failedCheckResult = (
@@ -65,7 +65,7 @@ export const failedCheckResult = (
   detail: message,
 })
 
-type Passed = {
+type PassedProbe = {
   readonly protocol: Protocol
   readonly anonymity: Anonymity
   readonly ip: string
@@ -78,16 +78,20 @@ const overTls = async (wire: Wire, { judge, keys, nonce }: ProbeTarget): Promise
 }
 
 /** The request that the judge received by this protocol. @throws ProbeFailure, CheckUnavailable */
-const ask = async (protocol: Protocol, wire: Wire, asked: ProbeTarget): Promise<JudgeObservation> => {
-  const { place } = asked.judge
-  const { login } = asked.options
-  const request = { nonce: asked.nonce(), keys: asked.keys, login }
+const requestJudge = async (
+  protocol: Protocol,
+  wire: Wire,
+  probeTarget: ProbeTarget,
+): Promise<JudgeObservation> => {
+  const { place } = probeTarget.judge
+  const { login } = probeTarget.options
+  const request = { nonce: probeTarget.nonce(), keys: probeTarget.keys, login }
   switch (protocol) {
     case 'http':
       return getPlain(wire, place, { ...request, proxied: true })
     case 'https':
       await openByConnect(wire, place, login)
-      return overTls(wire, asked)
+      return overTls(wire, probeTarget)
     case 'socks4':
       await openBySocks4(wire, place, place.httpPort, login)
       return getPlain(wire, place, { ...request, proxied: false })
@@ -105,18 +109,18 @@ const sentBy = (protocol: Protocol, { place }: ActiveJudge): readonly HeaderLine
     : judgeRequestHeaders(place, place.httpPort, 80)
 
 /** @throws CheckUnavailable */
-const tryOne = async (
+const probeProtocol = async (
   protocol: Protocol,
-  asked: ProbeTarget,
-  given: { readonly socket: Socket; readonly startMs: number } | null,
-): Promise<Passed | ProbeFailure> => {
-  const startMs = given?.startMs ?? asked.monotonicMs()
+  probeTarget: ProbeTarget,
+  openedSocket: { readonly socket: Socket; readonly startMs: number } | null,
+): Promise<PassedProbe | ProbeFailure> => {
+  const startMs = openedSocket?.startMs ?? probeTarget.monotonicMs()
   try {
-    const socket = given?.socket ?? (await asked.dial())
-    const seen = await ask(protocol, createWire(socket), asked).finally(() => socket.destroy())
-    const anonymity = anonymityOf(sentBy(protocol, asked.judge), seen, asked.judge.ownAddresses)
-    const ms = asked.monotonicMs() - startMs
-    asked.onPassed(ms)
+    const socket = openedSocket?.socket ?? (await probeTarget.dial())
+    const seen = await requestJudge(protocol, createWire(socket), probeTarget).finally(() => socket.destroy())
+    const anonymity = anonymityOf(sentBy(protocol, probeTarget.judge), seen, probeTarget.judge.ownAddresses)
+    const ms = probeTarget.monotonicMs() - startMs
+    probeTarget.onPassed(ms)
     return { protocol, anonymity, ip: seen.ip, ms }
   } catch (error) {
     if (error instanceof ProbeFailure) return error
@@ -130,15 +134,15 @@ const tryOne = async (
  */
 const socksIntercepts = async (
   protocol: 'socks4' | 'socks5',
-  asked: ProbeTarget,
+  probeTarget: ProbeTarget,
 ): Promise<boolean | null> => {
   const open = protocol === 'socks5' ? openBySocks5 : openBySocks4
   try {
-    const socket = await asked.dial()
+    const socket = await probeTarget.dial()
     try {
       const wire = createWire(socket)
-      await open(wire, asked.judge.place, asked.judge.place.tlsPort, asked.options.login)
-      await overTls(wire, asked)
+      await open(wire, probeTarget.judge.place, probeTarget.judge.place.tlsPort, probeTarget.options.login)
+      await overTls(wire, probeTarget)
       return false
     } finally {
       socket.destroy()
@@ -154,35 +158,35 @@ const socksIntercepts = async (
  * Requests the judge through the endpoint by every protocol at once. A protocol with intercepted TLS does not pass.
  * @throws CheckUnavailable
  */
-export const probeAllProtocols = async (asked: ProbeTarget): Promise<CheckResult> => {
-  const { options, first } = asked
-  const wanted = protocols.filter((protocol) => options.protocols?.includes(protocol) ?? true)
-  const tried = await Promise.all(
-    wanted.map((protocol, at) => tryOne(protocol, asked, at === 0 ? first : null)),
+export const probeAllProtocols = async (probeTarget: ProbeTarget): Promise<CheckResult> => {
+  const { options, first } = probeTarget
+  const enabledProtocols = protocols.filter((protocol) => options.protocols?.includes(protocol) ?? true)
+  const probeResults = await Promise.all(
+    enabledProtocols.map((protocol, at) => probeProtocol(protocol, probeTarget, at === 0 ? first : null)),
   )
-  const failures = tried.filter((one) => one instanceof ProbeFailure)
-  let passed = tried.filter((one): one is Passed => !(one instanceof ProbeFailure))
+  const failures = probeResults.filter((one) => one instanceof ProbeFailure)
+  let passed = probeResults.filter((one): one is PassedProbe => !(one instanceof ProbeFailure))
   let interceptsTls = failures.some((one) => one instanceof Intercepted)
     ? true
     : passed.some(({ protocol }) => protocol === 'https')
       ? false
       : null
   const socks = passed.map(({ protocol }) => protocol).findLast((one) => one === 'socks4' || one === 'socks5')
-  if (interceptsTls === null && socks !== undefined) interceptsTls = await socksIntercepts(socks, asked)
+  if (interceptsTls === null && socks !== undefined) interceptsTls = await socksIntercepts(socks, probeTarget)
   if (interceptsTls === true) passed = passed.filter(({ protocol }) => protocol === 'http')
   const connectMs = Math.round(first.connectMs)
   if (passed.length === 0) {
-    const all = interceptsTls === true ? [...failures, new Intercepted()] : failures
-    return failedCheckResult(noticed(all), connectMs, interceptsTls)
+    const allFailures = interceptsTls === true ? [...failures, new Intercepted()] : failures
+    return failedCheckResult(mostTelling(allFailures), connectMs, interceptsTls)
   }
-  const quickest = passed.reduce((best, one) => (one.ms < best.ms ? one : best))
+  const fastest = passed.reduce((best, one) => (one.ms < best.ms ? one : best))
   return {
     alive: true,
     protocols: passed.map(({ protocol }) => protocol),
     anonymity: worstOf(passed.map(({ anonymity }) => anonymity)),
-    exitIp: quickest.ip,
+    exitIp: fastest.ip,
     interceptsTls,
-    latencyMs: Math.round(quickest.ms),
+    latencyMs: Math.round(fastest.ms),
     connectMs,
     error: null,
     detail: null,

@@ -15,12 +15,12 @@ const batch = 5_000
  */
 export const addCandidates = async (
   pool: pg.Pool,
-  places: readonly SocketAddress[],
+  socketAddresses: readonly SocketAddress[],
   nowMs: number,
 ): Promise<number> => {
   let added = 0
-  for (let at = 0; at < places.length; at += batch) {
-    const some = places.slice(at, at + batch)
+  for (let at = 0; at < socketAddresses.length; at += batch) {
+    const part = socketAddresses.slice(at, at + batch)
     const { rowCount } = await pool.query({
       name: 'free-proxies-add',
       // In key order, so that concurrent inserts do not deadlock.
@@ -28,7 +28,7 @@ export const addCandidates = async (
              select ip, port, $3::timestamptz, $3::timestamptz
                from (select distinct ip, port from unnest($1::inet[], $2::int[]) as given (ip, port) order by ip, port) given
              on conflict do nothing`,
-      values: [some.map(({ ip }) => ip), some.map(({ port }) => port), isoTime(nowMs)],
+      values: [part.map(({ ip }) => ip), part.map(({ port }) => port), isoTime(nowMs)],
     })
     added += rowCount ?? 0
   }
@@ -68,5 +68,7 @@ export const candidateRefusal = (
   const address = canonical(ip)
   if (rules.own.has(address)) return 'own_address'
   const machine = Object.values(networkInterfaces()).flatMap((all) => all ?? [])
-  return machine.some((one) => canonical(one.address) === address) ? 'own_address' : null
+  return machine.some((networkInterface) => canonical(networkInterface.address) === address)
+    ? 'own_address'
+    : null
 }

@@ -6,7 +6,7 @@ import type { RecordStore } from './endpoint-store.ts'
 import { type Check, type CheckResult, CheckUnavailable } from './probe-port.ts'
 
 /** Unused processor time is carried over for this time, milliseconds. */
-const keptMs = 1_000
+const maxBudgetMs = 1_000
 
 /**
  * Limits the process to a share of a core. Work may start while the processor time used is below the share of the
@@ -21,12 +21,12 @@ export const createCpuBudget = (parts: {
 }): (() => boolean) => {
   const { share, monotonicMs, cpuMs } = parts
   let [lastMs, lastCpuMs] = [monotonicMs(), cpuMs()]
-  let leftMs = share * keptMs
+  let budgetMs = share * maxBudgetMs
   return () => {
-    const [nowMs, usedMs] = [monotonicMs(), cpuMs()]
-    leftMs = Math.min(share * keptMs, leftMs + share * (nowMs - lastMs) - (usedMs - lastCpuMs))
-    ;[lastMs, lastCpuMs] = [nowMs, usedMs]
-    return share >= 1 || leftMs > 0
+    const [nowMs, usedCpuMs] = [monotonicMs(), cpuMs()]
+    budgetMs = Math.min(share * maxBudgetMs, budgetMs + share * (nowMs - lastMs) - (usedCpuMs - lastCpuMs))
+    ;[lastMs, lastCpuMs] = [nowMs, usedCpuMs]
+    return share >= 1 || budgetMs > 0
   }
 }
 
@@ -49,17 +49,17 @@ export type Checker = {
 }
 
 /** This share of the sockets is reserved for live endpoints, so that many dead ones do not delay them. */
-const keptForLive = 0.2
+const reservedForLive = 0.2
 /** The most rows of one claim and of one write. */
 const batch = 2_000
 /** Pause after a claim that found nothing more, milliseconds. */
-const lookAgainMs = 1_000
+const pollPauseMs = 1_000
 /** Results are written after at most this time, milliseconds. */
 const writeWithinMs = 500
 /** How often rows with a due time from a wrong clock are corrected, milliseconds. */
 const bringForwardEveryMs = 60_000
 
-type Done = { readonly before: FreeProxyStatus; readonly result: CheckResult; readonly atMs: number }
+type FinishedCheck = { readonly before: FreeProxyStatus; readonly result: CheckResult; readonly atMs: number }
 
 /**
  * Checks the stored endpoints when they are due, live ones first. Only checks in progress are in memory. Results count
@@ -87,11 +87,11 @@ export const createChecker = (parts: {
   const claimed = new Set<string>()
   const stopping = new AbortController()
   let running = 0
-  let done: Done[] = []
+  let finishedChecks: FinishedCheck[] = []
   let pausedForJudge = false
   let writtenAtMs = monotonicMs()
-  const lookAtMs = { live: 0, all: 0 }
-  let broughtMs = Number.NEGATIVE_INFINITY
+  const pollAtMs = { live: 0, all: 0 }
+  let lastBringForwardMs = Number.NEGATIVE_INFINITY
 
   const begin = (before: FreeProxyStatus): void => {
     const key = socketAddressText(before)
@@ -99,7 +99,7 @@ export const createChecker = (parts: {
     running += 1
     check(before, limits, stopping.signal)
       .then(
-        (result) => void done.push({ before, result, atMs: clock() }),
+        (result) => void finishedChecks.push({ before, result, atMs: clock() }),
         (error) => {
           claimed.delete(key)
           if (stopping.signal.aborted) return
@@ -117,42 +117,46 @@ export const createChecker = (parts: {
 
   /** @returns whether there may be more */
   const claim = async (which: 'live' | 'all'): Promise<boolean> => {
-    if (monotonicMs() < lookAtMs[which]) return false
-    const most = which === 'live' ? limits.sockets : Math.floor(limits.sockets * (1 - keptForLive))
-    const free = Math.min(batch, most - Math.max(running, openSockets()))
+    if (monotonicMs() < pollAtMs[which]) return false
+    const maxSockets = which === 'live' ? limits.sockets : Math.floor(limits.sockets * (1 - reservedForLive))
+    const free = Math.min(batch, maxSockets - Math.max(running, openSockets()))
     if (free <= 0 || !parts.mayBegin()) return false
-    const found = await store.due(clock(), free, which === 'live')
-    if (found.length < free) lookAtMs[which] = monotonicMs() + lookAgainMs
-    for (const one of found) if (!claimed.has(socketAddressText(one))) begin(one)
-    return found.length === free
+    const dueEndpoints = await store.due(clock(), free, which === 'live')
+    if (dueEndpoints.length < free) pollAtMs[which] = monotonicMs() + pollPauseMs
+    for (const dueEndpoint of dueEndpoints)
+      if (!claimed.has(socketAddressText(dueEndpoint))) begin(dueEndpoint)
+    return dueEndpoints.length === free
   }
 
   const write = async (): Promise<void> => {
-    const batchOf = done
-    if (batchOf.length === 0) return
-    done = []
+    const batchToWrite = finishedChecks
+    if (batchToWrite.length === 0) return
+    finishedChecks = []
     writtenAtMs = monotonicMs()
     try {
       if (await parts.judgeAnswers()) {
-        for (let at = 0; at < batchOf.length; at += batch)
+        for (let at = 0; at < batchToWrite.length; at += batch)
           await store.write(
-            batchOf
+            batchToWrite
               .slice(at, at + batch)
               .map(({ before, result, atMs }) =>
                 applyCheck(before, result, { nowMs: atMs, random: random() }),
               ),
           )
-        for (const { before, result } of batchOf) parts.onChecked?.(before, result)
+        for (const { before, result } of batchToWrite) parts.onChecked?.(before, result)
       } else {
         pausedForJudge = true
-        logger.warn({ checks: batchOf.length }, 'the judge does not answer: what was checked does not count')
+        logger.warn(
+          { checks: batchToWrite.length },
+          'the judge does not answer: what was checked does not count',
+        )
       }
     } catch (error) {
       // Postgres may be available in the next round. Unwritten endpoints stay claimed.
-      done = [...batchOf, ...done]
+      finishedChecks = [...batchToWrite, ...finishedChecks]
       throw error
     }
-    for (const { before } of batchOf) claimed.delete(socketAddressText(before))
+    for (const { before } of batchToWrite) claimed.delete(socketAddressText(before))
   }
 
   const resume = async (): Promise<void> => {
@@ -160,40 +164,40 @@ export const createChecker = (parts: {
   }
 
   const bringForward = async (): Promise<void> => {
-    if (monotonicMs() - broughtMs < bringForwardEveryMs) return
-    const brought = await store.bringForward(clock(), batch)
+    if (monotonicMs() - lastBringForwardMs < bringForwardEveryMs) return
+    const movedCount = await store.bringForward(clock(), batch)
     // After a full batch there may be more.
-    if (brought < batch) broughtMs = monotonicMs()
-    if (brought > 0)
-      logger.warn({ endpoints: brought }, 'endpoints were due later than any pause lasts, and are due now')
+    if (movedCount < batch) lastBringForwardMs = monotonicMs()
+    if (movedCount > 0)
+      logger.warn({ endpoints: movedCount }, 'endpoints were due later than any pause lasts, and are due now')
   }
 
   const round = async (): Promise<void> => {
-    if (done.length >= batch || monotonicMs() - writtenAtMs >= writeWithinMs) await write()
+    if (finishedChecks.length >= batch || monotonicMs() - writtenAtMs >= writeWithinMs) await write()
     await resume()
     if (pausedForJudge || stopping.signal.aborted) return
     await bringForward()
     // Endpoints that refuse at once must not accumulate faster than they are written.
-    while (done.length < batch && (await claim('live')));
-    while (done.length < batch && (await claim('all')));
+    while (finishedChecks.length < batch && (await claim('live')));
+    while (finishedChecks.length < batch && (await claim('all')));
   }
 
   return {
     round,
     settle: async () => {
       for (;;) {
-        lookAtMs.live = lookAtMs.all = 0
+        pollAtMs.live = pollAtMs.all = 0
         await round()
         if (pausedForJudge) throw new CheckUnavailable('the judge does not answer')
         if (running > 0) await new Promise((resolve) => setTimeout(resolve, 20))
-        else if (done.length > 0) await write()
+        else if (finishedChecks.length > 0) await write()
         else if ((await store.lateMs(clock())) === null) return
       }
     },
     stop: async () => {
-      const over = write()
+      const lastWrite = write()
       stopping.abort()
-      await over
+      await lastWrite
     },
     counts: () => ({ running, pausedForJudge }),
   }

@@ -74,14 +74,14 @@ export const readLiveMarks = async (pool: pg.Pool): Promise<readonly VersionedAd
 /** The stored endpoints among these, in any order. */
 export const readEndpoints = async (
   pool: pg.Pool,
-  places: readonly SocketAddress[],
+  socketAddresses: readonly SocketAddress[],
   nowMs: number,
 ): Promise<readonly Endpoint[]> => {
   const { rows } = await pool.query<EndpointRow>({
     name: 'free-proxies-places',
     text: `select ${endpointColumns} from work.free_proxies
       where (ip, port) in (select * from unnest($1::inet[], $2::int[]))`,
-    values: [places.map(({ ip }) => ip), places.map(({ port }) => port)],
+    values: [socketAddresses.map(({ ip }) => ip), socketAddresses.map(({ port }) => port)],
   })
   return rows.map((row) => endpointOf(row, nowMs))
 }
@@ -124,14 +124,14 @@ type Row = {
   readonly longest: string | null
 }
 
-const sums = (
+const countBy = (
   rows: readonly Row[],
   names: (row: Row) => readonly (string | null)[],
 ): Record<string, number> => {
-  const all: Record<string, number> = {}
+  const totals: Record<string, number> = {}
   for (const row of rows)
-    for (const name of names(row)) if (name !== null) all[name] = (all[name] ?? 0) + row.count
-  return all
+    for (const name of names(row)) if (name !== null) totals[name] = (totals[name] ?? 0) + row.count
+  return totals
 }
 
 /** Scans the whole table: a second for a million endpoints. */
@@ -148,10 +148,10 @@ export const readStats = async (pool: pg.Pool, nowMs: number): Promise<Stats> =>
   const longest = rows.flatMap(({ longest }) => (longest === null ? [] : [Date.parse(longest)]))
   return {
     endpoints: total(({ count }) => count),
-    states: sums(rows, ({ state }) => [state]),
-    protocols: sums(live, ({ protocols }) => protocolsOf(protocols)),
-    anonymity: sums(live, ({ anonymity }) => [anonymity]),
-    errors: sums(rows, ({ error }) => [error]),
+    states: countBy(rows, ({ state }) => [state]),
+    protocols: countBy(live, ({ protocols }) => protocolsOf(protocols)),
+    anonymity: countBy(live, ({ anonymity }) => [anonymity]),
+    errors: countBy(rows, ({ error }) => [error]),
     checks: total(({ checks }) => checks),
     successes: total(({ successes }) => successes),
     due: total(({ due }) => due),

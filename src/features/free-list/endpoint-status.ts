@@ -6,7 +6,7 @@ import {
 } from '../../domain/free-list/endpoint.ts'
 import type { CheckResult } from './probe-port.ts'
 
-const kept = 10
+const maxLatencies = 10
 const bytesEach = 2
 const longestLatencyMs = 0xffff
 
@@ -14,7 +14,7 @@ const longestLatencyMs = 0xffff
 export const addLatency = (latencies: Buffer, ms: number): Buffer => {
   const newest = Buffer.alloc(bytesEach)
   newest.writeUInt16BE(Math.min(longestLatencyMs, Math.max(0, Math.round(ms))))
-  return Buffer.concat([latencies.subarray(-(kept - 1) * bytesEach), newest])
+  return Buffer.concat([latencies.subarray(-(maxLatencies - 1) * bytesEach), newest])
 }
 
 /**
@@ -38,7 +38,7 @@ export const medianOf = (latencies: Buffer): number | null => {
 const hours = 24
 const bucketBytes = 4
 const hourMs = 3_600_000
-const most = 0xffff
+const maxChecks = 0xffff
 
 /** The counters and the last hour that they cover. Empty bytes: the endpoint was never checked. */
 export type HourCounters = { readonly bytes: Buffer; readonly hour: number }
@@ -55,7 +55,7 @@ export const countCheck = ({ bytes, hour }: HourCounters, nowMs: number, success
     counted.writeUInt32BE(0, (at % hours) * bucketBytes)
   const at = (now % hours) * bucketBytes
   const [checks, successes] = [counted.readUInt16BE(at), counted.readUInt16BE(at + 2)]
-  if (checks < most) {
+  if (checks < maxChecks) {
     counted.writeUInt16BE(checks + 1, at)
     if (success) counted.writeUInt16BE(successes + 1, at + 2)
   }

@@ -9,9 +9,9 @@ export type RecordStore = {
   /**
    * Up to `limit` due endpoints, the longest due first. The next claim continues after them, and restarts after the
    * end. Endpoints that were claimed and not written yet are returned again.
-   * @param live only those that answered their last check
+   * @param isLiveOnly only those that answered their last check
    */
-  due(nowMs: number, limit: number, live: boolean): Promise<readonly FreeProxyStatus[]>
+  due(nowMs: number, limit: number, isLiveOnly: boolean): Promise<readonly FreeProxyStatus[]>
   /** Writes checks in one statement. An endpoint that another process wrote since it was read does not change. */
   write(checked: readonly CheckedFreeProxy[]): Promise<void>
   /**
@@ -35,14 +35,14 @@ const columns = `host(ip) as ip, port, state, protocols, anonymity, host(exit_ip
 export const createRecordStore = (pool: pg.Pool): RecordStore => {
   const cursors = { live: firstCursor, all: firstCursor }
   return {
-    due: async (nowMs, limit, live) => {
-      const which = live ? 'live' : 'all'
+    due: async (nowMs, limit, isLiveOnly) => {
+      const which = isLiveOnly ? 'live' : 'all'
       const { due, ip, port } = cursors[which]
       const { rows } = await pool.query<FreeProxyStatus & Cursor>({
         name: `free-proxies-due-${which}`,
         text: `select ${columns} from work.free_proxies
                 where next_due <= $1::timestamptz and (next_due, ip, port) > ($2::timestamptz, $3::inet, $4::int)
-                  ${live ? "and state = 'live'" : ''}
+                  ${isLiveOnly ? "and state = 'live'" : ''}
                 order by next_due, ip, port limit $5::int`,
         values: [isoTime(nowMs), due, ip, port, limit],
       })
@@ -51,7 +51,7 @@ export const createRecordStore = (pool: pg.Pool): RecordStore => {
     },
     write: async (checked) => {
       if (checked.length === 0) return
-      const all = <Value>(value: (one: CheckedFreeProxy) => Value): Value[] => checked.map(value)
+      const column = <Value>(value: (one: CheckedFreeProxy) => Value): Value[] => checked.map(value)
       await pool.query({
         name: 'free-proxies-checked',
         text: `update work.free_proxies p
@@ -68,23 +68,23 @@ export const createRecordStore = (pool: pg.Pool): RecordStore => {
                          hours, hour, checks, successes, failures, checked, next_due)
                 where p.ip = c.ip and p.port = c.port and p.checks = c.checks - 1`,
         values: [
-          all(({ ip }) => ip),
-          all(({ port }) => port),
-          all(({ state }) => state),
-          all(({ protocols }) => protocols),
-          all(({ anonymity }) => anonymity),
-          all(({ exitIp }) => exitIp),
-          all(({ interceptsTls }) => interceptsTls),
-          all(({ error }) => error),
-          all(({ connectMs }) => connectMs),
-          all(({ latencies }) => latencies),
-          all(({ hours }) => hours),
-          all(({ hour }) => hour),
-          all(({ checks }) => checks),
-          all(({ successes }) => successes),
-          all(({ failures }) => failures),
-          all(({ checkedMs }) => isoTime(checkedMs)),
-          all(({ nextDueMs }) => isoTime(nextDueMs)),
+          column(({ ip }) => ip),
+          column(({ port }) => port),
+          column(({ state }) => state),
+          column(({ protocols }) => protocols),
+          column(({ anonymity }) => anonymity),
+          column(({ exitIp }) => exitIp),
+          column(({ interceptsTls }) => interceptsTls),
+          column(({ error }) => error),
+          column(({ connectMs }) => connectMs),
+          column(({ latencies }) => latencies),
+          column(({ hours }) => hours),
+          column(({ hour }) => hour),
+          column(({ checks }) => checks),
+          column(({ successes }) => successes),
+          column(({ failures }) => failures),
+          column(({ checkedMs }) => isoTime(checkedMs)),
+          column(({ nextDueMs }) => isoTime(nextDueMs)),
         ],
       })
     },

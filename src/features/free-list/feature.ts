@@ -42,7 +42,7 @@ export const open = (
   const list = createLiveList({
     reader: {
       versions: () => readLiveMarks(pool),
-      endpoints: (places, nowMs) => readEndpoints(pool, places, nowMs),
+      endpoints: (socketAddresses, nowMs) => readEndpoints(pool, socketAddresses, nowMs),
     },
     data,
     clock,

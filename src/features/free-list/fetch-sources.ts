@@ -23,11 +23,11 @@ export class FeedFailed extends Error {
   override readonly name = 'FeedFailed'
 }
 
-const readFrom = async (path: string, known: Validators): Promise<Fetched> => {
+const readFrom = async (path: string, stored: Validators): Promise<Fetched> => {
   const { size, mtimeMs } = await stat(path)
   if (size > maxFeedBytes) throw new FeedFailed(`the file has more than ${maxFeedBytes} bytes`)
   const etag = `${size}-${mtimeMs}`
-  if (known.etag === etag) return { kind: 'unchanged' }
+  if (stored.etag === etag) return { kind: 'unchanged' }
   return { kind: 'read', text: await readFile(path, 'utf8'), validators: { etag, lastModified: null } }
 }
 
@@ -40,12 +40,12 @@ const validator = (value: string | null): string | null =>
  * and modification time of a file.
  * @throws FeedFailed for an answer that is no feed, and errors of `send` and the file system
  */
-export const fetchFeed = async ({ from }: Source, known: Validators, send: Send): Promise<Fetched> => {
-  if ('file' in from) return readFrom(from.file, known)
+export const fetchFeed = async ({ from }: Source, stored: Validators, send: Send): Promise<Fetched> => {
+  if ('file' in from) return readFrom(from.file, stored)
   const { status, headers, text } = await send(from.url, {
     headers: {
-      ...(known.etag !== null && { 'if-none-match': known.etag }),
-      ...(known.lastModified !== null && { 'if-modified-since': known.lastModified }),
+      ...(stored.etag !== null && { 'if-none-match': stored.etag }),
+      ...(stored.lastModified !== null && { 'if-modified-since': stored.lastModified }),
     },
   })
   if (status === 304) return { kind: 'unchanged' }
@@ -73,7 +73,7 @@ const problemOf = (error: unknown): string => {
   return faultKind(error)
 }
 
-const unread = {
+const initialState = {
   etag: null,
   lastModified: null,
   failures: 0,
@@ -106,14 +106,14 @@ export const createFeeds = (parts: {
 
   const readOne = async (source: Source, send: Send, before: SourceState | undefined): Promise<void> => {
     const { id: sourceId } = source
-    const known = { ...unread, ...before, sourceId }
+    const stored = { ...initialState, ...before, sourceId }
     const readMs = clock()
     const nextMs = readMs + pauseOf(source, 0)
     try {
-      const fetched = await fetchFeed(source, known, send)
+      const fetched = await fetchFeed(source, stored, send)
       if (fetched.kind === 'unchanged')
         return await store.save({
-          ...known,
+          ...stored,
           outcome: 'unchanged',
           problem: null,
           failures: 0,
@@ -121,16 +121,16 @@ export const createFeeds = (parts: {
           nextMs,
         })
       const { candidates, unreadable, leftOut } = parseFeed(fetched.text, source.format)
-      const legal = candidates.filter((place) => candidateRefusal(place, rules) === null)
-      const room = Math.max(0, mostEndpoints - (await countEndpoints(pool)))
-      const added = await addCandidates(pool, legal.slice(0, room), readMs)
-      if (room < legal.length)
+      const legal = candidates.filter((candidate) => candidateRefusal(candidate, rules) === null)
+      const capacity = Math.max(0, mostEndpoints - (await countEndpoints(pool)))
+      const added = await addCandidates(pool, legal.slice(0, capacity), readMs)
+      if (capacity < legal.length)
         logger.warn(
           { source: sourceId, mostEndpoints },
           'the record of free proxies is full: raise FAREBOX_FREELIST_ENDPOINTS to take in more',
         )
       await store.save({
-        ...known,
+        ...stored,
         ...fetched.validators,
         outcome: 'read',
         problem: null,
@@ -138,25 +138,25 @@ export const createFeeds = (parts: {
         candidates: legal.length,
         refused: candidates.length - legal.length + leftOut,
         unreadable,
-        added: known.added + added,
+        added: stored.added + added,
         readMs,
         nextMs,
       })
       logger.info({ source: sourceId, candidates: legal.length, added }, 'a feed of free proxies was read')
     } catch (error) {
-      const failures = known.failures + 1
+      const failures = stored.failures + 1
       const problem = problemOf(error)
       logger.warn({ source: sourceId, problem, failures }, 'a feed of free proxies cannot be read')
       const later = readMs + pauseOf(source, failures)
-      await store.save({ ...known, outcome: 'failed', problem, failures, readMs, nextMs: later })
+      await store.save({ ...stored, outcome: 'failed', problem, failures, readMs, nextMs: later })
     }
   }
 
   return {
     readDue: async () => {
-      const known = await store.read()
+      const stored = await store.read()
       for (const { source, send } of await parts.sources()) {
-        const before = known.get(source.id)
+        const before = stored.get(source.id)
         const nowMs = clock()
         // A feed whose last read is in the future was read with a wrong clock.
         const isDue =

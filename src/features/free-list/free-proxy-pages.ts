@@ -72,11 +72,11 @@ const root = '/free-proxies'
 const pageRows = 100
 
 /** The rank of a proxy as a link parameter. */
-const placeText = ({ uptime_24h, latency_ms, ip, port }: ListEntry): string =>
+const rankText = ({ uptime_24h, latency_ms, ip, port }: ListEntry): string =>
   `${uptime_24h ?? ''}_${latency_ms ?? ''}_${ip}_${port}`
 
-/** Parses the text of `placeText`; null for anything else, which starts the list at its beginning. */
-const placeOf = (text: string | null): RankFields | null => {
+/** Parses the text of `rankText`; null for anything else, which starts the list at its beginning. */
+const parseRank = (text: string | null): RankFields | null => {
   const [whole, uptime = '', latency = '', ip = '', port = ''] =
     /^(\d{0,3}(?:\.\d)?)_(\d{0,7})_([0-9a-f.:]{2,45})_(\d{1,5})$/.exec(text ?? '') ?? []
   if (whole === undefined) return null
@@ -84,40 +84,40 @@ const placeOf = (text: string | null): RankFields | null => {
   return { uptime_24h: numberOr(uptime), latency_ms: numberOr(latency), ip, port: Number(port) }
 }
 
-const wordIn = <const Word extends string>(words: readonly Word[], text: string | null): Word | undefined =>
-  words.find((word) => word === text)
+const oneOf = <const Word extends string>(allowed: readonly Word[], text: string | null): Word | undefined =>
+  allowed.find((word) => word === text)
 
 const list = async (live: LiveList, note: string | null, { query }: Visit) => {
   const typedCountry = (query.get('country') ?? '').trim()
   const country = alpha2Of(typedCountry) ?? undefined
-  const protocol = wordIn(protocols, query.get('protocol'))
-  const anonymity = wordIn(anonymities, query.get('anonymity'))
+  const protocol = oneOf(protocols, query.get('protocol'))
+  const anonymity = oneOf(anonymities, query.get('anonymity'))
   const filter: Filter = { country, protocol, anonymity }
-  const asked: Readonly<Record<string, string>> = {
+  const filterQuery: Readonly<Record<string, string>> = {
     ...(country !== undefined && { country }),
     ...(protocol !== undefined && { protocol }),
     ...(anonymity !== undefined && { anonymity }),
   }
   const before = query.get('before')
-  const after = placeOf(before)
+  const after = parseRank(before)
   const snapshot = await live.current()
   const { entries, total, updatedAt } = snapshot.page(filter, Number.POSITIVE_INFINITY)
-  const left = after === null ? entries : entries.filter((entry) => compareByRank(entry, after) > 0)
-  const { rows, next } = pagedOf(left, placeText, pageRows)
+  const remaining = after === null ? entries : entries.filter((entry) => compareByRank(entry, after) > 0)
+  const { rows, next } = pagedOf(remaining, rankText, pageRows)
   const which = [
     ...(protocol === undefined ? [] : [protocol]),
     ...(anonymity === undefined ? [] : [anonymity]),
   ].join(' ')
   const title = `Free ${which === '' ? '' : `${which} `}proxies${country === undefined ? '' : ` in ${countryText(country)}`}`
-  const search = new URLSearchParams(asked).toString()
-  const ending = search === '' ? '' : `?${search}`
-  const text = new URLSearchParams({ format: 'txt', ...asked })
+  const search = new URLSearchParams(filterQuery).toString()
+  const querySuffix = search === '' ? '' : `?${search}`
+  const text = new URLSearchParams({ format: 'txt', ...filterQuery })
   const description = `${countText(total, 'public proxy', 'public proxies')} that answered the last check of this service, with protocol, anonymity, place, speed and uptime. Checked around the clock, free and without a key.`
   return show({
     title,
     acts: html`<a class="button" href="/api/proxy-list?${text.toString()}">As text</a>`,
     indexed: {
-      path: `${root}${ending}`,
+      path: `${root}${querySuffix}`,
       description,
       data: {
         '@type': 'Dataset',
@@ -151,12 +151,12 @@ ${tableOf({
   caption: 'Live proxies, the ones that were up most first',
   rows,
   empty:
-    ending === '' && after === null
+    querySuffix === '' && after === null
       ? html`<p>No public proxy answers now. All that ever did are checked again and again.</p>`
       : html`<p>No live proxy fits. <a href="${root}">Show all</a></p>`,
   columns: proxyColumns(true),
 })}
-${pagerOf(root, asked, { before: after === null ? null : before, next }, { first: 'The best', next: 'More' })}
+${pagerOf(root, filterQuery, { before: after === null ? null : before, next }, { first: 'The best', next: 'More' })}
 <p><a href="/networks">The networks behind them</a></p>
 ${warning}
 ${note === null ? null : html`<p class="soft">${note}.</p>`}

@@ -50,7 +50,8 @@ export type IpData = {
 }
 
 /** Converts table texts for answers: an empty text means unknown. */
-const known = (text: string | undefined): string | null => (text === undefined || text === '' ? null : text)
+const textOrNull = (text: string | undefined): string | null =>
+  text === undefined || text === '' ? null : text
 
 const lowerCountry = (code: string | null | undefined): string | null => {
   const alpha2 = code?.toLowerCase() ?? ''
@@ -63,22 +64,22 @@ const degrees = (value: number): number => Math.round(value * 10_000) / 10_000
  * The country of the city if that is known, so that the two are always consistent. Else the country of the registry.
  */
 const factsOf = ({ city, country, networks }: Tables, address: string): IpFacts => {
-  const place = city(address)
+  const cityRecord = city(address)
   const network = networks.of(address)
-  const located = place !== null && known(place.city) !== null
+  const isLocated = cityRecord !== null && textOrNull(cityRecord.city) !== null
   return {
-    countryCode: lowerCountry(place?.country_code) ?? lowerCountry(country(address)),
-    state: known(place?.state1),
-    city: known(place?.city),
-    latitude: located ? degrees(place.latitude) : null,
-    longitude: located ? degrees(place.longitude) : null,
-    timeZone: located ? timeZoneOf(place.latitude, place.longitude) : null,
+    countryCode: lowerCountry(cityRecord?.country_code) ?? lowerCountry(country(address)),
+    state: textOrNull(cityRecord?.state1),
+    city: textOrNull(cityRecord?.city),
+    latitude: isLocated ? degrees(cityRecord.latitude) : null,
+    longitude: isLocated ? degrees(cityRecord.longitude) : null,
+    timeZone: isLocated ? timeZoneOf(cityRecord.latitude, cityRecord.longitude) : null,
     asn: network?.asn ?? null,
     asnOrg: network?.org ?? null,
   }
 }
 
-const familyOf = (plain: string): Family => (isIPv4(plain) ? 4 : 6)
+const familyOf = (plainAddress: string): Family => (isIPv4(plainAddress) ? 4 : 6)
 const plainOf = (address: string): string => ipaddr.process(address).toString()
 
 /** Looks up address data in the files of the data packages. Files are opened on the first call. */
@@ -99,12 +100,12 @@ export const createIpData = (folders: DataFolders): IpData => {
   return {
     note: missingNote(folders),
     of: async (address) => {
-      const plain = plainOf(address)
-      return factsOf(await open(familyOf(plain)), plain)
+      const plainAddress = plainOf(address)
+      return factsOf(await open(familyOf(plainAddress)), plainAddress)
     },
     networkOf: async (address) => {
-      const plain = plainOf(address)
-      return (await open(familyOf(plain))).networks.of(plain)
+      const plainAddress = plainOf(address)
+      return (await open(familyOf(plainAddress))).networks.of(plainAddress)
     },
     announced: async (asn) => {
       const tables = await Promise.all([open(4), open(6)])

@@ -71,13 +71,13 @@ export type Tables = {
   readonly networks: AsRanges<string>
 }
 
-const none = (): null => null
+const noRecord = (): null => null
 
 const readerOf = async <Found extends object>(
   folder: string | null,
   file: string,
 ): Promise<(address: string) => Found | null> => {
-  if (folder === null) return none
+  if (folder === null) return noRecord
   // The type parameter describes the package's own files. Our files have other fields.
   const reader = new Reader<CityResponse>(await readFile(join(folder, file)))
   return (address) => reader.get(address) as Found | null
@@ -113,7 +113,7 @@ const networksOf = async (
   family: Family,
   names: NetworkNames,
 ): Promise<AsRanges<string>> => {
-  if (folder === null) return { of: none, announcedBy: () => [] }
+  if (folder === null) return { of: noRecord, announcedBy: () => [] }
   const file = join(folder, `asn-ipv${family}-num.csv`)
   return family === 4
     ? inText(await readAsRanges4(file, names), numberOf, textOf)

@@ -52,21 +52,24 @@ export const openJudge = async (parts: {
     httpPort: server?.httpPort ?? 0,
     tlsPort: server?.tlsPort ?? 0,
   }
-  let known: ActiveJudge | null = null
-  const ask = async (): Promise<void> => {
+  let activeJudge: ActiveJudge | null = null
+  const probeJudge = async (): Promise<void> => {
     const { host } = address
     const ip = isIPv4(host) ? host : (await parts.resolve(host)).find((one) => isIPv4(one))
     if (ip === undefined) throw new Error(`${host} has no IPv4 address`)
-    const place = { ...address, ip }
+    const judgeTarget = { ...address, ip }
     const nonce = makeNonce(keys.nonces, clock(), parts.draw())
-    const seen = await probeJudgeDirectly(place, keys, nonce, { timeoutMs, monotonicMs })
+    const seen = await probeJudgeDirectly(judgeTarget, keys, nonce, { timeoutMs, monotonicMs })
     // Earlier addresses remain in the set: a proxy may still forward an address that this service had a minute ago.
-    known = { place, ownAddresses: new Set([...(known?.ownAddresses ?? ownAddresses()), seen.ip]) }
+    activeJudge = {
+      place: judgeTarget,
+      ownAddresses: new Set([...(activeJudge?.ownAddresses ?? ownAddresses()), seen.ip]),
+    }
   }
   return {
-    active: () => known,
+    active: () => activeJudge,
     answers: () =>
-      ask().then(
+      probeJudge().then(
         () => true,
         (err) => {
           logger.debug({ err }, 'the judge of free proxies does not answer')

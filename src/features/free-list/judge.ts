@@ -65,11 +65,11 @@ export const readAnswer = (key: KeyObject, nonce: string, body: Buffer): JudgeOb
   const text = body.toString('utf8')
   const end = text.indexOf('\n')
   const json = text.slice(end + 1)
-  const [expected, given] = [
+  const [expected, actual] = [
     Buffer.from(signed(key, `${nonce}\n${json}`)),
     Buffer.from(text.slice(0, Math.max(0, end))),
   ]
-  if (!equalSecrets(expected, given)) return null
+  if (!equalSecrets(expected, actual)) return null
   return JSON.parse(json) as JudgeObservation
 }
 
@@ -82,10 +82,10 @@ const signatureOf = (key: KeyObject, head: string): string => signed(key, head).
 /**
  * A nonce for one request to the judge: its time, random text, and a signature over both, in base64url characters and
  * dots.
- * @param drawn unpredictable base64url text
+ * @param randomPart unpredictable base64url text
  */
-export const makeNonce = (key: KeyObject, nowMs: number, drawn: string): string => {
-  const head = `${nowMs.toString(36)}.${drawn}`
+export const makeNonce = (key: KeyObject, nowMs: number, randomPart: string): string => {
+  const head = `${nowMs.toString(36)}.${randomPart}`
   return `${head}.${signatureOf(key, head)}`
 }
 
@@ -152,32 +152,32 @@ export const startJudge = async (options: {
       })
       .end(body)
   }
-  const plain = createServer(
+  const httpServer = createServer(
     { maxHeaderSize: headerBytes, headersTimeout: maxWaitMs, requestTimeout: maxWaitMs, noDelay: true },
     serve,
   )
-  plain.maxConnections = connections
-  const secure = createTlsServer({
+  httpServer.maxConnections = connections
+  const httpsServer = createTlsServer({
     key: keys.tls.privateKey.export({ type: 'pkcs8', format: 'pem' }),
     cert: selfSignedCertificate(keys.tls, ['judge'], { nowMs: clock(), days: certificateDays }),
     minVersion: 'TLSv1.2',
     handshakeTimeout: maxWaitMs,
     noDelay: true,
   })
-  secure.maxConnections = connections
+  httpsServer.maxConnections = connections
   const sockets = new Set<Socket>()
   const keep = (socket: Socket): void => {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
     socket.on('error', () => undefined)
   }
-  plain.on('connection', keep)
-  secure.on('connection', keep)
-  secure.on('secureConnection', (socket) => plain.emit('connection', socket))
-  secure.on('tlsClientError', () => undefined)
+  httpServer.on('connection', keep)
+  httpsServer.on('connection', keep)
+  httpsServer.on('secureConnection', (socket) => httpServer.emit('connection', socket))
+  httpsServer.on('tlsClientError', () => undefined)
   const close = async (): Promise<void> => {
     await Promise.all(
-      [plain, secure].map(
+      [httpServer, httpsServer].map(
         (server) =>
           new Promise<void>((resolve) => {
             server.close(() => resolve())
@@ -188,8 +188,8 @@ export const startJudge = async (options: {
   }
   try {
     return {
-      httpPort: await listening(plain, listen.host, listen.httpPort),
-      tlsPort: await listening(secure, listen.host, listen.tlsPort),
+      httpPort: await listening(httpServer, listen.host, listen.httpPort),
+      tlsPort: await listening(httpsServer, listen.host, listen.tlsPort),
       close,
     }
   } catch (error) {
@@ -201,7 +201,7 @@ export const startJudge = async (options: {
 export type HeaderLine = readonly [name: string, value: string]
 
 /** A proxy may set these headers for its own connections. They reveal nothing about its client. */
-const ofTheConnection: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'te'])
+const hopByHopHeaders: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'te'])
 
 const canonical = (text: string): string => (ipaddr.isValid(text) ? ipaddr.process(text).toString() : text)
 
@@ -217,22 +217,23 @@ const addressesIn = (value: string): readonly string[] =>
  * How much a target learns about the client from plain requests through this proxy. Transparent: the request came from
  * our address, or a header that we did not send contains it. Anonymous: something else of the request was added,
  * changed or removed, so that the target can detect the proxy. Elite: the request arrived as it was sent.
- * @param ours addresses of this service as the judge sees them without a proxy
+ * @param ownAddresses addresses of this service as the judge sees them without a proxy
  */
 export const anonymityOf = (
   sent: readonly HeaderLine[],
   { ip, headers }: JudgeObservation,
-  ours: ReadonlySet<string>,
+  ownAddresses: ReadonlySet<string>,
 ): Anonymity => {
-  if (ours.has(canonical(ip))) return 'transparent'
+  if (ownAddresses.has(canonical(ip))) return 'transparent'
   const key = ([name, value]: HeaderLine): string => `${name.toLowerCase()}: ${value}`
-  const [expected, arrived] = [sent, headers].map((lines) =>
-    lines.filter(([name]) => !ofTheConnection.has(name.toLowerCase())).map(key),
+  const [expected, receivedHeaders] = [sent, headers].map((lines) =>
+    lines.filter(([name]) => !hopByHopHeaders.has(name.toLowerCase())).map(key),
   ) as [string[], string[]]
-  const strange = headers.filter((line) => !expected.includes(key(line)))
-  if (strange.some(([, value]) => addressesIn(value).some((address) => ours.has(address))))
+  const unexpected = headers.filter((line) => !expected.includes(key(line)))
+  if (unexpected.some(([, value]) => addressesIn(value).some((address) => ownAddresses.has(address))))
     return 'transparent'
-  return arrived.length === expected.length && arrived.every((line) => expected.includes(line))
+  return receivedHeaders.length === expected.length &&
+    receivedHeaders.every((line) => expected.includes(line))
     ? 'elite'
     : 'anonymous'
 }

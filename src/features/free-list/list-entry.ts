@@ -61,7 +61,7 @@ export const entryOf = (endpoint: Endpoint, facts: IpFacts): ListEntry => ({
   last_checked: endpoint.lastChecked,
 })
 
-const orLast = (value: number | null): number => value ?? Number.MAX_SAFE_INTEGER
+const orMax = (value: number | null): number => value ?? Number.MAX_SAFE_INTEGER
 
 /** The fields that the sort order uses. */
 export type RankFields = Pick<ListEntry, 'uptime_24h' | 'latency_ms' | 'ip' | 'port'>
@@ -69,7 +69,7 @@ export type RankFields = Pick<ListEntry, 'uptime_24h' | 'latency_ms' | 'ip' | 'p
 /** Highest uptime first, then lowest latency, then by address, so that the order is stable. */
 export const compareByRank = (a: RankFields, b: RankFields): number =>
   (b.uptime_24h ?? -1) - (a.uptime_24h ?? -1) ||
-  orLast(a.latency_ms) - orLast(b.latency_ms) ||
+  orMax(a.latency_ms) - orMax(b.latency_ms) ||
   (a.ip < b.ip ? -1 : a.ip > b.ip ? 1 : a.port - b.port)
 
 export const defaultLimit = 100
@@ -121,18 +121,20 @@ export const nameOf = ({ format, country, protocol, anonymity, limit }: ListQuer
   `${format} ${country ?? ''} ${protocol ?? ''} ${anonymity ?? ''} ${limit}`
 
 /** Without characters that need decoding, because two parsers could decode them differently. */
-const plain = /^[\w=&-]{0,200}$/
+const plainQuery = /^[\w=&-]{0,200}$/
 
 /** Cached raw queries. The least recently used one is dropped. */
-const keptQueries = 2_000
+const maxCachedQueries = 2_000
 
 /** Parses raw URL queries and caches the results. Null: the query needs the full parser. */
 export const createQueryReader = (): ((raw: string) => ListQuery | null) => {
-  const read = new LRUCache<string, { readonly query: ListQuery | null }>(growingCacheOptions(keptQueries))
+  const read = new LRUCache<string, { readonly query: ListQuery | null }>(
+    growingCacheOptions(maxCachedQueries),
+  )
   return (raw) => {
     const before = read.get(raw)
     if (before !== undefined) return before.query
-    if (!plain.test(raw)) return null
+    if (!plainQuery.test(raw)) return null
     const query = listQuery.safeParse(parse(raw)).data ?? null
     read.set(raw, { query })
     return query

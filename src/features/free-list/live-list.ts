@@ -35,7 +35,7 @@ export type Snapshot = {
 }
 
 /** Cached answers of a snapshot. Ordinary use needs fewer filters than this. */
-const keptAnswers = 500
+const maxCachedAnswers = 500
 
 /** JSON with ASCII characters only, so that each is one byte. */
 const asciiJson = (value: unknown): string =>
@@ -67,8 +67,8 @@ export const snapshotOf = (
   const answers = new Map<string, PrebuiltAnswer>()
 
   const page = (filter: Filter, limit: number): Page => {
-    const left = entries.filter((entry) => matchesFilter(entry, filter))
-    return { updatedAt, total: left.length, entries: left.slice(0, limit) }
+    const matching = entries.filter((entry) => matchesFilter(entry, filter))
+    return { updatedAt, total: matching.length, entries: matching.slice(0, limit) }
   }
 
   const textOf = (entry: ListEntry): string => {
@@ -77,9 +77,9 @@ export const snapshotOf = (
     return text
   }
 
-  const jsonOf = ({ total, entries: shown }: Page): string => {
-    const head = asciiJson({ updated_at: updatedAt, total, count: shown.length, note })
-    return `${head.slice(0, -1)},"proxies":[${shown.map(textOf).join(',')}]}\n`
+  const jsonOf = ({ total, entries: pageEntries }: Page): string => {
+    const head = asciiJson({ updated_at: updatedAt, total, count: pageEntries.length, note })
+    return `${head.slice(0, -1)},"proxies":[${pageEntries.map(textOf).join(',')}]}\n`
   }
 
   const make = (query: ListQuery): PrebuiltAnswer => {
@@ -100,7 +100,7 @@ export const snapshotOf = (
       const before = answers.get(name)
       if (before !== undefined) return before
       const made = make(query)
-      if (answers.size < keptAnswers) answers.set(name, made)
+      if (answers.size < maxCachedAnswers) answers.set(name, made)
       return made
     },
   }
@@ -109,11 +109,11 @@ export const snapshotOf = (
 /** A snapshot older than this is read again while it is served, milliseconds. */
 const refreshAfterMs = 1_000
 /** A snapshot older than this is not served. Callers wait for the next one. Milliseconds. */
-const oldestMs = 3_000
+const maxAgeMs = 3_000
 /** All rows are read again after this time, because the 24 hours of an uptime pass even if a row does not change. */
-const wholeEveryMs = 60_000
+const fullReadEveryMs = 60_000
 /** The process yields to other work after this many lookups. */
-const lookUpsAtOnce = 500
+const lookUpsPerPause = 500
 
 export type LiveList = {
   /** The list, at most three seconds old. Rejects when the table cannot be read. */
@@ -127,7 +127,7 @@ export type LiveReader = {
   /** All endpoints that answered their last check, with the marks of their row versions. */
   versions(): Promise<readonly VersionedAddress[]>
   /** The given endpoints. Their uptimes cover the 24 hours before `nowMs`. */
-  endpoints(places: readonly SocketAddress[], nowMs: number): Promise<readonly Endpoint[]>
+  endpoints(socketAddresses: readonly SocketAddress[], nowMs: number): Promise<readonly Endpoint[]>
 }
 
 type Row = { readonly mark: string; readonly entry: ListEntry; readonly exitIp: string | null }
@@ -147,26 +147,26 @@ export const createLiveList = (deps: {
 }): LiveList => {
   const { reader, data, clock, monotonicMs, logger } = deps
   let rows: ReadonlyMap<string, Row> = new Map()
-  let held: { readonly snapshot: Snapshot; readonly readMs: number } | null = null
-  let wholeMs = Number.NEGATIVE_INFINITY
+  let cachedSnapshot: { readonly snapshot: Snapshot; readonly readMs: number } | null = null
+  let lastFullReadMs = Number.NEGATIVE_INFINITY
   let reading: Promise<Snapshot> | null = null
 
-  /** The rows of `marks`; unchanged ones are taken from `known`. */
+  /** The rows of `versionedAddresses`; unchanged ones are taken from `previousRows`. */
   const readRows = async (
-    marks: readonly VersionedAddress[],
-    known: ReadonlyMap<string, Row>,
+    versionedAddresses: readonly VersionedAddress[],
+    previousRows: ReadonlyMap<string, Row>,
   ): Promise<ReadonlyMap<string, Row>> => {
     const next = new Map<string, Row>()
     const changed = new Map<string, VersionedAddress>()
-    for (const marked of marks) {
-      const key = socketAddressText(marked)
-      const row = known.get(key)
-      if (row?.mark === marked.mark) next.set(key, row)
-      else changed.set(key, marked)
+    for (const versionedAddress of versionedAddresses) {
+      const key = socketAddressText(versionedAddress)
+      const row = previousRows.get(key)
+      if (row?.mark === versionedAddress.mark) next.set(key, row)
+      else changed.set(key, versionedAddress)
     }
     const endpoints = changed.size === 0 ? [] : await reader.endpoints([...changed.values()], clock())
     for (const [at, endpoint] of endpoints.entries()) {
-      if (at % lookUpsAtOnce === lookUpsAtOnce - 1) await pause()
+      if (at % lookUpsPerPause === lookUpsPerPause - 1) await pause()
       const key = socketAddressText(endpoint)
       // It stopped answering after the marks were read.
       if (endpoint.state !== 'live') continue
@@ -181,12 +181,13 @@ export const createLiveList = (deps: {
 
   const read = async (): Promise<Snapshot> => {
     const readMs = monotonicMs()
-    const whole = readMs - wholeMs >= wholeEveryMs
-    const next = await readRows(await reader.versions(), whole ? new Map() : rows)
-    if (whole) wholeMs = readMs
-    const snapshot = held !== null && isSame(next) ? held.snapshot : made([...next.values()])
+    const isFullRead = readMs - lastFullReadMs >= fullReadEveryMs
+    const next = await readRows(await reader.versions(), isFullRead ? new Map() : rows)
+    if (isFullRead) lastFullReadMs = readMs
+    const snapshot =
+      cachedSnapshot !== null && isSame(next) ? cachedSnapshot.snapshot : made([...next.values()])
     rows = next
-    held = { snapshot, readMs }
+    cachedSnapshot = { snapshot, readMs }
     return snapshot
   }
 
@@ -205,11 +206,11 @@ export const createLiveList = (deps: {
   }
 
   const latest = (): Snapshot | null => {
-    const ageMs = held === null ? Number.POSITIVE_INFINITY : monotonicMs() - held.readMs
-    if (held === null || ageMs > oldestMs) return null
+    const ageMs = cachedSnapshot === null ? Number.POSITIVE_INFINITY : monotonicMs() - cachedSnapshot.readMs
+    if (cachedSnapshot === null || ageMs > maxAgeMs) return null
     if (ageMs > refreshAfterMs && reading === null)
       refresh().catch((err) => logger.error({ err }, 'the live free proxies could not be read'))
-    return held.snapshot
+    return cachedSnapshot.snapshot
   }
 
   return { latest, current: async () => latest() ?? refresh() }

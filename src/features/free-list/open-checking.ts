@@ -68,8 +68,10 @@ export const openChecking = async (
     rules: {
       sandbox,
       get own() {
-        const inForce = judge.active()
-        return inForce === null ? new Set<string>() : new Set([...inForce.ownAddresses, inForce.place.ip])
+        const activeJudge = judge.active()
+        return activeJudge === null
+          ? new Set<string>()
+          : new Set([...activeJudge.ownAddresses, activeJudge.place.ip])
       },
     },
   }

@@ -34,8 +34,8 @@ const withoutQuotes = (line: string): string =>
  */
 const parseAddressLine = (line: string): SocketAddress | null => {
   if (line.length > longestLine) return null
-  const plain = withoutQuotes(line)
-  const withoutScheme = plain.includes('://') ? plain.slice(plain.indexOf('://') + 3) : plain
+  const unquoted = withoutQuotes(line)
+  const withoutScheme = unquoted.includes('://') ? unquoted.slice(unquoted.indexOf('://') + 3) : unquoted
   const [text = ''] = [withoutScheme.slice(withoutScheme.lastIndexOf('@') + 1).trim()]
   if (text.startsWith('[')) {
     const end = text.indexOf(']')
@@ -59,22 +59,22 @@ const maxAround = 3
  * The list itself, or all lists of an object: one under any name, or one for each protocol. A line of NDJSON is one
  * entry.
  */
-const listOf = (value: unknown, around = 0): readonly unknown[] => {
+const listOf = (value: unknown, nesting = 0): readonly unknown[] => {
   if (Array.isArray(value)) return value
   if (parseAddressEntry(value) !== null) return [value]
-  if (typeof value !== 'object' || value === null || around === maxAround) return []
+  if (typeof value !== 'object' || value === null || nesting === maxAround) return []
   return Object.values(value)
     .filter((inner) => typeof inner === 'object')
-    .flatMap((inner) => listOf(inner, around + 1))
+    .flatMap((inner) => listOf(inner, nesting + 1))
 }
 
 const parseAddressEntry = (entry: unknown): SocketAddress | null => {
   if (typeof entry === 'string') return parseAddressLine(entry)
   if (typeof entry !== 'object' || entry === null) return null
   const { ip, host, ipAddress, address, port, proxy } = entry as Record<string, unknown>
-  const named = [ip, ipAddress, address, host].find((one) => typeof one === 'string')
-  if (named !== undefined && (typeof port === 'string' || typeof port === 'number'))
-    return parseAddress(named as string, String(port))
+  const hostText = [ip, ipAddress, address, host].find((one) => typeof one === 'string')
+  if (hostText !== undefined && (typeof port === 'string' || typeof port === 'number'))
+    return parseAddress(hostText as string, String(port))
   return typeof proxy === 'string' ? parseAddressLine(proxy) : null
 }
 
@@ -117,22 +117,22 @@ const jsonEntriesOf = (text: string): readonly unknown[] => {
  */
 export const parseFeed = (text: string, format: FeedFormat): ParsedFeed => {
   const found = new Map<string, SocketAddress>()
-  const ofAddress = new Map<string, number>()
+  const countByAddress = new Map<string, number>()
   let [unreadable, leftOut] = [0, 0]
-  for (const place of entriesOf(text.replace(/^\ufeff/, ''), format)) {
-    if (place === null) {
+  for (const proxyAddress of entriesOf(text.replace(/^\ufeff/, ''), format)) {
+    if (proxyAddress === null) {
       unreadable += 1
       continue
     }
-    const key = socketAddressText(place)
+    const key = socketAddressText(proxyAddress)
     if (found.has(key)) continue
-    const before = ofAddress.get(place.ip) ?? 0
+    const before = countByAddress.get(proxyAddress.ip) ?? 0
     if (before >= maxPerAddress || found.size >= maxCandidates) {
       leftOut += 1
       continue
     }
-    ofAddress.set(place.ip, before + 1)
-    found.set(key, place)
+    countByAddress.set(proxyAddress.ip, before + 1)
+    found.set(key, proxyAddress)
   }
   return { candidates: [...found.values()], unreadable, leftOut }
 }

@@ -13,7 +13,7 @@ export class ProbeFailure extends Error {
 }
 
 /** Faults of this machine: no free socket, or forbidden by the system. */
-const ownFaults: ReadonlySet<string> = new Set([
+const localFaults: ReadonlySet<string> = new Set([
   'EMFILE',
   'ENFILE',
   'ENOBUFS',
@@ -24,7 +24,7 @@ const ownFaults: ReadonlySet<string> = new Set([
   'EINVAL',
 ])
 
-export const isLocalFault = (error: NodeJS.ErrnoException): boolean => ownFaults.has(error.code ?? '')
+export const isLocalFault = (error: NodeJS.ErrnoException): boolean => localFaults.has(error.code ?? '')
 
 /** The result of a check of one endpoint. A proxy that only pretends to work is not alive. */
 export type CheckResult = {
@@ -83,7 +83,7 @@ export type Check = (
 /** The sockets of one check, which are closed together. */
 export type Sockets = {
   /** Opens a connection. @throws ProbeFailure, CheckUnavailable */
-  dial(place: SocketAddress): Promise<Socket>
+  dial(target: SocketAddress): Promise<Socket>
   /** Closes the open sockets; pending connections fail. */
   closeAll(): void
   /** The same, and later dials fail. */
@@ -93,14 +93,14 @@ export type Sockets = {
 /** @param count called with 1 for each opened and -1 for each closed socket */
 export const createSockets = (count: (change: 1 | -1) => void): Sockets => {
   const open = new Set<Socket>()
-  let over = false
+  let isEnded = false
   const closeAll = (): void => {
     for (const socket of open) socket.destroy()
   }
   return {
     dial: ({ ip, port }) =>
       new Promise((resolve, reject) => {
-        if (over) return reject(new ProbeFailure('connect_timeout', 'it took no connection in time'))
+        if (isEnded) return reject(new ProbeFailure('connect_timeout', 'it took no connection in time'))
         const socket = connect({ host: ip, port, noDelay: true })
         open.add(socket)
         count(1)
@@ -122,7 +122,7 @@ export const createSockets = (count: (change: 1 | -1) => void): Sockets => {
       }),
     closeAll,
     end: () => {
-      over = true
+      isEnded = true
       closeAll()
     },
   }

@@ -62,21 +62,21 @@ export const createProber = (parts: {
     const sockets = createSockets(count)
     const watch = deadlines.watch()
     signal.addEventListener('abort', sockets.end)
-    let late = false
+    let isLate = false
     try {
       watch.within(Math.min(connectTimeoutMs, timeoutMs), sockets.end)
       const socket = await sockets.dial(endpoint)
       const connectMs = monotonicMs() - startMs
-      const boundWhole = (): void =>
+      const limitTotalTime = (): void =>
         watch.within(timeoutMs - (monotonicMs() - startMs), () => {
-          late = true
+          isLate = true
           sockets.end()
         })
-      boundWhole()
+      limitTotalTime()
       const onPassed = (ms: number): void =>
         watch.within(Math.max(graceMs, 3 * ms), () => {
           sockets.closeAll()
-          boundWhole()
+          limitTotalTime()
         })
       const result = await probeAllProtocols({
         judge,
@@ -89,7 +89,7 @@ export const createProber = (parts: {
         first: { socket, startMs, connectMs },
       })
       signal.throwIfAborted()
-      return late && result.error === 'bad_response'
+      return isLate && result.error === 'bad_response'
         ? { ...result, detail: 'it took the connection and did not answer as a proxy in time' }
         : result
     } catch (error) {

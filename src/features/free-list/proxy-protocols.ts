@@ -50,20 +50,20 @@ const dechunked = (bytes: Buffer): Buffer | null => {
 
 /**
  * The body of a complete answer with status 200; null while it is incomplete.
- * @param ended whether the other side has ended its stream
+ * @param isEnded whether the other side has ended its stream
  * @throws ProbeFailure for another status, and for an invalid answer
  */
-export const bodyOf = (bytes: Buffer, ended: boolean): Buffer | null => {
-  const found = headOf(bytes)
-  if (found === null) return null
-  if (found.status === 407)
+export const bodyOf = (bytes: Buffer, isEnded: boolean): Buffer | null => {
+  const parsedHead = headOf(bytes)
+  if (parsedHead === null) return null
+  if (parsedHead.status === 407)
     throw new ProbeFailure('auth_required', 'the proxy wants a username and a password')
-  if (found.status !== 200)
-    throw new ProbeFailure('bad_response', `the answer has the status ${found.status} in place of 200`)
-  const rest = bytes.subarray(found.length)
-  if (fieldOf(found.head, 'transfer-encoding')?.toLowerCase() === 'chunked') return dechunked(rest)
-  const length = fieldOf(found.head, 'content-length')
-  if (length === null) return ended ? rest : null
+  if (parsedHead.status !== 200)
+    throw new ProbeFailure('bad_response', `the answer has the status ${parsedHead.status} in place of 200`)
+  const rest = bytes.subarray(parsedHead.length)
+  if (fieldOf(parsedHead.head, 'transfer-encoding')?.toLowerCase() === 'chunked') return dechunked(rest)
+  const length = fieldOf(parsedHead.head, 'content-length')
+  if (length === null) return isEnded ? rest : null
   return rest.length >= Number(length) ? rest.subarray(0, Number(length)) : null
 }
 
@@ -75,7 +75,7 @@ export type Wire = {
    * Waits until `read` returns a value for the received bytes, returns it, and drops the bytes.
    * @throws ProbeFailure when the connection ends first or more than 16 KiB arrive, and errors of `read`
    */
-  take<Value>(read: (bytes: Buffer, ended: boolean) => Value | null): Promise<Value>
+  take<Value>(read: (bytes: Buffer, isEnded: boolean) => Value | null): Promise<Value>
   /** The same for an exact number of bytes. Further bytes remain. */
   takeBytes(count: number): Promise<Buffer>
   /** Detaches from the socket for another reader. @throws ProbeFailure when unread bytes arrived */
@@ -84,27 +84,28 @@ export type Wire = {
 
 export const createWire = (socket: Socket): Wire => {
   let bytes: Buffer = Buffer.alloc(0)
-  let ended = false
+  let isEnded = false
   let wake: (() => void) | null = null
   const onData = (chunk: Buffer): void => {
     bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk])
     wake?.()
   }
   const onEnd = (): void => {
-    ended = true
+    isEnded = true
     wake?.()
   }
   socket.on('data', onData)
   for (const event of ['end', 'close', 'error']) socket.on(event, onEnd)
   const take: Wire['take'] = async (read) => {
     for (;;) {
-      const value = bytes.length > 0 ? read(bytes, ended) : null
+      const value = bytes.length > 0 ? read(bytes, isEnded) : null
       if (value !== null) {
         bytes = Buffer.alloc(0)
         return value
       }
       if (bytes.length > maxResponseBytes) throw new ProbeFailure('bad_response', 'the answer is too long')
-      if (ended) throw new ProbeFailure('bad_response', 'it ended the connection before its answer was whole')
+      if (isEnded)
+        throw new ProbeFailure('bad_response', 'it ended the connection before its answer was whole')
       await new Promise<void>((resolve) => {
         wake = resolve
       })
@@ -233,8 +234,8 @@ export const openBySocks5 = async (
   } else if (method !== 0)
     throw new ProbeFailure('auth_required', 'the proxy wants another way of signing in')
   wire.send(Buffer.of(5, 1, 0, 1, ...ipBytes(judge.ip), ...portBytes(port)))
-  const [answered, code, , kind] = await wire.takeBytes(4)
-  if (answered !== 5) throw new ProbeFailure('bad_response', 'the answer is not SOCKS5')
+  const [replyVersion, code, , kind] = await wire.takeBytes(4)
+  if (replyVersion !== 5) throw new ProbeFailure('bad_response', 'the answer is not SOCKS5')
   if (code !== 0) throw new ProbeFailure('bad_response', `SOCKS5 refuses the tunnel with the code ${code}`)
   const rest = { 1: 4, 4: 16, 3: kind === 3 ? (await wire.takeBytes(1))[0]! : 0 }[kind!]
   if (rest === undefined) throw new ProbeFailure('bad_response', 'the answer is not SOCKS5')
@@ -284,8 +285,8 @@ export const secured = (
       tls.off('error', fail)
       tls.off('close', fail)
       tls.on('error', () => undefined)
-      const shown = tls.getPeerX509Certificate()?.publicKey
-      if (shown === undefined || !shown.equals(publicKey)) reject(new Intercepted())
+      const peerKey = tls.getPeerX509Certificate()?.publicKey
+      if (peerKey === undefined || !peerKey.equals(publicKey)) reject(new Intercepted())
       else resolve({ wire: createWire(tls), socket: tls })
     })
   })

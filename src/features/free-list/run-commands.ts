@@ -25,12 +25,12 @@ export const sources = async (config: Config, open: OpenContext) => {
   const configured = await readSources(config.freelist.sources)
   const { context, close } = await open()
   try {
-    const known = await createSourceStore(context.pool).read()
-    const ids = [...new Set([...configured.map(({ id }) => id), ...known.keys()])]
+    const storedStates = await createSourceStore(context.pool).read()
+    const ids = [...new Set([...configured.map(({ id }) => id), ...storedStates.keys()])]
     const sources = ids.map((id) => {
       const source = configured.find((one) => one.id === id)
       const from = source?.from ?? null
-      const state = known.get(id)
+      const state = storedStates.get(id)
       return {
         id,
         from: from === null ? null : 'url' in from ? from.url : from.file,
@@ -77,23 +77,27 @@ export const importFile = async (
   config: Config,
   open: OpenContext,
   file: string,
-  given: { format: FeedFormat; dryRun?: boolean },
+  importOptions: { format: FeedFormat; dryRun?: boolean },
 ) => {
-  const { candidates, unreadable, leftOut } = parsed(await readText(file, 'invalid_file'), given.format, file)
+  const { candidates, unreadable, leftOut } = parsed(
+    await readText(file, 'invalid_file'),
+    importOptions.format,
+    file,
+  )
   const rules = { sandbox: isSandboxed(config), own: new Set<string>() }
-  const legal = candidates.filter((place) => candidateRefusal(place, rules) === null)
+  const legal = candidates.filter((socketAddress) => candidateRefusal(socketAddress, rules) === null)
   const refused = candidates.length - legal.length + leftOut
   const rest = `${refused} refused, ${unreadable} not read`
-  if (given.dryRun === true)
+  if (importOptions.dryRun === true)
     return {
       json: { candidates: legal.length, refused, unreadable },
       text: `${pluralize(legal.length, 'candidate')}, ${rest}; nothing was added`,
     }
   const { context, close } = await open()
   try {
-    const room = Math.max(0, config.freelist.endpoints - (await countEndpoints(context.pool)))
-    const added = await addCandidates(context.pool, legal.slice(0, room), context.clock())
-    const full = Math.max(0, legal.length - room)
+    const capacity = Math.max(0, config.freelist.endpoints - (await countEndpoints(context.pool)))
+    const added = await addCandidates(context.pool, legal.slice(0, capacity), context.clock())
+    const full = Math.max(0, legal.length - capacity)
     return {
       json: { candidates: legal.length, refused, unreadable, added, leftOut: full },
       text: `${pluralize(legal.length, 'candidate')}: ${added} new, ${rest}${full > 0 ? `; ${full} left out, the record is full` : ''}`,

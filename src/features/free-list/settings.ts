@@ -74,8 +74,8 @@ type Values = z.output<z.ZodObject<typeof freelistSettings>>
 
 export const freelistConfigOf = (values: Values): FreelistConfig => {
   const host = values.FAREBOX_FREELIST_JUDGE_HOST
-  const outside = values.FAREBOX_FREELIST_JUDGE_PORTS
-  const inside = values.FAREBOX_FREELIST_JUDGE_LISTEN_PORTS ?? outside
+  const publicPorts = values.FAREBOX_FREELIST_JUDGE_PORTS
+  const listenPorts = values.FAREBOX_FREELIST_JUDGE_LISTEN_PORTS ?? publicPorts
   return {
     checker: values.FAREBOX_FREELIST_CHECKER,
     sources: values.FAREBOX_FREELIST_SOURCES ?? null,
@@ -83,8 +83,12 @@ export const freelistConfigOf = (values: Values): FreelistConfig => {
       host === undefined
         ? null
         : {
-            address: { host, httpPort: outside[0], tlsPort: outside[1] },
-            listen: { host: values.FAREBOX_FREELIST_JUDGE_LISTEN, httpPort: inside[0], tlsPort: inside[1] },
+            address: { host, httpPort: publicPorts[0], tlsPort: publicPorts[1] },
+            listen: {
+              host: values.FAREBOX_FREELIST_JUDGE_LISTEN,
+              httpPort: listenPorts[0],
+              tlsPort: listenPorts[1],
+            },
           },
     sockets: values.FAREBOX_FREELIST_SOCKETS,
     cpuShare: values.FAREBOX_FREELIST_CPU_PERCENT / 100,

@@ -96,12 +96,12 @@ export const readSources = async (path: string | null): Promise<readonly Source[
         : source,
     )
   } catch (error) {
-    const why =
+    const reason =
       error instanceof SourcesRefused || (error as NodeJS.ErrnoException).code
         ? (error as Error).message
         : null
-    if (why === null) throw error
-    throw new StartRefused(`FAREBOX_FREELIST_SOURCES: ${path}: ${why}`, { cause: error })
+    if (reason === null) throw error
+    throw new StartRefused(`FAREBOX_FREELIST_SOURCES: ${path}: ${reason}`, { cause: error })
   }
 }
 

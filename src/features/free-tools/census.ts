@@ -40,7 +40,7 @@ const maxWaitMs = 5_000
 /** The number of endpoints that determine a network's country. */
 const located = 20
 
-type Counting = {
+type NetworkCounts = {
   name: string
   notAnswering: number
   neverAnswered: number
@@ -63,10 +63,10 @@ export const createCensusReader = (deps: {
 }): CensusReader => {
   const { readPage, data, clock, monotonicMs, logger } = deps
   const stopping = new AbortController()
-  let held: { readonly census: Census; readonly takenMs: number } | null = null
-  let taking: Promise<Census> | null = null
+  let cached: { readonly census: Census; readonly takenMs: number } | null = null
+  let pending: Promise<Census> | null = null
 
-  const count = async (networks: Map<number, Counting>, { ip, state }: PageRow): Promise<void> => {
+  const count = async (networks: Map<number, NetworkCounts>, { ip, state }: PageRow): Promise<void> => {
     if (state === 'untested') return
     const network = await data.networkOf(ip)
     if (network === null) return
@@ -82,9 +82,9 @@ export const createCensusReader = (deps: {
     if (counting.countries.length < located) counting.countries.push((await data.of(ip)).countryCode)
   }
 
-  const take = async (): Promise<Census> => {
+  const takeCensus = async (): Promise<Census> => {
     const countedAt = isoTime(clock())
-    const networks = new Map<number, Counting>()
+    const networks = new Map<number, NetworkCounts>()
     for (let after: PageRow | null = null; ; ) {
       const page = await readPage(after, pageRows)
       for (const row of page) await count(networks, row)
@@ -99,41 +99,41 @@ export const createCensusReader = (deps: {
       ]),
     )
     const census = { countedAt, byAsn }
-    held = { census, takenMs: monotonicMs() }
+    cached = { census, takenMs: monotonicMs() }
     return census
   }
 
   const renew = (): Promise<Census> => {
-    taking ??= take().finally(() => {
-      taking = null
+    pending ??= takeCensus().finally(() => {
+      pending = null
     })
-    return taking
+    return pending
   }
 
   const first = async (): Promise<Census> => {
-    const over = new AbortController()
-    const late = sleep(maxWaitMs, null, { signal: over.signal }).catch(() => null)
+    const timeoutAbort = new AbortController()
+    const timeout = sleep(maxWaitMs, null, { signal: timeoutAbort.signal }).catch(() => null)
     try {
-      const census = await Promise.race([renew(), late])
+      const census = await Promise.race([renew(), timeout])
       if (census === null) throw refuseWithRetryAfter('overloaded', 'the networks are being counted', 10)
       return census
     } finally {
-      over.abort()
+      timeoutAbort.abort()
     }
   }
 
   return {
     current: async () => {
-      if (held === null) return first()
-      if (monotonicMs() - held.takenMs > refreshAfterMs && taking === null)
+      if (cached === null) return first()
+      if (monotonicMs() - cached.takenMs > refreshAfterMs && pending === null)
         renew().catch((err) => {
           if (!stopping.signal.aborted) logger.error({ err }, 'the networks could not be counted')
         })
-      return held.census
+      return cached.census
     },
     stop: async () => {
       stopping.abort()
-      await taking?.catch(() => undefined)
+      await pending?.catch(() => undefined)
     },
   }
 }

@@ -26,8 +26,8 @@ const reasons: Readonly<Record<CandidateRefusal, string>> = {
   blocked_port: 'its port is one of mail',
 }
 
-const refused = (shown: string, why: string) =>
-  refuse('invalid_parameter', `${shown} is not checked: ${why}; nothing was sent to any proxy`)
+const refused = (displayText: string, reason: string) =>
+  refuse('invalid_parameter', `${displayText} is not checked: ${reason}; nothing was sent to any proxy`)
 
 const addressesOf = async (host: string, resolve: Resolve): Promise<readonly string[]> => {
   if (isIP(host) !== 0) return [host]
@@ -39,12 +39,12 @@ const addressesOf = async (host: string, resolve: Resolve): Promise<readonly str
   }
 }
 
-const checkName = (host: string, shown: string): void => {
+const checkName = (host: string, displayText: string): void => {
   if (isIP(host) !== 0) return
   try {
     parseTarget(`https://${host}/`, { allowLoopback: false })
   } catch (error) {
-    if (error instanceof TargetRefused) throw refused(shown, 'its host is private or internal')
+    if (error instanceof TargetRefused) throw refused(displayText, 'its host is private or internal')
     throw error
   }
 }
@@ -52,19 +52,19 @@ const checkName = (host: string, shown: string): void => {
 /**
  * Resolves a proxy's host once and checks all of its addresses. The check dials the first address, without another
  * resolution. The host is refused if one of its addresses may not be dialled.
- * @param shown its name in the refusal, without a password
+ * @param displayText its name in the refusal, without a password
  * @throws invalid_parameter
  */
 export const resolveProxyHost = async (
   { host, port }: WrittenProxy,
-  shown: string,
+  displayText: string,
   deps: { readonly resolve: Resolve; readonly rules: CandidateRules },
 ): Promise<ResolvedAddress> => {
-  checkName(host, shown)
+  checkName(host, displayText)
   const addresses = await addressesOf(host, deps.resolve)
   for (const ip of addresses) {
     const refusal = candidateRefusal({ ip, port }, deps.rules)
-    if (refusal !== null) throw refused(shown, reasons[refusal])
+    if (refusal !== null) throw refused(displayText, reasons[refusal])
   }
   const [ip] = addresses
   return ip === undefined ? null : { ip, port }
@@ -98,7 +98,7 @@ export type CheckProxies = (order: CheckOrder) => Promise<AsyncGenerator<Finding
 
 type Job = { readonly written: WrittenProxy; readonly place: ResolvedAddress; readonly shown: string }
 
-const shownOf = ({ host, port }: WrittenProxy): string => socketAddressText({ ip: host, port })
+const displayTextOf = ({ host, port }: WrittenProxy): string => socketAddressText({ ip: host, port })
 
 const readAll = (texts: readonly string[]): readonly WrittenProxy[] =>
   texts.map((text, at) => {
@@ -113,11 +113,11 @@ const readAll = (texts: readonly string[]): readonly WrittenProxy[] =>
   })
 
 /** Yields the values in order of completion. */
-async function* asTheyCome<Value>(running: readonly Promise<Value>[]): AsyncGenerator<Value, void> {
-  const left = new Map(running.map((promise, at) => [at, promise.then((value) => ({ at, value }))]))
-  while (left.size > 0) {
-    const { at, value } = await Promise.race(left.values())
-    left.delete(at)
+async function* inCompletionOrder<Value>(running: readonly Promise<Value>[]): AsyncGenerator<Value, void> {
+  const pending = new Map(running.map((promise, at) => [at, promise.then((value) => ({ at, value }))]))
+  while (pending.size > 0) {
+    const { at, value } = await Promise.race(pending.values())
+    pending.delete(at)
     yield value
   }
 }
@@ -139,19 +139,23 @@ export const createCheckProxies = (deps: {
     const waitS = limiter?.take(caller, Math.min(length, limiter.burst)) ?? 0
     if (waitS > 0)
       throw refuseWithRetryAfter('rate_limited', `${length} checks are more than you may have now`, waitS)
-    const seats = deps.slots.take(caller, length)
-    if (seats === 'of caller')
+    const releaseSlots = deps.slots.take(caller, length)
+    if (releaseSlots === 'of caller')
       throw refuseWithRetryAfter('rate_limited', 'as many checks of yours run as may; await some', 1)
-    if (seats === 'of all') throw refuseWithRetryAfter('overloaded', 'as many checks run as may', 1)
-    return seats
+    if (releaseSlots === 'of all') throw refuseWithRetryAfter('overloaded', 'as many checks run as may', 1)
+    return releaseSlots
   }
 
-  const one = async ({ written, place, shown }: Job, order: CheckOrder, signal: AbortSignal) => {
+  const checkOne = async (
+    { written, place: resolvedAddress, shown: displayText }: Job,
+    order: CheckOrder,
+    signal: AbortSignal,
+  ) => {
     const checkedAt = isoTime(clock())
-    if (place === null) return hostNotFoundResult(shown, checkedAt)
+    if (resolvedAddress === null) return hostNotFoundResult(displayText, checkedAt)
     const { protocols = written.protocol === null ? undefined : [written.protocol] } = order
-    const found = await check(
-      place,
+    const checkResult = await check(
+      resolvedAddress,
       {
         timeoutMs: order.timeoutMs ?? defaultTimeoutMs,
         ...(protocols === undefined ? {} : { protocols }),
@@ -160,40 +164,44 @@ export const createCheckProxies = (deps: {
       signal,
     )
     return toCheckResult(
-      shown,
-      found,
-      found.exitIp === null ? emptyIpFacts : await data.of(found.exitIp),
+      displayText,
+      checkResult,
+      checkResult.exitIp === null ? emptyIpFacts : await data.of(checkResult.exitIp),
       checkedAt,
     )
   }
 
   return async (order) => {
-    const writtens = readAll(order.proxies)
-    const giveBack = admit(order)
-    let handedOver = 0
+    const parsedProxies = readAll(order.proxies)
+    const releaseSlot = admit(order)
+    let yieldedCount = 0
     try {
-      const looking = { resolve: deps.resolve, rules: await deps.rules() }
+      const resolveOptions = { resolve: deps.resolve, rules: await deps.rules() }
       const jobs = await Promise.all(
-        writtens.map(async (written) => {
-          const shown = shownOf(written)
-          return { written, shown, place: await resolveProxyHost(written, shown, looking) }
+        parsedProxies.map(async (written) => {
+          const displayText = displayTextOf(written)
+          return {
+            written,
+            shown: displayText,
+            place: await resolveProxyHost(written, displayText, resolveOptions),
+          }
         }),
       )
       const stopping = new AbortController()
       const signal = AbortSignal.any([order.signal, stopping.signal])
       const running = jobs.map(async (job, index) => {
-        handedOver += 1
+        yieldedCount += 1
         try {
-          return { index, result: await one(job, order, signal) }
+          return { index, result: await checkOne(job, order, signal) }
         } finally {
-          giveBack()
+          releaseSlot()
         }
       })
       // The consumer of the results gets a rejection. Without a consumer it is ignored.
       for (const result of running) result.catch(() => undefined)
       return (async function* () {
         try {
-          yield* asTheyCome(running)
+          yield* inCompletionOrder(running)
         } catch (error) {
           if (error instanceof CheckUnavailable)
             throw refuseWithRetryAfter('overloaded', `checks cannot be made now: ${error.message}`, 5)
@@ -205,7 +213,7 @@ export const createCheckProxies = (deps: {
       })()
     } finally {
       // Releases the slots of a refused order.
-      for (let n = handedOver; n < order.proxies.length; n += 1) giveBack()
+      for (let n = yieldedCount; n < order.proxies.length; n += 1) releaseSlot()
     }
   }
 }
@@ -222,16 +230,16 @@ export const createCheckSlots = (limits: {
   readonly perCaller: number
 }): CheckSlots => {
   const byCaller = createTally<string>()
-  let taken = 0
+  let takenSlots = 0
   return {
-    taken: () => taken,
+    taken: () => takenSlots,
     take: (subject, count) => {
       if (byCaller.of(subject) + count > limits.perCaller) return 'of caller'
-      if (taken + count > limits.total) return 'of all'
-      taken += count
+      if (takenSlots + count > limits.total) return 'of all'
+      takenSlots += count
       for (let n = 0; n < count; n += 1) byCaller.add(subject)
       return () => {
-        taken -= 1
+        takenSlots -= 1
         byCaller.remove(subject)
       }
     },

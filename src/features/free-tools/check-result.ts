@@ -51,24 +51,24 @@ export const resultExample: ProxyCheckResult = {
 /** @param facts of the exit address */
 export const toCheckResult = (
   proxy: string,
-  found: CheckResult,
+  checkResult: CheckResult,
   facts: IpFacts,
   checkedAt: string,
 ): ProxyCheckResult => ({
   proxy,
-  alive: found.alive,
-  protocols: [...found.protocols],
-  anonymity: found.anonymity,
-  exit_ip: found.exitIp,
+  alive: checkResult.alive,
+  protocols: [...checkResult.protocols],
+  anonymity: checkResult.anonymity,
+  exit_ip: checkResult.exitIp,
   country_code: facts.countryCode,
   city: facts.city,
   asn: facts.asn,
   asn_org: facts.asnOrg,
-  intercepts_tls: found.interceptsTls,
-  latency_ms: found.latencyMs,
-  connect_ms: found.connectMs,
-  error: found.error,
-  detail: found.detail,
+  intercepts_tls: checkResult.interceptsTls,
+  latency_ms: checkResult.latencyMs,
+  connect_ms: checkResult.connectMs,
+  error: checkResult.error,
+  detail: checkResult.detail,
   checked_at: checkedAt,
 })
 
@@ -107,10 +107,10 @@ export type CheckSummary = z.output<typeof CheckSummary>
 const maxNetworks = 5
 
 /** The count of each value, the most frequent first. */
-const counted = (values: readonly (string | null)[], most = values.length): Record<string, number> => {
+const countByValue = (values: readonly (string | null)[], limit = values.length): Record<string, number> => {
   const counts = new Map<string, number>()
   for (const value of values) if (value !== null) counts.set(value, (counts.get(value) ?? 0) + 1)
-  return Object.fromEntries([...counts].sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1)).slice(0, most))
+  return Object.fromEntries([...counts].sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1)).slice(0, limit))
 }
 
 export const summaryOf = (results: readonly ProxyCheckResult[]): CheckSummary => {
@@ -118,9 +118,9 @@ export const summaryOf = (results: readonly ProxyCheckResult[]): CheckSummary =>
   return {
     checked: results.length,
     alive: alive.length,
-    countries: counted(alive.map((result) => result.country_code)),
-    anonymity: counted(alive.map((result) => result.anonymity)),
-    networks: counted(
+    countries: countByValue(alive.map((result) => result.country_code)),
+    anonymity: countByValue(alive.map((result) => result.anonymity)),
+    networks: countByValue(
       alive.map((result) => result.asn_org),
       maxNetworks,
     ),

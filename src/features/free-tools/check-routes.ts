@@ -68,13 +68,13 @@ async function* asEvents(
   findings: AsyncGenerator<Finding, void>,
   requestId: string,
 ): AsyncGenerator<string, void> {
-  const found: Finding[] = []
+  const collected: Finding[] = []
   try {
     for await (const finding of findings) {
-      found.push(finding)
+      collected.push(finding)
       yield event('result', { index: finding.index, ...finding.result })
     }
-    yield event('summary', summaryOf(inOrder(found)))
+    yield event('summary', summaryOf(inOrder(collected)))
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     yield event('error', JSON.parse(errorBody(error, requestId)))
@@ -89,7 +89,7 @@ export const freeProxyCheckRoutes = ({
 }: {
   readonly checkProxies: CheckProxies
 }): readonly Route[] => {
-  const all = async (order: CheckOrder): Promise<readonly Finding[]> => {
+  const collectFindings = async (order: CheckOrder): Promise<readonly Finding[]> => {
     const findings: Finding[] = []
     for await (const finding of await checkProxies(order)) findings.push(finding)
     return findings
@@ -110,7 +110,7 @@ export const freeProxyCheckRoutes = ({
       responses: { 200: { description: 'What came of it.', body: ProxyCheckResult, example: resultExample } },
       errors: [],
       handler: async ({ query: { proxy, protocol, timeout_ms }, address, clientGone }) => {
-        const [finding] = await all({
+        const [finding] = await collectFindings({
           proxies: [proxy],
           ...(protocol === undefined ? {} : { protocols: [protocol] }),
           timeoutMs: timeout_ms,
@@ -152,7 +152,7 @@ export const freeProxyCheckRoutes = ({
       },
       errors: ['invalid_parameter'],
       handler: async ({
-        body: { proxies, protocols: wanted, timeout_ms },
+        body: { proxies, protocols: requestedProtocols, timeout_ms },
         address,
         clientGone,
         headers,
@@ -160,7 +160,7 @@ export const freeProxyCheckRoutes = ({
       }) => {
         const order = {
           proxies,
-          protocols: wanted,
+          protocols: requestedProtocols,
           timeoutMs: timeout_ms,
           caller: addressSubject(address),
           signal: clientGone(),
@@ -172,7 +172,7 @@ export const freeProxyCheckRoutes = ({
             // Without this header, nginx buffers the events until the end.
             headers: { 'x-accel-buffering': 'no' },
           }
-        const results = inOrder(await all(order))
+        const results = inOrder(await collectFindings(order))
         return { status: 200, body: { summary: summaryOf(results), results } }
       },
     }),

@@ -23,7 +23,7 @@ import { proxyCheckerPages } from './proxy-checker-page.ts'
 import { createNetworks } from './rank-networks.ts'
 
 /** Concurrent checks on request. Each has up to five connections, and a caller can run two orders of twenty. */
-const checksAtOnce = { total: 400, perCaller: 40 }
+const maxConcurrentChecks = { total: 400, perCaller: 40 }
 
 export const open = (
   core: ServerCore,
@@ -59,7 +59,7 @@ export const open = (
     ...checks,
     resolve: createResolve(),
     data,
-    slots: createCheckSlots(checksAtOnce),
+    slots: createCheckSlots(maxConcurrentChecks),
     limiter:
       rates === null ? null : { ...createRateLimiter(rates.check, monotonicMs), burst: rates.check.burst },
     clock,

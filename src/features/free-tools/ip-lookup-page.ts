@@ -11,24 +11,24 @@ import type { IpLookup, LookUp } from './ip-lookup.ts'
 
 const root = '/ip-lookup'
 
-const factsOf = (found: IpLookup): Html => {
+const factsOf = (lookupResult: IpLookup): Html => {
   const fact = (name: string, value: Html | string | null): Html =>
     value === null ? nothing : html`<dt>${name}</dt><dd>${value}</dd>\n`
-  const { asn, latitude, longitude } = found
-  return html`<h2>${found.ip}</h2>
+  const { asn, latitude, longitude } = lookupResult
+  return html`<h2>${lookupResult.ip}</h2>
 <dl class="facts">
-${fact('Version', `IPv${found.version}`)}
-${fact('Reserved', found.reserved ? 'a private or reserved address: nothing else is known of it' : null)}
-${fact('Country', found.country)}
-${fact('State', found.state)}
-${fact('City', found.city)}
+${fact('Version', `IPv${lookupResult.version}`)}
+${fact('Reserved', lookupResult.reserved ? 'a private or reserved address: nothing else is known of it' : null)}
+${fact('Country', lookupResult.country)}
+${fact('State', lookupResult.state)}
+${fact('City', lookupResult.city)}
 ${fact('Coordinates', latitude === null || longitude === null ? null : `${latitude}, ${longitude}`)}
-${fact('Time zone', found.timezone)}
-${fact('Network', asn === null ? null : html`<a href="${networkPath(asn)}">AS${asn}</a> ${found.asn_org ?? ''}`)}
-${fact('Public proxy', found.is_proxy ? 'yes: one answered here in the last 24 hours' : 'none is known')}
-${fact('In the live list', found.in_live_list ? html`yes: <a href="/free-proxies">the list</a>` : 'no')}
+${fact('Time zone', lookupResult.timezone)}
+${fact('Network', asn === null ? null : html`<a href="${networkPath(asn)}">AS${asn}</a> ${lookupResult.asn_org ?? ''}`)}
+${fact('Public proxy', lookupResult.is_proxy ? 'yes: one answered here in the last 24 hours' : 'none is known')}
+${fact('In the live list', lookupResult.in_live_list ? html`yes: <a href="/free-proxies">the list</a>` : 'no')}
 </dl>
-${found.note === null ? null : html`<p class="soft">${found.note}.</p>`}`
+${lookupResult.note === null ? null : html`<p class="soft">${lookupResult.note}.</p>`}`
 }
 
 const description =
@@ -57,16 +57,16 @@ ${attributionLine()}`,
   })
 
   const answer = async ({ query, browser }: Visit) => {
-    const asked = (query.get('ip') ?? '').trim()
-    if (asked !== '' && isIP(asked) === 0)
-      return refusedView(view(asked, nothing, 'Type an IPv4 or IPv6 address, such as 8.8.8.8.'))
+    const ipText = (query.get('ip') ?? '').trim()
+    if (ipText !== '' && isIP(ipText) === 0)
+      return refusedView(view(ipText, nothing, 'Type an IPv4 or IPv6 address, such as 8.8.8.8.'))
     try {
       const waitS = (await lookupLimit?.take(addressSubject(browser.address))) ?? 0
       if (waitS > 0) throw refuseWithRetryAfter('rate_limited', 'too many look-ups; wait a moment', waitS)
-      return show(view(asked, factsOf(await lookUp(asked === '' ? browser.address : asked)), null))
+      return show(view(ipText, factsOf(await lookUp(ipText === '' ? browser.address : ipText)), null))
     } catch (error) {
       const { text, status } = refusalOf(error)
-      return refusedView(view(asked, nothing, text), status)
+      return refusedView(view(ipText, nothing, text), status)
     }
   }
 

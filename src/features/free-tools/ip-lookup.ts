@@ -106,19 +106,19 @@ export const createLookUp = (deps: {
     const ip = parsed.toString()
     const reserved = !isAllowedAddress(ip, { allowLoopback: false })
     const nowMs = clock()
-    const [facts, live, endpoints] = await Promise.all([
+    const [facts, liveAddresses, endpoints] = await Promise.all([
       reserved && !isSandboxAddress(ip) ? emptyIpFacts : data.of(ip),
       list.current(),
       readAddress(ip, nowMs),
     ])
-    const listed = live.has(ip)
+    const isListed = liveAddresses.has(ip)
     return {
       ip,
       version: parsed.kind() === 'ipv4' ? 4 : 6,
       reserved,
       ...placed(facts),
-      is_proxy: listed || endpoints.some(answeredSince(nowMs - dayMs)),
-      in_live_list: listed,
+      is_proxy: isListed || endpoints.some(answeredSince(nowMs - dayMs)),
+      in_live_list: isListed,
       note: data.note,
       attribution,
     }

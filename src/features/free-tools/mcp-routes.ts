@@ -119,13 +119,13 @@ export const mcpRoutes = (
         if (isRebound(headers, deps.publicUrl())) return { status: 403, text: forbidden }
         const signal = clientGone()
         const handler = handlerFor({ address, gone: signal })
-        const asked = new Request(new URL(mcpPath, deps.publicUrl()), {
+        const mcpRequest = new Request(new URL(mcpPath, deps.publicUrl()), {
           method: 'POST',
           headers: headersOf(request as ApiRequest),
           body: new Uint8Array(raw),
           signal,
         })
-        const answer = await handler.fetch(asked)
+        const answer = await handler.fetch(mcpRequest)
         const sent = await answer.text()
         const sentType = answer.headers.get('content-type')?.split(';')[0] ?? answerText
         const isUnread =

@@ -50,7 +50,7 @@ const refusalText = ({ message, code, headers }: ApiError): string => {
 }
 
 /** A refusal becomes a result that the assistant can read. Other errors are rethrown. */
-const answered = async (work: () => Promise<Record<string, unknown>>): Promise<ToolResult> => {
+const toToolResult = async (work: () => Promise<Record<string, unknown>>): Promise<ToolResult> => {
   try {
     return succeeded(await work())
   } catch (error) {
@@ -64,11 +64,11 @@ const answered = async (work: () => Promise<Record<string, unknown>>): Promise<T
 const declared = <Schema extends z.ZodType>(
   schema: Schema,
 ): StandardSchemaWithJSON<z.input<Schema>, z.output<Schema>> => {
-  const made = { input: jsonSchemaOf(schema, 'input'), output: jsonSchemaOf(schema, 'output') }
+  const jsonSchemas = { input: jsonSchemaOf(schema, 'input'), output: jsonSchemaOf(schema, 'output') }
   return {
     '~standard': {
       ...schema['~standard'],
-      jsonSchema: { input: () => ({ ...made.input }), output: () => ({ ...made.output }) },
+      jsonSchema: { input: () => ({ ...jsonSchemas.input }), output: () => ({ ...jsonSchemas.output }) },
     },
   }
 }
@@ -170,7 +170,7 @@ export const toolServer = (deps: ToolDeps, caller: ToolCaller, version: string):
       annotations: { ...reads, openWorldHint: false },
     },
     async ({ ip }) =>
-      (await overLimit(limits.lookup, caller)) ?? answered(async () => lookUp(ip ?? caller.address)),
+      (await overLimit(limits.lookup, caller)) ?? toToolResult(async () => lookUp(ip ?? caller.address)),
   )
   server.registerTool(
     'proxy_check',
@@ -181,12 +181,12 @@ export const toolServer = (deps: ToolDeps, caller: ToolCaller, version: string):
       outputSchema: checkOutput,
       annotations: { ...reads, openWorldHint: true },
     },
-    async ({ proxies, protocols: wanted, timeout_ms }) =>
-      answered(async () => {
+    async ({ proxies, protocols: requestedProtocols, timeout_ms }) =>
+      toToolResult(async () => {
         const results: z.output<typeof ProxyCheckResult>[] = []
         const findings = await checkProxies({
           proxies,
-          protocols: wanted,
+          protocols: requestedProtocols,
           timeoutMs: timeout_ms,
           caller: addressSubject(caller.address),
           signal: caller.gone,
@@ -206,7 +206,7 @@ export const toolServer = (deps: ToolDeps, caller: ToolCaller, version: string):
     },
     async ({ limit = toolLimit, ...filter }) =>
       (await overLimit(limits.list, caller)) ??
-      answered(async () => {
+      toToolResult(async () => {
         const { updatedAt, total, entries } = (await list.current()).page(filter, limit)
         return { updated_at: updatedAt, total, count: entries.length, proxies: entries }
       }),

@@ -18,9 +18,9 @@ const rankText = ({ live, not_answering, never_answered, asn }: Network): string
 
 /** Parses the text of `rankText`; null for anything else. */
 const rankOf = (text: string | null): Rank | null => {
-  const found = /^(\d{1,9})_(\d{1,9})_(\d{1,9})_(\d{1,10})$/.exec(text ?? '')
-  if (found === null) return null
-  const [live = 0, not_answering = 0, never_answered = 0, asn = 0] = found.slice(1).map(Number)
+  const match = /^(\d{1,9})_(\d{1,9})_(\d{1,9})_(\d{1,10})$/.exec(text ?? '')
+  if (match === null) return null
+  const [live = 0, not_answering = 0, never_answered = 0, asn = 0] = match.slice(1).map(Number)
   return { live, not_answering, never_answered, asn }
 }
 
@@ -30,10 +30,10 @@ const list = async (networks: Networks, note: string | null, { query }: Visit) =
   const before = query.get('before')
   const after = rankOf(before)
   const { networks: all, countedAt } = await networks.all(country)
-  const left = after === null ? all : all.filter((network) => compareByLiveProxies(network, after) > 0)
-  const { rows, next } = pagedOf(left, rankText, pageRows)
+  const remaining = after === null ? all : all.filter((network) => compareByLiveProxies(network, after) > 0)
+  const { rows, next } = pagedOf(remaining, rankText, pageRows)
   const title = `Networks with public proxies${country === undefined ? '' : ` in ${countryText(country)}`}`
-  const asked: Readonly<Record<string, string>> = country === undefined ? {} : { country }
+  const filterQuery: Readonly<Record<string, string>> = country === undefined ? {} : { country }
   const path = country === undefined ? root : `${root}?country=${country}`
   const description = `${countText(all.length, 'network')} (autonomous systems) that public proxies belong to: how many are live, do not answer now, or never answered.`
   return show({
@@ -76,7 +76,7 @@ ${tableOf({
     { title: 'Never answered', number: true, cell: ({ never_answered }) => String(never_answered) },
   ],
 })}
-${pagerOf(root, asked, { before: after === null ? null : before, next }, { first: 'Most live', next: 'More' })}
+${pagerOf(root, filterQuery, { before: after === null ? null : before, next }, { first: 'Most live', next: 'More' })}
 <p class="soft">The live ones are counted now, the others at ${timeText(countedAt)}.</p>
 <p><a href="/free-proxies">All live proxies</a></p>
 ${note === null ? null : html`<p class="soft">${note}.</p>`}
@@ -88,7 +88,7 @@ ${attributionLine()}`,
 }
 
 /** Other networks, of the same country if known, those with most live proxies first. Empty during the first count. */
-const othersOf = async (
+const neighboursOf = async (
   networks: Networks,
   asn: number,
 ): Promise<{ readonly country: string | null; readonly others: readonly Network[] }> => {
@@ -96,18 +96,18 @@ const othersOf = async (
     const { networks: all } = await networks.all(undefined)
     const country = all.find((each) => each.asn === asn)?.country_code ?? null
     const others = all.filter((each) => each.asn !== asn)
-    const near = others.filter((each) => country !== null && each.country_code === country)
-    return near.length === 0
+    const sameCountry = others.filter((each) => country !== null && each.country_code === country)
+    return sameCountry.length === 0
       ? { country: null, others: others.slice(0, neighbours) }
-      : { country, others: near.slice(0, neighbours) }
+      : { country, others: sameCountry.slice(0, neighbours) }
   } catch (error) {
     if (error instanceof ApiError && error.code === 'overloaded') return { country: null, others: [] }
     throw error
   }
 }
 
-const bodyOf = (record: NetworkRecord, more: Awaited<ReturnType<typeof othersOf>>) => {
-  const { counts, live, not_answering: quiet, never_answered: never, note } = record
+const bodyOf = (record: NetworkRecord, more: Awaited<ReturnType<typeof neighboursOf>>) => {
+  const { counts, live, not_answering: unresponsive, never_answered: neverAnswered, note } = record
   const first = (count: number): string => (count > maxNetworkRows ? `, the first ${maxNetworkRows}` : '')
   return html`${note === null ? null : html`<p class="said warn" role="status">${note}.</p>`}
 <dl class="facts">
@@ -122,12 +122,12 @@ ${
 ${tableOf({ caption: 'Live proxies of the network', rows: live, empty: nothing, columns: proxyColumns(false) })}`
 }
 ${
-  quiet.length === 0
+  unresponsive.length === 0
     ? null
     : html`<h2>Answered before${first(counts.not_answering)}</h2>
 ${tableOf({
   caption: 'Endpoints that answered before, the last to answer first',
-  rows: quiet,
+  rows: unresponsive,
   empty: nothing,
   columns: [
     { title: 'Endpoint', head: true, cell: ({ endpoint }) => html`<code class="id">${endpoint}</code>` },
@@ -138,12 +138,12 @@ ${tableOf({
 })}`
 }
 ${
-  never.length === 0
+  neverAnswered.length === 0
     ? null
     : html`<h2>Never answered${first(counts.never_answered)}</h2>
 ${tableOf({
   caption: 'Addresses that never answered, the last to be checked first',
-  rows: never,
+  rows: neverAnswered,
   empty: nothing,
   columns: [
     { title: 'Address', head: true, cell: ({ address }) => html`<code class="id">${address}</code>` },
@@ -163,7 +163,7 @@ ${warning}
 ${attributionLine()}`
 }
 
-const one = async (networks: Networks, { params }: Visit) => {
+const networkView = async (networks: Networks, { params }: Visit) => {
   const asn = asnOf(params.asn ?? '')
   const record = asn === null ? null : await networks.one(asn)
   if (record === null) throw refuse('not_found', 'no network of this number is known')
@@ -179,7 +179,7 @@ const one = async (networks: Networks, { params }: Visit) => {
       description,
       data: { '@type': 'Dataset', name: title, description, isAccessibleForFree: true },
     },
-    body: bodyOf(record, await othersOf(networks, record.asn)),
+    body: bodyOf(record, await neighboursOf(networks, record.asn)),
     same: [`curl $SITE/api/networks/AS${record.asn}   # no key needed`],
   })
 }
@@ -204,6 +204,6 @@ export const networkPages = ({
     path: '/networks/{asn}',
     name: 'showNetwork',
     summary: 'The proxies of a network, live and former',
-    show: (visit) => one(networks, visit),
+    show: (visit) => networkView(networks, visit),
   }),
 ]

@@ -30,29 +30,29 @@ const inRanges = `from unnest($1::inet[], $2::inet[]) as range(first, last)
     select * from work.free_proxies p where p.ip between range.first and range.last offset 0
   ) as held`
 
-/** @param most rows of each list; the counts are complete */
+/** @param maxRows rows of each list; the counts are complete */
 export const readRanges = async (
   pool: pg.Pool,
   ranges: readonly Range[],
-  most: number,
+  maxRows: number,
 ): Promise<RecordOfRanges> => {
   const [firsts, lasts] = [ranges.map(({ first }) => first), ranges.map(({ last }) => last)]
-  const counted = pool.query<{ state: EndpointState; count: number }>({
+  const countsQuery = pool.query<{ state: EndpointState; count: number }>({
     name: 'free-proxies-of-network-counts',
     text: `select state, count(*)::int as count ${inRanges} group by state`,
     values: [firsts, lasts],
   })
-  const listed = (state: EndpointState, newest: 'last_answered' | 'last_checked') =>
+  const listByState = (state: EndpointState, newest: 'last_answered' | 'last_checked') =>
     pool.query<UnresponsiveRow>({
       name: `free-proxies-of-network-${state}`,
       text: `select host(ip) as ip, port, checks, successes, last_checked, last_answered ${inRanges}
         where state = '${state}' order by ${newest} desc, ip, port limit $3`,
-      values: [firsts, lasts, most],
+      values: [firsts, lasts, maxRows],
     })
   const [counts, quiet, never] = await Promise.all([
-    counted,
-    listed('not_answering', 'last_answered'),
-    listed('never_answered', 'last_checked'),
+    countsQuery,
+    listByState('not_answering', 'last_answered'),
+    listByState('never_answered', 'last_checked'),
   ])
   const countOf = (state: EndpointState): number => counts.rows.find((row) => row.state === state)?.count ?? 0
   return {

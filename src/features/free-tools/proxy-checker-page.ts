@@ -95,20 +95,20 @@ ${attributionLine()}`,
       .text('proxies')
       .split(/\s+/)
       .filter((line) => line !== '')
-    const wrong =
+    const inputProblem =
       proxies.length === 0 ||
       proxies.length > maxProxies ||
       proxies.some((text) => text.length > maxProxyText)
-    if (wrong)
+    if (inputProblem)
       return refusedView(
         view(typed, { proxies: `Type 1 to ${maxProxies} proxies, one a line: ${proxyForms}.` }, nothing),
       )
     try {
-      const found: Finding[] = []
+      const findings: Finding[] = []
       const caller = addressSubject(browser.address)
       const checks = await checkProxies({ proxies, caller, signal: new AbortController().signal })
-      for await (const finding of checks) found.push(finding)
-      const results = found.toSorted((a, b) => a.index - b.index).map(({ result }) => result)
+      for await (const finding of checks) findings.push(finding)
+      const results = findings.toSorted((a, b) => a.index - b.index).map(({ result }) => result)
       return show(view(typed, {}, resultsOf(results)))
     } catch (error) {
       const { text, status } = refusalOf(error)

@@ -53,18 +53,20 @@ const splitLogin = (
   const at = text.lastIndexOf('@')
   if (at < 0) {
     const behind = withLoginBehind.exec(text)
-    const [, place = '', username = '', password = ''] = behind ?? []
-    return behind === null ? { place: text, login: null } : { place, login: { username, password } }
+    const [, addressText = '', username = '', password = ''] = behind ?? []
+    return behind === null
+      ? { place: text, login: null }
+      : { place: addressText, login: { username, password } }
   }
-  const [name = '', ...rest] = text.slice(0, at).split(':')
-  const [username, password] = [decoded(name), decoded(rest.join(':'))]
+  const [name = '', ...passwordParts] = text.slice(0, at).split(':')
+  const [username, password] = [decoded(name), decoded(passwordParts.join(':'))]
   return username === null || username === '' || password === null
     ? null
     : { place: text.slice(at + 1), login: { username, password } }
 }
 
 /** RFC 1929 has one byte for the length of each. */
-const fits = ({ username, password }: { username: string; password: string }): boolean =>
+const isWithinLimits = ({ username, password }: { username: string; password: string }): boolean =>
   Buffer.byteLength(username) <= 255 && Buffer.byteLength(password) <= 255
 
 /** Parses the text; null if it matches none of `proxyForms`. Nothing is resolved. */
@@ -77,6 +79,6 @@ export const readProxy = (text: string): WrittenProxy | null => {
   const port = Number(portText)
   const host = hostText === '' ? null : hostOf(hostText)
   if (split === null || host === null || port < 1 || port > 65_535) return null
-  if (split.login !== null && !fits(split.login)) return null
+  if (split.login !== null && !isWithinLimits(split.login)) return null
   return { host, port, login: split.login, protocol }
 }

@@ -17,8 +17,8 @@ export const asnOf = (text: string): number | null => {
 }
 
 /** How long the data of a network is cached, milliseconds. */
-const keptMs = 3_000
-const keptNetworks = 200
+const cacheMs = 3_000
+const maxCachedNetworks = 200
 
 export type Networks = {
   /**
@@ -40,11 +40,11 @@ const locationOf = ({ city, countryCode }: IpFacts): string | null => {
 
 const noteOf = (asn: number, live: number, notAnswering: number): string | null => {
   if (live > 0) return null
-  const none = `AS${asn} has no live proxy now`
-  if (notAnswering === 0) return none
+  const noneLive = `AS${asn} has no live proxy now`
+  if (notAnswering === 0) return noneLive
   return notAnswering === 1
-    ? `${none}; 1 endpoint that answered before is checked again and again, and listed as soon as it answers`
-    : `${none}; ${notAnswering} endpoints that answered before are checked again and again, and listed as soon as they answer`
+    ? `${noneLive}; 1 endpoint that answered before is checked again and again, and listed as soon as it answers`
+    : `${noneLive}; ${notAnswering} endpoints that answered before are checked again and again, and listed as soon as they answer`
 }
 
 /** The fields that the sort order uses. */
@@ -58,13 +58,16 @@ export const createNetworks = (deps: {
   readonly list: LiveList
   readonly census: CensusReader
   readonly data: IpData
-  readonly readRanges: (ranges: AnnouncedNetwork['ranges'], most: number) => Promise<RecordOfRanges>
+  readonly readRanges: (ranges: AnnouncedNetwork['ranges'], limit: number) => Promise<RecordOfRanges>
   readonly monotonicMs: MonotonicClock
 }): Networks => {
   const { list, census, data, readRanges, monotonicMs } = deps
   const grouped = new WeakMap<Snapshot, ReadonlyMap<number | null, readonly ListEntry[]>>()
-  const kept = new LRUCache<number, { readonly atMs: number; readonly read: Promise<RecordOfRanges> }>({
-    max: keptNetworks,
+  const cachedRecords = new LRUCache<
+    number,
+    { readonly atMs: number; readonly read: Promise<RecordOfRanges> }
+  >({
+    max: maxCachedNetworks,
   })
 
   const liveOf = (snapshot: Snapshot): ReadonlyMap<number | null, readonly ListEntry[]> => {
@@ -77,15 +80,15 @@ export const createNetworks = (deps: {
 
   /** Concurrent callers share one read. */
   const recordOf = ({ asn, ranges }: AnnouncedNetwork): Promise<RecordOfRanges> => {
-    const before = kept.get(asn)
-    if (before !== undefined && monotonicMs() - before.atMs < keptMs) return before.read
+    const before = cachedRecords.get(asn)
+    if (before !== undefined && monotonicMs() - before.atMs < cacheMs) return before.read
     const read = readRanges(ranges, maxNetworkRows)
-    kept.set(asn, { atMs: monotonicMs(), read })
-    read.catch(() => kept.delete(asn))
+    cachedRecords.set(asn, { atMs: monotonicMs(), read })
+    read.catch(() => cachedRecords.delete(asn))
     return read
   }
 
-  const quietRow = async (row: UnresponsiveRow) => ({
+  const unresponsiveRow = async (row: UnresponsiveRow) => ({
     endpoint: socketAddressText(row),
     location: locationOf(await data.of(row.ip)),
     last_answered: dateOf(row.last_answered ?? row.last_checked),
@@ -137,7 +140,7 @@ export const createNetworks = (deps: {
     one: async (asn) => {
       const network = await data.announced(asn)
       if (network === null) return null
-      const [snapshot, { notAnswering, neverAnswered, quiet, never }] = await Promise.all([
+      const [snapshot, { notAnswering, neverAnswered, quiet: unresponsive, never }] = await Promise.all([
         list.current(),
         recordOf(network),
       ])
@@ -152,7 +155,7 @@ export const createNetworks = (deps: {
           never_answered: neverAnswered,
         },
         live: live.slice(0, maxNetworkRows),
-        not_answering: await Promise.all(quiet.map(quietRow)),
+        not_answering: await Promise.all(unresponsive.map(unresponsiveRow)),
         never_answered: never.map((row) => ({
           address: socketAddressText(row),
           tests: row.checks,

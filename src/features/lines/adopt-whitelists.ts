@@ -32,15 +32,15 @@ export const adoptWhitelists = async (
   )
   let adopted = 0
   for (const [accountId, entries] of Map.groupBy(rows.filter(isGenuine), (row) => row.account_id)) {
-    const found = entries.map((row) => ({
+    const adoptedEntries = entries.map((row) => ({
       entryId: row.entry_id,
       planId: row.plan_id,
       commitment: entryCommitment(row)!,
     }))
     await handle(runner, { ...cause, name: 'adopt-whitelist' }, whitelistRef(accountId), (state) =>
-      decideNetworkAdoption(state, found),
+      decideNetworkAdoption(state, adoptedEntries),
     )
-    adopted += found.length
+    adopted += adoptedEntries.length
   }
   return adopted
 }

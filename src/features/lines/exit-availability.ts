@@ -7,7 +7,7 @@ import type { Family } from '../../domain/shared/order-terms.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { ExitHealth, ExitIndex } from '../exits/index.ts'
 
-const isNowhere = (targeting: Targeting): boolean =>
+const hasNoTargeting = (targeting: Targeting): boolean =>
   writeTargeting({ ...targeting, strict: true }) === writeTargeting(anyTargeting)
 
 /** Targeting that the lines of a plan may use, and its current availability. */
@@ -37,18 +37,20 @@ export const createExitAvailability = (deps: {
     const index = exits.index()
     const unknown = index.unknownPlace(targeting)
     if (unknown) throw refuse('invalid_targeting', unknown.detail)
-    if (isNowhere(targeting)) return
-    const lives = (wanted: Targeting): boolean =>
-      index.fitting(wanted, { udp: wanted.udp, family }).some(({ exitId }) => exits.health.isAlive(exitId))
+    if (hasNoTargeting(targeting)) return
+    const isAvailable = (requested: Targeting): boolean =>
+      index
+        .fitting(requested, { udp: requested.udp, family })
+        .some(({ exitId }) => exits.health.isAlive(exitId))
     const { country, strict, udp } = targeting
-    if (lives(targeting)) return
-    const ofCountry = { ...anyTargeting, country }
-    if (country !== null && !lives(ofCountry))
+    if (isAvailable(targeting)) return
+    const countryTargeting = { ...anyTargeting, country }
+    if (country !== null && !isAvailable(countryTargeting))
       throw refuse(
         'invalid_targeting',
         'country is one that no exit serves now: GET /api/v1/geo/countries lists those that there are',
       )
-    if (udp && !lives({ ...ofCountry, udp }))
+    if (udp && !isAvailable({ ...countryTargeting, udp }))
       throw refuse('invalid_udp', 'udp: no exit of this kind passes UDP on now')
     if (strict || country === null)
       throw refuse(

@@ -117,7 +117,7 @@ export const generateLines = (request: LineRequest): readonly string[] | readonl
   const { count, stickyMinutes, targeting, set, gateway, credential, protocol, format } = request
   const ids = stickyMinutes === 0 ? Array.from({ length: count }, () => null) : sessionIds(count)
   // Names differ only in the session id. One name is written, and the ids are inserted in it.
-  const common = writeUsername({
+  const baseUsername = writeUsername({
     base: credential.username,
     targeting,
     session: stickyMinutes === 0 ? null : { id: placeholder, lifetimeMinutes: stickyMinutes },
@@ -129,12 +129,12 @@ export const generateLines = (request: LineRequest): readonly string[] | readonl
       host: gateway.host,
       port: portOf(request),
       protocol,
-      username: sessionId === null ? common : common.replace(placeholder, sessionId),
+      username: sessionId === null ? baseUsername : baseUsername.replace(placeholder, sessionId),
       password: credential.password,
       sessionId,
       expiresAt: null,
     }))
-  const parts = textOf(request, common).split(placeholder)
+  const parts = textOf(request, baseUsername).split(placeholder)
   return ids.map((id) => parts.join(id ?? ''))
 }
 

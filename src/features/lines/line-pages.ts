@@ -30,16 +30,16 @@ import { type LineInput, type LineService, linesText } from './line-service.ts'
 import type { TargetingInput } from './targeting-input.ts'
 
 type PickerText = (name: string) => string
-type Named = { readonly code: string; readonly name: string }
+type NamedLocation = { readonly code: string; readonly name: string }
 
-const withAny = (any: string, places: readonly Named[]): readonly Choice[] => [
+const choicesWithAny = (any: string, namedLocations: readonly NamedLocation[]): readonly Choice[] => [
   { value: '', label: any },
-  ...places.map(({ code, name }) => ({ value: code, label: name })),
+  ...namedLocations.map(({ code, name }) => ({ value: code, label: name })),
 ]
 
 /** The chosen entry of a list, or an empty text. */
-const chosenOf = (places: readonly Named[], text: string): string =>
-  places.some(({ code }) => code === text) ? text : ''
+const validChoice = (namedLocations: readonly NamedLocation[], text: string): string =>
+  namedLocations.some(({ code }) => code === text) ? text : ''
 
 /** The chosen location, as input of line generation. */
 export const readLocationFields = (text: PickerText): TargetingInput => {
@@ -68,50 +68,55 @@ export const locationPickers = async (
   problems: Problems,
 ): Promise<{ readonly fields: Html; readonly place: TargetingInput }> => {
   const product = planFinder.productOf(plan)
-  const sold = new Set<string>(product && 'generate' in product ? product.generate.targeting : [])
-  if (!sold.has('country')) return { fields: nothing, place: {} }
-  const all = await locations(product?.family ?? null)
+  const soldFields = new Set<string>(product && 'generate' in product ? product.generate.targeting : [])
+  if (!soldFields.has('country')) return { fields: nothing, place: {} }
+  const allLocations = await locations(product?.family ?? null)
   const country = alpha2Of(text('country')) ?? ''
-  const inside = all.get(country)
-  const countries = [...all.values()]
+  const countryLocations = allLocations.get(country)
+  const countries = [...allLocations.values()]
     .map((each) => ({ code: each.country.alpha2, name: each.country.name }))
     .sort((a, b) => (a.name < b.name ? -1 : 1))
-  const state = chosenOf(inside?.states ?? [], text('state'))
-  const cities = (inside?.cities ?? []).filter((city) => state === '' || city.state === state)
-  const networks = (inside?.asns ?? []).map(({ asn, name }) => ({
+  const state = validChoice(countryLocations?.states ?? [], text('state'))
+  const cities = (countryLocations?.cities ?? []).filter((city) => state === '' || city.state === state)
+  const networks = (countryLocations?.asns ?? []).map(({ asn, name }) => ({
     code: String(asn),
     name: name === `AS${asn}` ? name : `AS${asn} ${name}`,
   }))
-  const chosen = new Map([['country', inside === undefined ? '' : country]])
-  const pick = (name: string, label: string, any: string, places: readonly Named[]): Html | null => {
-    if (!sold.has(name) || places.length === 0) return null
-    const value = chosenOf(places, text(name))
-    chosen.set(name, value)
-    return selectOf({ name, label, value, choices: withAny(any, places) }, problems)
+  const chosenValues = new Map([['country', countryLocations === undefined ? '' : country]])
+  const locationPicker = (
+    name: string,
+    label: string,
+    any: string,
+    namedLocations: readonly NamedLocation[],
+  ): Html | null => {
+    if (!soldFields.has(name) || namedLocations.length === 0) return null
+    const value = validChoice(namedLocations, text(name))
+    chosenValues.set(name, value)
+    return selectOf({ name, label, value, choices: choicesWithAny(any, namedLocations) }, problems)
   }
   const fields = html`${selectOf(
     {
       name: 'country',
       label: 'Country',
       hint: 'Where lines go out: the countries that have exits now.',
-      value: inside === undefined ? '' : country,
-      choices: withAny('anywhere', countries),
+      value: countryLocations === undefined ? '' : country,
+      choices: choicesWithAny('anywhere', countries),
     },
     problems,
   )}
-<div id="live-places" class="group" data-live>${pick('state', 'Region', 'any', inside?.states ?? [])}${pick('city', 'City', 'any', cities)}${pick('isp', 'Provider', 'any', inside?.isps ?? [])}${pick('asn', 'Network', 'any', networks)}</div>`
-  return { fields, place: readLocationFields((name) => chosen.get(name) ?? '') }
+<div id="live-places" class="group" data-live>${locationPicker('state', 'Region', 'any', countryLocations?.states ?? [])}${locationPicker('city', 'City', 'any', cities)}${locationPicker('isp', 'Provider', 'any', countryLocations?.isps ?? [])}${locationPicker('asn', 'Network', 'any', networks)}</div>`
+  return { fields, place: readLocationFields((name) => chosenValues.get(name) ?? '') }
 }
 
 /** More lines than this are sent as a file, because the page would be too long. */
 const maxShown = 1_000
-const usualCount = '10'
+const defaultCount = '10'
 
 /** Digits as a number; undefined for anything else. */
-const wholeOf = (text: string): number | undefined => (/^\d{1,9}$/.test(text) ? Number(text) : undefined)
+const parseInteger = (text: string): number | undefined => (/^\d{1,9}$/.test(text) ? Number(text) : undefined)
 
-const wordIn = <const Word extends string>(words: readonly Word[], text: string): Word | undefined =>
-  words.find((word) => word === text)
+const oneOf = <const Word extends string>(allowed: readonly Word[], text: string): Word | undefined =>
+  allowed.find((word) => word === text)
 
 const protocolNames: Readonly<Record<LineProtocol, string>> = {
   http: 'HTTP',
@@ -128,10 +133,10 @@ const parseLineForm = (
   text: Text,
   place: TargetingInput,
 ): { readonly asked: LineInput; readonly problems: Problems } => {
-  const count = wholeOf(text('count') === '' ? usualCount : text('count'))
-  const stickyMinutes = wholeOf(text('sticky') === '' ? '0' : text('sticky'))
-  const protocol = wordIn(lineProtocols, text('protocol') === '' ? 'http' : text('protocol'))
-  const format = wordIn(shownFormats, text('format') === '' ? 'host:port:user:pass' : text('format'))
+  const count = parseInteger(text('count') === '' ? defaultCount : text('count'))
+  const stickyMinutes = parseInteger(text('sticky') === '' ? '0' : text('sticky'))
+  const protocol = oneOf(lineProtocols, text('protocol') === '' ? 'http' : text('protocol'))
+  const format = oneOf(shownFormats, text('format') === '' ? 'host:port:user:pass' : text('format'))
   return {
     asked: { ...place, count, stickyMinutes, protocol, format },
     problems: {
@@ -169,12 +174,12 @@ export const linePages = ({
   const { planOf, productOf, nameOf } = planFinder
 
   /** An example line in a command to try it. */
-  const preview = async (visit: AccountVisit, plan: OwnPlan, asked: LineInput): Promise<Html> => {
+  const preview = async (visit: AccountVisit, plan: OwnPlan, lineInput: LineInput): Promise<Html> => {
     if (isViewing(visit.visitor))
       return html`<p class="soft">Lines hold the password of the plan: staff does not see them.</p>`
     try {
-      const made = await generateLines(plan, { ...asked, count: 1, format: 'url' })
-      return html`<pre class="result" tabindex="0">curl -x '${linesText(made)}' ${tryUrl}</pre>`
+      const generated = await generateLines(plan, { ...lineInput, count: 1, format: 'url' })
+      return html`<pre class="result" tabindex="0">curl -x '${linesText(generated)}' ${tryUrl}</pre>`
     } catch (error) {
       if (!(error instanceof ApiError) || error.status >= 500) throw error
       return html`<p class="soft">${refusalOf(error).text}</p>`
@@ -188,12 +193,12 @@ export const linePages = ({
     { problems = {}, lines = null }: { readonly problems?: Problems; readonly lines?: string | null },
   ) => {
     const product = productOf(plan)
-    const most = product && 'generate' in product ? product.generate.maxCount : 0
+    const countLimit = product && 'generate' in product ? product.generate.maxCount : 0
     const { fields, place } = await locationPickers({ planFinder, locations }, plan, text, problems)
-    const { asked, problems: unread } = parseLineForm(text, place)
+    const { asked: lineInput, problems: inputProblems } = parseLineForm(text, place)
     const status = planStatus(plan, visit.nowMs)
-    const { count, stickyMinutes, protocol = 'http', format = 'host:port:user:pass' } = asked
-    const body = Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined))
+    const { count, stickyMinutes, protocol = 'http', format = 'host:port:user:pass' } = lineInput
+    const body = Object.fromEntries(Object.entries(lineInput).filter(([, value]) => value !== undefined))
     return {
       title: `Lines of ${nameOf(plan)}`,
       acts: backToPlan(plan),
@@ -207,10 +212,10 @@ export const linePages = ({
 ${fields}
 ${fieldOf({ name: 'sticky', label: 'Minutes that a line keeps its address', hint: `Up to ${maxStickyMinutes}; 0: another address for each connection.`, inputmode: 'numeric', maxlength: 9, value: text('sticky') === '' ? '0' : text('sticky') }, emptyFormInput, problems)}
 ${selectOf({ name: 'protocol', label: 'Protocol', value: protocol, choices: lineProtocols.map((value) => ({ value, label: protocolNames[value] })) }, problems)}
-${fieldOf({ name: 'count', label: 'How many', hint: `1 to ${most}. More than ${maxShown} come as a file.`, inputmode: 'numeric', maxlength: 9, value: text('count') === '' ? usualCount : text('count') }, emptyFormInput, problems)}
+${fieldOf({ name: 'count', label: 'How many', hint: `1 to ${countLimit}. More than ${maxShown} come as a file.`, inputmode: 'numeric', maxlength: 9, value: text('count') === '' ? defaultCount : text('count') }, emptyFormInput, problems)}
 ${selectOf({ name: 'format', label: 'Format', value: format, choices: shownFormats.map((value) => ({ value, label: value })) }, problems)}
 <section id="live-preview" data-live aria-live="polite" aria-label="One of them, to try"><h2>One of them, to try</h2>
-${Object.keys(unread).length > 0 ? html`<p class="soft">See the fields.</p>` : await preview(visit, plan, { ...asked, count, stickyMinutes })}</section>
+${Object.keys(inputProblems).length > 0 ? html`<p class="soft">See the fields.</p>` : await preview(visit, plan, { ...lineInput, count, stickyMinutes })}</section>
 <div class="acts"><button class="first" name="as" value="page">Generate</button> <button name="as" value="file">Download</button> <button formmethod="get">Show regions and cities</button></div>
 </form></live-parts>`,
       scripts: [island('live-parts'), island('copy-text')],
@@ -222,13 +227,13 @@ ${Object.keys(unread).length > 0 ? html`<p class="soft">See the fields.</p>` : a
 
   const generate = async (visit: AccountVisit, typed: FormInput): Promise<PageOutcome> => {
     const plan = await planOf(visit)
-    const { asked, problems } = parseLineForm(typed.text, readLocationFields(typed.text))
+    const { asked: lineInput, problems } = parseLineForm(typed.text, readLocationFields(typed.text))
     if (Object.keys(problems).length > 0)
       return refusedView(await view(visit, plan, typed.text, { problems }))
     try {
-      const made = await generateLines(plan, asked)
-      const lines = linesText(made)
-      if (typed.text('as') === 'file' || made.count > maxShown)
+      const generated = await generateLines(plan, lineInput)
+      const lines = linesText(generated)
+      if (typed.text('as') === 'file' || generated.count > maxShown)
         return {
           kind: 'file',
           name: `lines-${plan.plan_id}.txt`,

@@ -41,7 +41,7 @@ export const linesText = ({ lines }: Pick<GeneratedLines, 'lines'>): string =>
  * Generates lines of a plan. Nothing is charged. Only targeting that is too long for a username is stored.
  * @throws ApiError invalid_count, invalid_sticky, invalid_targeting, invalid_exclude, invalid_udp, invalid_body
  */
-export type LineService = (plan: OwnPlan, asked: LineInput) => Promise<GeneratedLines>
+export type LineService = (plan: OwnPlan, lineInput: LineInput) => Promise<GeneratedLines>
 
 export const createLineService = (
   deps: Parameters<typeof createExitAvailability>[0] & {
@@ -53,15 +53,15 @@ export const createLineService = (
   const { credentials, gateway, sets } = deps
   const { sellableTargetingOf, refuseUnavailable } = createExitAvailability(deps)
 
-  return async (plan, asked) => {
+  return async (plan, lineInput) => {
     const {
       count = 1,
       stickyMinutes = 0,
       format = 'host:port:user:pass',
       template,
-      protocol = asked.udp === true ? 'socks5' : 'http',
+      protocol = lineInput.udp === true ? 'socks5' : 'http',
       ...input
-    } = asked
+    } = lineInput
     const { generate, family } = sellableTargetingOf(plan)
     if (count > generate.maxCount)
       throw refuse(

@@ -6,17 +6,17 @@ import type { PlanId } from '../../kernel/ids.ts'
 
 /** The most stored targetings of a plan. */
 export const maxSets = 10_000
-const maxHeld = 20_000
+const maxCachedSets = 20_000
 
 const alphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
 /** Equal targetings of a plan have the same id; `attempt` selects another id after a collision. */
 const setIdOf = (targeting: string, attempt: number): string => {
-  let rest = createHash('sha256').update(`${attempt} ${targeting}`).digest().readUIntBE(0, 6)
+  let remainder = createHash('sha256').update(`${attempt} ${targeting}`).digest().readUIntBE(0, 6)
   let id = ''
   for (let n = 0; n < 8; n += 1) {
-    id += alphabet[rest % 36]
-    rest = Math.floor(rest / 36)
+    id += alphabet[remainder % 36]
+    remainder = Math.floor(remainder / 36)
   }
   return id
 }
@@ -45,7 +45,7 @@ export type LineSets = {
 
 /** Targeting that does not fit into a username, shared by all processes of the database. */
 export const createLineSets = ({ pool }: { readonly pool: pg.Pool }): LineSets => {
-  const held = new LRUCache<string, Targeting>({ max: maxHeld })
+  const setCache = new LRUCache<string, Targeting>({ max: maxCachedSets })
 
   const read = async (planId: PlanId, setId: string): Promise<Targeting | null> => {
     const { rows } = await pool.query<{ targeting: Targeting }>({
@@ -76,10 +76,10 @@ export const createLineSets = ({ pool }: { readonly pool: pg.Pool }): LineSets =
     },
     targetingOf: async (planId, setId) => {
       const key = `${planId} ${setId}`
-      const known = held.get(key)
-      if (known) return known
+      const cachedTargeting = setCache.get(key)
+      if (cachedTargeting) return cachedTargeting
       const targeting = await read(planId, setId)
-      if (targeting) held.set(key, targeting)
+      if (targeting) setCache.set(key, targeting)
       return targeting
     },
   }

@@ -133,9 +133,9 @@ export const lineRoutes = (deps: {
         'invalid_body',
       ],
       handler: async ({ scope, params: { id }, body, headers, after }) => {
-        const made = await deps.lines(await planOf(scope, id, after), body)
-        if (/^text\/plain\b/.test(headers.accept ?? '')) return { status: 200, text: linesText(made) }
-        return { status: 200, body: { ...made, lines: [...made.lines] } }
+        const generated = await deps.lines(await planOf(scope, id, after), body)
+        if (/^text\/plain\b/.test(headers.accept ?? '')) return { status: 200, text: linesText(generated) }
+        return { status: 200, body: { ...generated, lines: [...generated.lines] } }
       },
     }),
 

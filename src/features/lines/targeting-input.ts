@@ -12,19 +12,19 @@ import { alpha2Of } from '../../kernel/countries.ts'
 import type { ErrorCode } from '../../platform/http/error-table.ts'
 import { refuse } from '../../platform/http/errors.ts'
 
-const place = (what: string, path: string) =>
+const locationField = (label: string, path: string) =>
   z
     .string()
     .min(1)
     .max(80)
     .optional()
-    .meta({ description: `A ${what} of \`GET /api/v1/geo/${path}\`, by its code.` })
-const excluded = <Entry extends z.ZodType>(entry: Entry, what: string) =>
+    .meta({ description: `A ${label} of \`GET /api/v1/geo/${path}\`, by its code.` })
+const excluded = <Entry extends z.ZodType>(entry: Entry, label: string) =>
   z
     .array(entry)
     .max(maxExcluded)
     .optional()
-    .meta({ description: `${what} that lines never go out of; up to 20.` })
+    .meta({ description: `${label} that lines never go out of; up to 20.` })
 const asnValue = z.int().min(1).max(maxAsn)
 
 /** The targeting fields of a request. */
@@ -33,9 +33,9 @@ export const targetingFields = {
     .string()
     .optional()
     .meta({ description: 'Alpha-2 or alpha-3, in any case; one of `GET /api/v1/geo/countries`.' }),
-  state: place('state', 'states'),
-  city: place('city', 'cities'),
-  isp: place('provider', 'isps'),
+  state: locationField('state', 'states'),
+  city: locationField('city', 'cities'),
+  isp: locationField('provider', 'isps'),
   asn: asnValue.optional().meta({ description: 'A whole AS number.' }),
   os: z.enum(systems).optional().meta({ description: 'The system of the device behind the address.' }),
   strict: z
@@ -97,7 +97,7 @@ const countryOf = (text: string, field: 'country' | 'excludeCountries'): string 
 }
 
 /** A place by its code. A name such as `Los Angeles` is converted to the code. */
-const placeOf = (text: string, field: keyof TargetingInput): string => {
+const locationCode = (text: string, field: keyof TargetingInput): string => {
   const code = slugOf(text)
   if (isLocation(code)) return code
   throw refuse(targetingCodes[field], `${field} must be a code of the geo lists such as los_angeles`)
@@ -112,27 +112,27 @@ const fieldOf: Readonly<Record<string, keyof TargetingInput>> = {
 
 /**
  * The targeting of a request, by the same rules as for usernames.
- * @param sold the product's `generate.targeting`
+ * @param soldFields the product's `generate.targeting`
  * @throws ApiError `invalid_targeting`, `invalid_exclude`
  */
-export const targetingOf = (input: TargetingInput, sold: readonly string[]): Targeting => {
+export const targetingOf = (input: TargetingInput, soldFields: readonly string[]): Targeting => {
   for (const [field, value] of Object.entries(input))
-    if (!isDefault(field, value) && !sold.includes(abilityOf[field as keyof TargetingInput]))
+    if (!isDefault(field, value) && !soldFields.includes(abilityOf[field as keyof TargetingInput]))
       throw refuse(
         'invalid_targeting',
-        `${field} is not for this plan: its product takes ${sold.join(', ') || 'no targeting'}`,
+        `${field} is not for this plan: its product takes ${soldFields.join(', ') || 'no targeting'}`,
       )
   const { country, state, city, isp, asn, os, strict = true, udp = false } = input
-  const single = (text: string | undefined, field: 'state' | 'city' | 'isp') =>
-    text === undefined ? null : placeOf(text, field)
-  const places = (list: readonly string[] | undefined, field: 'excludeStates' | 'excludeCities') => [
-    ...new Set((list ?? []).map((text) => placeOf(text, field))),
+  const optionalCode = (text: string | undefined, field: 'state' | 'city' | 'isp') =>
+    text === undefined ? null : locationCode(text, field)
+  const locationCodes = (list: readonly string[] | undefined, field: 'excludeStates' | 'excludeCities') => [
+    ...new Set((list ?? []).map((text) => locationCode(text, field))),
   ]
   const targeting: Targeting = {
     country: country === undefined ? null : countryOf(country, 'country'),
-    state: single(state, 'state'),
-    city: single(city, 'city'),
-    isp: single(isp, 'isp'),
+    state: optionalCode(state, 'state'),
+    city: optionalCode(city, 'city'),
+    isp: optionalCode(isp, 'isp'),
     asn: asn ?? null,
     os: os ?? null,
     strict,
@@ -141,8 +141,8 @@ export const targetingOf = (input: TargetingInput, sold: readonly string[]): Tar
       countries: [
         ...new Set((input.excludeCountries ?? []).map((text) => countryOf(text, 'excludeCountries'))),
       ],
-      states: places(input.excludeStates, 'excludeStates'),
-      cities: places(input.excludeCities, 'excludeCities'),
+      states: locationCodes(input.excludeStates, 'excludeStates'),
+      cities: locationCodes(input.excludeCities, 'excludeCities'),
       asns: [...new Set(input.excludeAsn ?? [])],
     },
   }
@@ -166,7 +166,7 @@ export const toTargetingInput = ({
 }: Targeting): TargetingInput => {
   const { countries, states, cities, asns } = not
   const list = <Value>(values: readonly Value[]) => (values.length === 0 ? undefined : [...values])
-  const said = {
+  const inputFields = {
     country,
     state,
     city,
@@ -180,5 +180,7 @@ export const toTargetingInput = ({
     excludeCities: list(cities),
     excludeAsn: list(asns),
   }
-  return Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined && value !== null))
+  return Object.fromEntries(
+    Object.entries(inputFields).filter(([, value]) => value !== undefined && value !== null),
+  )
 }

@@ -35,9 +35,11 @@ import {
 const maxLabel = 64
 
 /** The targeting of an entry, in the words of line generation. */
-const placeText = ({ targeting }: WhitelistEntry): string => {
-  const words = Object.entries(targeting === null ? {} : toTargetingInput(targeting))
-  return words.length === 0 ? 'anywhere' : words.map(([name, value]) => `${name} ${value}`).join(', ')
+const targetingText = ({ targeting }: WhitelistEntry): string => {
+  const fieldTexts = Object.entries(targeting === null ? {} : toTargetingInput(targeting))
+  return fieldTexts.length === 0
+    ? 'anywhere'
+    : fieldTexts.map(([name, value]) => `${name} ${value}`).join(', ')
 }
 
 const fieldOfCode: Readonly<Record<string, string>> = {
@@ -84,7 +86,7 @@ ${tableOf({
   columns: [
     { title: 'Network', head: true, cell: ({ cidr }) => html`<code>${cidr}</code>` },
     { title: 'Label', cell: ({ label }) => label },
-    { title: 'Goes out', cell: placeText },
+    { title: 'Goes out', cell: targetingText },
     { title: 'Added', cell: ({ createdAt }) => timeText(createdAt) },
     { title: 'Last used', cell: ({ lastUsedAt }) => timeText(lastUsedAt) },
     {
@@ -117,9 +119,9 @@ ${fields}
     const path = planPath(plan.plan_id, '/whitelist')
     const removed = typed.text('remove')
     if (removed !== '') {
-      const own = { planId: plan.plan_id, accountId: visit.account.accountId }
-      const done = await whitelist.remove(own, removed, visit.cause)
-      return goTo(path, done ? 'It is off the whitelist.' : 'It was not on the whitelist any more.')
+      const planRef = { planId: plan.plan_id, accountId: visit.account.accountId }
+      const wasRemoved = await whitelist.remove(planRef, removed, visit.cause)
+      return goTo(path, wasRemoved ? 'It is off the whitelist.' : 'It was not on the whitelist any more.')
     }
     const label = typed.text('label')
     const problems: Problems = {
@@ -127,14 +129,18 @@ ${fields}
       ...(label.length > maxLabel && { label: `A label has at most ${maxLabel} characters.` }),
     }
     if (Object.keys(problems).length > 0) return refusedView(await view(visit, plan, typed.text, problems))
-    const place = readLocationFields(typed.text)
+    const locationInput = readLocationFields(typed.text)
     try {
       await addToWhitelist(
         plan,
         visit.account.accountId,
         {
           entries: [
-            { cidr: typed.text('cidr'), label, ...(Object.keys(place).length > 0 && { targeting: place }) },
+            {
+              cidr: typed.text('cidr'),
+              label,
+              ...(Object.keys(locationInput).length > 0 && { targeting: locationInput }),
+            },
           ],
           move: typed.text('move') === 'yes',
         },
@@ -144,10 +150,10 @@ ${fields}
     } catch (error) {
       const { text, status } = refusalOf(error)
       const { code } = error as ApiError
-      const said = {
+      const problemTexts = {
         [fieldOfCode[code] ?? 'form']: code === 'invalid_ip' ? `It must be ${networkForm}.` : text,
       }
-      return refusedView(await view(visit, plan, typed.text, said), status)
+      return refusedView(await view(visit, plan, typed.text, problemTexts), status)
     }
   }
 

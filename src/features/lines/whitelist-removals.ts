@@ -74,7 +74,7 @@ export const startWhitelistRemovals = (deps: {
   readonly clock: Clock
 }): RunningWorker => {
   const { scheduler, pool, removals, clock } = deps
-  const left = worklist<{ account_id: AccountId }>({
+  const unrecordedRemovals = worklist<{ account_id: AccountId }>({
     name: 'whitelist-removals',
     read: 'select distinct account_id from work.whitelist_removals where removed_at <= $1::timestamptz',
     values: () => [isoTime(clock() - handlerGraceMs)],
@@ -86,5 +86,5 @@ export const startWhitelistRemovals = (deps: {
         correlationId: newId<string>('run'),
       }),
   })
-  return scheduler.start(whitelistRemoval, worklistRound(pool, [left]))
+  return scheduler.start(whitelistRemoval, worklistRound(pool, [unrecordedRemovals]))
 }

@@ -47,7 +47,7 @@ const entryCodes = Object.fromEntries(
   Object.entries(targetingCodes).map(([field, code]) => [`entries.targeting.${field}`, code]),
 )
 
-const shown = (entry: Entry): z.infer<typeof WhitelistEntry> => ({
+const entryJson = (entry: Entry): z.infer<typeof WhitelistEntry> => ({
   ...entry,
   targeting: entry.targeting && toTargetingInput(entry.targeting),
 })
@@ -90,7 +90,7 @@ export const whitelistRoutes = (deps: {
       handler: async ({ scope, params: { id }, query: { limit, offset }, after }) => {
         const { plan_id: planId } = await planOf(scope, id, after)
         const { entries, total } = await whitelist.list(planId, { limit, offset })
-        return { status: 200, body: { whitelist: entries.map(shown), total, limit, offset } }
+        return { status: 200, body: { whitelist: entries.map(entryJson), total, limit, offset } }
       },
     }),
 
@@ -155,7 +155,7 @@ export const whitelistRoutes = (deps: {
           { entries, move },
           causeOf({ caller, requestId }),
         )
-        return { status: 201, body: { whitelist: added.map(shown) } }
+        return { status: 201, body: { whitelist: added.map(entryJson) } }
       },
     }),
 

@@ -69,7 +69,7 @@ export type AddAnswer =
   | { readonly outcome: 'taken'; readonly cidr: string; readonly movable: boolean }
   | { readonly outcome: 'full' }
 
-type OfPlan = { readonly planId: PlanId; readonly accountId: AccountId }
+type PlanRef = { readonly planId: PlanId; readonly accountId: AccountId }
 
 export type Whitelist = {
   list(
@@ -80,9 +80,9 @@ export type Whitelist = {
     readonly total: number
   }>
   /** All of them or none. A network that the plan already has gets the new label and targeting. */
-  add(plan: OfPlan, entries: readonly NewEntry[], move: boolean, cause: Cause): Promise<AddAnswer>
+  add(plan: PlanRef, entries: readonly NewEntry[], move: boolean, cause: Cause): Promise<AddAnswer>
   /** False when the plan has no such entry. */
-  remove(plan: OfPlan, entryId: string, cause: Cause): Promise<boolean>
+  remove(plan: PlanRef, entryId: string, cause: Cause): Promise<boolean>
 }
 
 /** Another account took one of the networks in the meantime. */
@@ -105,26 +105,26 @@ const entryOf = (row: Row): WhitelistEntry => ({
 const columns = `${entryColumns}, label, created_at, last_used_at`
 
 /** A requested network and its current entry in any account; null: none. */
-type Place = { readonly network: string; readonly entry: EntryRow | null }
+type NetworkSlot = { readonly network: string; readonly entry: EntryRow | null }
 
-type Places = { readonly places: readonly Place[]; readonly total: number }
+type NetworkSlots = { readonly places: readonly NetworkSlot[]; readonly total: number }
 
 /** Whether the new networks exceed the account's limit. */
-const isFull = ({ places, total }: Places): boolean =>
-  total + places.filter(({ entry }) => entry === null).length > maxWhitelist
+const isFull = ({ places: slots, total }: NetworkSlots): boolean =>
+  total + slots.filter(({ entry }) => entry === null).length > maxWhitelist
 
 /** The networks in the given order, and the number of the account's entries. */
-const readPlaces = async (
+const readSlots = async (
   client: Pick<pg.ClientBase, 'query'>,
   accountId: AccountId,
-  given: readonly NewEntry[],
-): Promise<Places> => {
+  newEntries: readonly NewEntry[],
+): Promise<NetworkSlots> => {
   const { rows } = await client.query<EntryRow & { readonly total: number }>(
     `select w.entry_id, w.account_id, w.plan_id, w.targeting, w.salt, g.network::text,
             (select count(*) from vault.whitelist where account_id = $1::text) as total
        from unnest($2::cidr[]) with ordinality as g (network, at) left join vault.whitelist w on w.network = g.network
       order by g.at`,
-    [accountId, given.map(({ cidr }) => cidr)],
+    [accountId, newEntries.map(({ cidr }) => cidr)],
   )
   return {
     places: rows.map(({ total: _, ...entry }) => ({
@@ -165,16 +165,16 @@ export const createWhitelist = ({
 
   /** Writes rows that the log allows; null: an entry changed since it was read, or the whitelist is full. */
   const write = (
-    { planId, accountId }: OfPlan,
+    { planId, accountId }: PlanRef,
     entries: readonly NewEntry[],
-    before: readonly Place[],
+    before: readonly NetworkSlot[],
     rows: readonly EntryRow[],
-    ended: readonly string[],
+    removedCommitments: readonly string[],
   ): Promise<readonly Row[] | null> =>
     changing(accountId, async (client) => {
-      const now = await readPlaces(client, accountId, entries)
+      const now = await readSlots(client, accountId, entries)
       if (isFull(now) || !isDeepStrictEqual(now.places, before)) return null
-      await removals.add(client, accountId, ended)
+      await removals.add(client, accountId, removedCommitments)
       const written = await client.query<Row>(
         `insert into vault.whitelist as known (entry_id, account_id, plan_id, network, label, targeting, salt, created_at)
          select given.entry_id, $1::text, $2::text, given.network, given.label, given.targeting, given.salt, $8::timestamptz
@@ -209,7 +209,7 @@ export const createWhitelist = ({
 
   return {
     list: async (planId, { limit, offset }) => {
-      const [found, counted] = await Promise.all([
+      const [found, countResult] = await Promise.all([
         pool.query<Row>(
           `select ${columns} from vault.whitelist where plan_id = $1::text
             order by entry_id desc limit $2::int offset $3::bigint`,
@@ -220,26 +220,26 @@ export const createWhitelist = ({
           [planId],
         ),
       ])
-      return { entries: found.rows.map(entryOf), total: counted.rows[0]?.total ?? 0 }
+      return { entries: found.rows.map(entryOf), total: countResult.rows[0]?.total ?? 0 }
     },
 
     add: async (plan, entries, move, cause) => {
       const { planId, accountId } = plan
       for (;;) {
-        const before = await readPlaces(pool, accountId, entries)
-        const { places } = before
-        const isTaken = ({ entry }: Place) =>
+        const before = await readSlots(pool, accountId, entries)
+        const { places: slots } = before
+        const isOccupied = ({ entry }: NetworkSlot) =>
           entry !== null && entry.plan_id !== planId && (entry.account_id !== accountId || !move)
-        const taken = places.find(isTaken)
-        if (taken)
+        const occupied = slots.find(isOccupied)
+        if (occupied)
           return {
             outcome: 'taken',
-            cidr: taken.network,
-            movable: taken.entry?.account_id === accountId,
+            cidr: occupied.network,
+            movable: occupied.entry?.account_id === accountId,
           }
         if (isFull(before)) return { outcome: 'full' }
 
-        const wanted = places.map(({ network, entry }, at) => {
+        const wanted = slots.map(({ network, entry }, at) => {
           const row: EntryRow = {
             entry_id: entry?.entry_id ?? newId('wle'),
             account_id: accountId,
@@ -270,7 +270,7 @@ export const createWhitelist = ({
         const rows = await write(
           plan,
           entries,
-          places,
+          slots,
           wanted.map(({ row, unchanged }, at) => (results[at]!.isKnown ? unchanged : row)),
           changed.flatMap(({ former }) => former),
         )
@@ -297,8 +297,11 @@ export const createWhitelist = ({
         const [row] = rows
         if (row === undefined) return false
         const last = entryCommitment(row)
-        const ended = new Set([...commitmentsOf(allowed, entryId), ...(last === null ? [] : [last])])
-        await removals.add(client, accountId, [...ended])
+        const removedCommitments = new Set([
+          ...commitmentsOf(allowed, entryId),
+          ...(last === null ? [] : [last]),
+        ])
+        await removals.add(client, accountId, [...removedCommitments])
         return true
       })
       await removals.append(accountId, cause)
@@ -322,7 +325,7 @@ export type NamedEntry = {
 export type AddToWhitelist = (
   plan: OwnPlan,
   accountId: AccountId,
-  asked: { readonly entries: readonly NamedEntry[]; readonly move: boolean },
+  request: { readonly entries: readonly NamedEntry[]; readonly move: boolean },
   cause: Cause,
 ) => Promise<readonly WhitelistEntry[]>
 
@@ -334,10 +337,10 @@ export const createAddToWhitelist = (
   },
 ): AddToWhitelist => {
   const { sellableTargetingOf, refuseUnavailable } = createExitAvailability(deps)
-  return async (found, accountId, asked, cause) => {
+  return async (found, accountId, request, cause) => {
     const { generate, family } = sellableTargetingOf(found)
     const entries = new Map<string, NewEntry>()
-    for (const [at, { cidr: text, label = '', targeting: wanted }] of asked.entries.entries()) {
+    for (const [at, { cidr: text, label = '', targeting: wanted }] of request.entries.entries()) {
       const cidr = networkOf(text, deps.allowLoopback)
       if (cidr === null) throw refuse('invalid_ip', `entries[${at}].cidr must be ${networkForm}`)
       const targeting = wanted === undefined ? null : targetingOf(wanted, generate.targeting)
@@ -345,7 +348,7 @@ export const createAddToWhitelist = (
       entries.set(cidr, { cidr, label, targeting })
     }
     const plan = { planId: found.plan_id, accountId }
-    const added = await deps.whitelist.add(plan, [...entries.values()], asked.move, cause)
+    const added = await deps.whitelist.add(plan, [...entries.values()], request.move, cause)
     if (added.outcome === 'full')
       throw refuse(
         'whitelist_limit_reached',

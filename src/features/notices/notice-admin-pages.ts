@@ -36,7 +36,7 @@ import type { Notices } from './notice-service.ts'
 
 const root = '/console/operator/notices'
 
-const stands = ({ expires_at: expiresAt }: NoticeRow, nowMs: number): boolean =>
+const isActive = ({ expires_at: expiresAt }: NoticeRow, nowMs: number): boolean =>
   expiresAt === null || Date.parse(expiresAt) > nowMs
 
 const list = async (db: NoticeQueries, { query, nowMs }: PersonVisit) => {
@@ -69,14 +69,14 @@ const list = async (db: NoticeQueries, { query, nowMs }: PersonVisit) => {
         {
           title: 'State',
           cell: (notice) =>
-            stands(notice, nowMs)
+            isActive(notice, nowMs)
               ? html`${stateText('stands', 'good')}${notice.expires_at === null ? nothing : html` <small>until ${timeText(notice.expires_at)}</small>`}`
               : html`${stateText('over', 'off')} <small>since ${timeText(notice.expires_at)}</small>`,
         },
         {
           title: 'Act',
           cell: (notice) =>
-            stands(notice, nowMs)
+            isActive(notice, nowMs)
               ? html`<a href="${root}/${notice.notice_id}/expire">Take down <span class="skip">${notice.title}</span></a>`
               : '',
         },
@@ -87,8 +87,8 @@ ${pagerOf(root, {}, { before: after === null ? null : before, next })}`,
   })
 }
 
-const wordIn = <const Word extends string>(words: readonly Word[], text: string): Word | undefined =>
-  words.find((word) => word === text)
+const oneOf = <const Word extends string>(allowed: readonly Word[], text: string): Word | undefined =>
+  allowed.find((word) => word === text)
 
 /** The typed notice; `problems` are the invalid fields. */
 const draftOf = (typed: FormInput): { readonly draft: NoticeDraft; readonly problems: Problems } => {
@@ -115,9 +115,9 @@ const draftOf = (typed: FormInput): { readonly draft: NoticeDraft; readonly prob
 }
 
 /** A refusal begins with the name of its field. */
-const problemsOfRefusal = (said: readonly string[]): Problems =>
+const problemsOfRefusal = (refusalProblems: readonly string[]): Problems =>
   Object.fromEntries(
-    said.map((problem) => {
+    refusalProblems.map((problem) => {
       const field = /\b(title|body|kind|audience|expiresAt|linkHref|linkLabel)\b/.exec(problem)?.[1] ?? 'form'
       return [field, `${problem.slice(0, 1).toUpperCase()}${problem.slice(1)}.`]
     }),
@@ -161,27 +161,28 @@ const write = async (
   visit: PersonVisit,
   typed: FormInput,
 ) => {
-  const { draft, problems: unread } = draftOf(typed)
+  const { draft, problems: inputProblems } = draftOf(typed)
   const problems: Problems = {
-    ...unread,
-    ...(wordIn(noticeKinds, draft.kind) === undefined && {
+    ...inputProblems,
+    ...(oneOf(noticeKinds, draft.kind) === undefined && {
       kind: `Choose one of ${noticeKinds.join(', ')}.`,
     }),
-    ...(wordIn(audiences, draft.audience) === undefined && {
+    ...(oneOf(audiences, draft.audience) === undefined && {
       audience: `Choose one of ${audiences.join(', ')}.`,
     }),
   }
   if (Object.keys(problems).length > 0) return refusedView(await newView(visit, typed, problems, null))
-  const wrong = problemsOfRefusal(noticeProblems(draft, visit.nowMs))
-  if (Object.keys(wrong).length > 0) return refusedView(await newView(visit, typed, wrong, null))
+  const noticeErrors = problemsOfRefusal(noticeProblems(draft, visit.nowMs))
+  if (Object.keys(noticeErrors).length > 0)
+    return refusedView(await newView(visit, typed, noticeErrors, null))
   if (typed.text('do') !== 'publish') return show(await newView(visit, typed, {}, await previewOf(db, draft)))
   const published = await notices.publish(draft, visit.cause)
   if (published.outcome === 'done') return goTo(root, 'The notice is published.')
-  const said =
+  const refusalProblems =
     published.refusal.code === 'invalid_notice'
       ? problemsOfRefusal(published.refusal.problems)
       : { form: 'This form published another notice before. Begin anew.' }
-  return refusedView(await newView(visit, typed, said, null), 409)
+  return refusedView(await newView(visit, typed, refusalProblems, null), 409)
 }
 
 const expireView = async (db: NoticeQueries, { params }: PersonVisit): Promise<View> => {
@@ -200,9 +201,9 @@ const expireView = async (db: NoticeQueries, { params }: PersonVisit): Promise<V
 }
 
 const expire = async (notices: Pick<Notices, 'expire'>, { params, cause }: PersonVisit) => {
-  const done = await notices.expire((params.id ?? '') as NoticeId, cause)
-  if (done.outcome === 'refused') throw refuse('not_found', 'no notice has this id')
-  return goTo(root, done.changed ? 'The notice is taken down.' : 'It was over before.')
+  const expired = await notices.expire((params.id ?? '') as NoticeId, cause)
+  if (expired.outcome === 'refused') throw refuse('not_found', 'no notice has this id')
+  return goTo(root, expired.changed ? 'The notice is taken down.' : 'It was over before.')
 }
 
 /** Publishes notices with a preview and the size of their audience, lists them, and ends them. */

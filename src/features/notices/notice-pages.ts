@@ -75,11 +75,11 @@ export const noticePages = ({
     act: {
       whenBlocked: true,
       run: async ({ account, nowMs }, typed) => {
-        const what = typed.text('read')
+        const selection = typed.text('read')
         const notices = await noticesOf({ pool, db }, account, nowMs)
         // Marks are stored only for notices that the account can see.
         const read = notices.filter(
-          ({ notice_id, unread }) => unread && (what === 'all' || notice_id === what),
+          ({ notice_id, unread }) => unread && (selection === 'all' || notice_id === selection),
         )
         for (const { notice_id } of read)
           await markNoticeRead(pool, account.accountId, notice_id as NoticeId, isoTime(nowMs))

@@ -103,9 +103,14 @@ export const noticeRoutes = ({
       const { accountId: account, reseller } = caller
       await reads.settledHere(account, after ?? 0)
       // The request was authenticated with a key, so the caller has an active one.
-      const own = audiencesOf({ reseller, hasActiveKey: true })
-      const wanted = own.filter((one) => audience === undefined || one === audience)
-      const found = await listAnnouncements(db, account, { audiences: wanted, kind }, isoTime(clock()))
+      const ownAudiences = audiencesOf({ reseller, hasActiveKey: true })
+      const requestedAudiences = ownAudiences.filter((one) => audience === undefined || one === audience)
+      const found = await listAnnouncements(
+        db,
+        account,
+        { audiences: requestedAudiences, kind },
+        isoTime(clock()),
+      )
       const announcements = found.map((row) => ({
         id: row.notice_id,
         ...noticeFields(row),

@@ -26,14 +26,14 @@ const bodyOf = async ({ body, bodyFile }: PublishOptions): Promise<string> => {
   return bodyFile === undefined ? (body ?? '') : (await readText(bodyFile)).trimEnd()
 }
 
-const output = (result: NoticeResult, done: string, before: string): CliOutput => {
+const output = (result: NoticeResult, doneText: string, unchangedText: string): CliOutput => {
   if (result.outcome === 'done') {
     const { notice, expiredAt, changed } = result
     const { noticeId, title, kind, audience, publishedAt } = notice
     const expiresAt = expiredAt ?? notice.expiresAt
     return {
       json: { ...notice, expiresAt, changed },
-      text: `${changed ? done : before} ${noticeId}\n\n${fields({
+      text: `${changed ? doneText : unchangedText} ${noticeId}\n\n${fields({
         title,
         kind,
         audience,

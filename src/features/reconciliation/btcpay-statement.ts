@@ -3,14 +3,15 @@ import { coinsOf, flooredMicros, unitOf } from './nowpayments-statement.ts'
 import type { Layout, StatementFormat, StatementLine } from './statement-format.ts'
 
 /** Statuses of invoices whose payments are not all final. Old versions use `paid` for an unconfirmed invoice. */
-const underWay = new Set(['new', 'pending', 'processing', 'paid'])
+const pendingStatuses = new Set(['new', 'pending', 'processing', 'paid'])
 
 /**
  * Whether the payments of an invoice with this status are final. Old versions add an exception: `New (paidPartial)`.
  */
-const isFinal = (status: string): boolean => !underWay.has(status.toLowerCase().split(/[ (]/, 1)[0] ?? '')
+const isFinal = (status: string): boolean =>
+  !pendingStatuses.has(status.toLowerCase().split(/[ (]/, 1)[0] ?? '')
 
-const yes = (cells: Cells, column: string): boolean => {
+const isYes = (cells: Cells, column: string): boolean => {
   const value = cells.text(column).toLowerCase()
   if (value !== 'true' && value !== 'false') throw cells.problem(column, 'it is true or false')
   return value === 'true'
@@ -49,7 +50,7 @@ const lineOf = (
   }
 }
 
-const everyColumn = (columns: Columns): readonly string[] =>
+const columnNames = (columns: Columns): readonly string[] =>
   Object.values(columns).filter((name) => name !== null)
 
 const invoiceColumns: Columns = {
@@ -68,7 +69,7 @@ const invoiceColumns: Columns = {
 const invoices: Layout = {
   name: 'Invoices',
   covers: 'payments',
-  columns: [...everyColumn(invoiceColumns), 'InvoiceId', 'InvoiceStatus'],
+  columns: [...columnNames(invoiceColumns), 'InvoiceId', 'InvoiceStatus'],
   start: () => {
     let invoice = { id: '', currency: '', status: '' }
     return (cells) => {
@@ -100,10 +101,10 @@ const legacyColumns: Columns = {
 const legacy: Layout = {
   name: 'Legacy Invoice Export',
   covers: 'payments',
-  columns: [...everyColumn(legacyColumns), 'InvoiceId', 'InvoiceStatus', 'Accounted'],
+  columns: [...columnNames(legacyColumns), 'InvoiceId', 'InvoiceStatus', 'Accounted'],
   start: () => (cells) => {
     if (cells.text('PaymentId') === '') return null
-    const final = yes(cells, 'Accounted') && isFinal(cells.text('InvoiceStatus'))
+    const final = isYes(cells, 'Accounted') && isFinal(cells.text('InvoiceStatus'))
     return lineOf(cells, legacyColumns, { currency: cells.currency('InvoiceCurrency'), final })
   },
 }
@@ -111,9 +112,9 @@ const legacy: Layout = {
 const paymentLayout = (name: string, columns: Columns): Layout => ({
   name,
   covers: 'payments',
-  columns: [...everyColumn(columns), 'InvoiceId', 'OrderId', 'Confirmed'],
+  columns: [...columnNames(columns), 'InvoiceId', 'OrderId', 'Confirmed'],
   start: () => (cells) =>
-    lineOf(cells, columns, { currency: cells.currency(columns.currency), final: yes(cells, 'Confirmed') }),
+    lineOf(cells, columns, { currency: cells.currency(columns.currency), final: isYes(cells, 'Confirmed') }),
 })
 
 /**

@@ -297,15 +297,15 @@ export const createComparison = async (client: pg.ClientBase) => {
     },
 
     /** The first differences of a class, in the order of the files or of the log. */
-    async differences(wanted: DifferenceClass, most: number): Promise<readonly Difference[]> {
+    async differences(differenceClass: DifferenceClass, maxRows: number): Promise<readonly Difference[]> {
       const { rows } = await client.query<DifferenceRow>(
-        wanted === 'missing_there'
+        differenceClass === 'missing_there'
           ? `select 'missing_there' as class, null as file, null::bigint as line, null as "externalId", null as kind,
                     null as word, null as currency, null as there, null::timestamptz as "thereAt", position,
                     reference, deposit_id as "depositId", account_id as "accountId", amount::text as here,
                     at as "hereAt" ${missingThere} order by position, leg limit $1::bigint`
           : `select ${differenceColumns} from classified where class = $2::text order by n limit $1::bigint`,
-        wanted === 'missing_there' ? [most] : [most, wanted],
+        differenceClass === 'missing_there' ? [maxRows] : [maxRows, differenceClass],
       )
       return rows.map(({ there, here, ...difference }) => ({
         ...difference,
@@ -363,13 +363,13 @@ export const createComparison = async (client: pg.ClientBase) => {
     },
 
     /** The provider's own lines, in the order of the files. */
-    async own(most: number): Promise<readonly OwnLine[]> {
+    async own(maxRows: number): Promise<readonly OwnLine[]> {
       const { rows } = await client.query<
         Omit<OwnLine, 'amountMicros' | 'feeMicros'> & { amount: string; fee: string }
       >(
         `select file, line, external_id as "externalId", kind, word, at, currency, amount::text as amount,
                 fee::text as fee from classified where class = 'own' order by n limit $1::bigint`,
-        [most],
+        [maxRows],
       )
       return rows.map(({ amount, fee, ...line }) => ({
         ...line,

@@ -4,9 +4,9 @@ import { type Decimal, parseDecimalText } from '../payments/index.ts'
 export class FileProblem extends Error {
   override readonly name = 'FileProblem'
   /** @param line of the file, from 1 */
-  constructor(line: number, what: string, column?: string) {
+  constructor(line: number, description: string, column?: string) {
     const where = column === undefined ? `line ${line}` : `line ${line}, column "${column}"`
-    super(`${where}: ${what}`)
+    super(`${where}: ${description}`)
   }
 }
 
@@ -67,8 +67,8 @@ export const exactMicros = ({ digits, scale }: Decimal): bigint | null => {
 /** The number as digits with a point, without rounding. */
 export const plainDecimal = ({ digits, scale }: Decimal): string => {
   const size = String(digits < 0n ? -digits : digits).padStart(scale + 1, '0')
-  const whole = size.slice(0, size.length - scale)
-  const text = scale === 0 ? whole : `${whole}.${size.slice(size.length - scale)}`
+  const integerPart = size.slice(0, size.length - scale)
+  const text = scale === 0 ? integerPart : `${integerPart}.${size.slice(size.length - scale)}`
   return digits < 0n ? `-${text}` : text
 }
 
@@ -113,8 +113,8 @@ export const cellsOf = (columns: ReadonlyMap<string, number>, { line, cells }: C
         throw problem(column, 'an amount is less than 900,000,000,000')
       return micros
     },
-    time: (...named) => {
-      const column = named.find((name) => columns.has(headingKey(name))) ?? (named[0] as string)
+    time: (...headings) => {
+      const column = headings.find((name) => columns.has(headingKey(name))) ?? (headings[0] as string)
       const at = parseTime(text(column))
       if (at === null) throw problem(column, timeForm)
       return at
@@ -140,8 +140,8 @@ const maxRecordLength = 1_000_000
  * of the previous chunk.
  */
 const linesBefore = (chunk: Uint8Array): number => {
-  const begins = chunk.findIndex((byte) => (byte & 0xc0) !== 0x80)
-  const text = new TextDecoder().decode(chunk.subarray(Math.max(0, begins)))
+  const charStart = chunk.findIndex((byte) => (byte & 0xc0) !== 0x80)
+  const text = new TextDecoder().decode(chunk.subarray(Math.max(0, charStart)))
   return text.slice(0, text.indexOf('\ufffd')).split('\n').length - 1
 }
 
@@ -170,7 +170,7 @@ export async function* csvRecords(
   separator: string,
 ): AsyncGenerator<CsvRecord> {
   let line = 1
-  let begun = 1
+  let startLine = 1
   let cells: string[] = []
   let cell = ''
   let length = 0
@@ -184,12 +184,12 @@ export async function* csvRecords(
     cells.push(cell)
     cell = ''
     state = 'start'
-    if (cells.length > maxCells) throw new FileProblem(begun, `more than ${maxCells} cells`)
+    if (cells.length > maxCells) throw new FileProblem(startLine, `more than ${maxCells} cells`)
   }
   const endRecord = (): CsvRecord | null => {
     const isEmpty = cells.length === 0 && cell === '' && state !== 'closed'
     endCell()
-    const record = { line: begun, cells }
+    const record = { line: startLine, cells }
     cells = []
     length = 0
     return isEmpty ? null : record
@@ -205,7 +205,7 @@ export async function* csvRecords(
     for (const character of text) {
       length += character.length
       if (length > maxRecordLength)
-        throw new FileProblem(begun, `more than ${maxRecordLength} characters in one record`)
+        throw new FileProblem(startLine, `more than ${maxRecordLength} characters in one record`)
       if (character === '\0') throw new FileProblem(line, 'a NUL character; a statement is a CSV file')
       if (state === 'quoted') {
         if (character === '"') state = 'closed'
@@ -214,7 +214,7 @@ export async function* csvRecords(
       } else if (character === '\n') {
         line += 1
         const record = endRecord()
-        begun = line
+        startLine = line
         if (record) yield record
       } else if (state === 'cr') {
         throw new FileProblem(line, 'a carriage return inside a line; lines end with LF or CRLF')
@@ -231,7 +231,7 @@ export async function* csvRecords(
       }
     }
   }
-  if (state === 'quoted') throw new FileProblem(begun, 'a quote that nothing ends: the file is cut off')
+  if (state === 'quoted') throw new FileProblem(startLine, 'a quote that nothing ends: the file is cut off')
   const last = cells.length > 0 || cell !== '' || state === 'closed' ? endRecord() : null
   if (last) yield last
 }

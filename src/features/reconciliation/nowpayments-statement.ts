@@ -41,12 +41,12 @@ const statuses = [
 const paidMicros = (cells: Cells): bigint => {
   if (cells.text('actually_paid') === '') return 0n
   try {
-    const [price, paid, asked] = [
+    const [price, paid, payAmount] = [
       cells.decimal('price_amount'),
       cells.decimal('actually_paid'),
       cells.decimal('pay_amount'),
     ]
-    return BigInt(shareMicros(price, paid, asked))
+    return BigInt(shareMicros(price, paid, payAmount))
   } catch (error) {
     if (!(error instanceof GatewayUnavailable)) throw error
     throw cells.problem('actually_paid', 'what was paid is 0 or more, and less than 9,000,000,000 dollars')
@@ -71,7 +71,7 @@ const payments: Layout = {
     if (!statuses.includes(status))
       throw cells.problem('payment_status', `it is one of ${statuses.join(', ')}`)
     const paymentId = cells.id('payment_id')
-    const arrived = final.has(status)
+    const isFinal = final.has(status)
     return {
       line: cells.line,
       kind: 'payment',
@@ -80,11 +80,11 @@ const payments: Layout = {
       key: `payment:${paymentId}`,
       at: cells.time('created_at'),
       currency: cells.currency('price_currency'),
-      amountMicros: arrived ? paidMicros(cells) : 0n,
+      amountMicros: isFinal ? paidMicros(cells) : 0n,
       unitMicros: 1n,
       feeMicros: 0n,
-      coins: arrived ? coinsOf(cells, 'pay_currency', 'actually_paid') : null,
-      final: arrived,
+      coins: isFinal ? coinsOf(cells, 'pay_currency', 'actually_paid') : null,
+      final: isFinal,
     }
   },
 }

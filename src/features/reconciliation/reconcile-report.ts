@@ -23,7 +23,7 @@ export type ReconciliationScope = {
   readonly closingMicros: bigint
 }
 
-const words: Readonly<Record<DifferenceClass | 'matched' | 'own' | 'open' | 'outside', string>> = {
+const classLabels: Readonly<Record<DifferenceClass | 'matched' | 'own' | 'open' | 'outside', string>> = {
   matched: 'matched',
   own: "the provider's own",
   open: 'under way there',
@@ -50,12 +50,12 @@ const isCounted = ({ class: name }: ClassSum): boolean => !uncounted.includes(na
 /** The statement's fees, payouts and total balance change, by currency. */
 const totalsThere = (sums: readonly ClassSum[]) => {
   const byCurrency = Map.groupBy(sums.filter(isCounted), ({ currency }) => currency)
-  return [...byCurrency].map(([currency, of]) => {
-    const sumOf = (wanted: (sum: ClassSum) => boolean, micros: (sum: ClassSum) => bigint): bigint =>
-      of.filter(wanted).reduce((total, sum) => total + micros(sum), 0n)
-    const every = (): boolean => true
+  return [...byCurrency].map(([currency, currencySums]) => {
+    const sumOf = (isIncluded: (sum: ClassSum) => boolean, micros: (sum: ClassSum) => bigint): bigint =>
+      currencySums.filter(isIncluded).reduce((total, sum) => total + micros(sum), 0n)
+    const anySum = (): boolean => true
     const feeMicros =
-      sumOf(every, (sum) => sum.feeMicros) -
+      sumOf(anySum, (sum) => sum.feeMicros) -
       sumOf(
         ({ kind }) => kind === 'fee',
         (sum) => sum.amountMicros,
@@ -64,62 +64,62 @@ const totalsThere = (sums: readonly ClassSum[]) => {
       ({ kind }) => kind === 'payout' || kind === 'payout_reversal',
       (sum) => sum.amountMicros,
     )
-    const netMicros = sumOf(every, (sum) => sum.amountMicros - sum.feeMicros)
+    const netMicros = sumOf(anySum, (sum) => sum.amountMicros - sum.feeMicros)
     return { currency, feeMicros, payoutMicros, netMicros }
   })
 }
 
 const asText = (micros: bigint | null): string | null => (micros === null ? null : String(micros))
 
-export const reconciliationJson = (asked: ReconciliationScope, found: Reconciliation) => ({
-  gateway: asked.gateway,
-  book: asked.book,
-  account: asked.account,
-  from: asked.from,
-  to: asked.before,
-  position: positionToken(asked.head),
+export const reconciliationJson = (scope: ReconciliationScope, result: Reconciliation) => ({
+  gateway: scope.gateway,
+  book: scope.book,
+  account: scope.account,
+  from: scope.from,
+  to: scope.before,
+  position: positionToken(scope.head),
   currency: 'USD',
-  agrees: agrees(found),
-  files: found.files,
-  counts: found.counts,
-  sums: found.sums.map(({ amountMicros, feeMicros, hereMicros, ...sum }) => ({
+  agrees: agrees(result),
+  files: result.files,
+  counts: result.counts,
+  sums: result.sums.map(({ amountMicros, feeMicros, hereMicros, ...sum }) => ({
     ...sum,
     thereMicros: String(amountMicros),
     feeMicros: String(feeMicros),
     hereMicros: String(hereMicros),
   })),
   missingThere: {
-    entries: found.missingThere.entries,
-    hereMicros: String(found.missingThere.hereMicros),
+    entries: result.missingThere.entries,
+    hereMicros: String(result.missingThere.hereMicros),
   },
-  totals: totalsThere(found.sums).map(({ currency, feeMicros, payoutMicros, netMicros }) => ({
+  totals: totalsThere(result.sums).map(({ currency, feeMicros, payoutMicros, netMicros }) => ({
     currency,
     feeMicros: String(feeMicros),
     payoutMicros: String(payoutMicros),
     netMicros: String(netMicros),
   })),
-  coins: found.coins,
-  bookedMicros: String(bookedMicros(found)),
+  coins: result.coins,
+  bookedMicros: String(bookedMicros(result)),
   posting: {
-    lines: found.postable.lines,
-    feeMicros: String(found.postable.feeMicros),
-    payoutMicros: String(found.postable.payoutMicros),
-    inTheBooks: found.postable.posted,
-    otherwise: found.postable.otherwise,
-    now: found.posted,
+    lines: result.postable.lines,
+    feeMicros: String(result.postable.feeMicros),
+    payoutMicros: String(result.postable.payoutMicros),
+    inTheBooks: result.postable.posted,
+    otherwise: result.postable.otherwise,
+    now: result.posted,
   },
   float: {
-    openingMicros: String(asked.openingMicros),
-    movedMicros: String(asked.closingMicros - asked.openingMicros),
-    closingMicros: String(asked.closingMicros),
+    openingMicros: String(scope.openingMicros),
+    movedMicros: String(scope.closingMicros - scope.openingMicros),
+    closingMicros: String(scope.closingMicros),
   },
-  differences: found.differences.map(({ thereMicros, hereMicros, position, ...difference }) => ({
+  differences: result.differences.map(({ thereMicros, hereMicros, position, ...difference }) => ({
     ...difference,
     position: position === null ? null : positionToken(position),
     thereMicros: asText(thereMicros),
     hereMicros: asText(hereMicros),
   })),
-  own: found.own.map(({ amountMicros, feeMicros, ...line }) => ({
+  own: result.own.map(({ amountMicros, feeMicros, ...line }) => ({
     ...line,
     amountMicros: String(amountMicros),
     feeMicros: String(feeMicros),
@@ -144,7 +144,7 @@ const sumRows = ({ sums, missingThere }: Reconciliation, write: Writer) => [
   ...sums
     .toSorted((a, b) => order.indexOf(a.class) - order.indexOf(b.class))
     .map((sum) => ({
-      what: words[sum.class],
+      what: classLabels[sum.class],
       kind: sum.kind.replaceAll('_', ' '),
       currency: sum.currency.toUpperCase(),
       lines: sum.lines,
@@ -156,7 +156,7 @@ const sumRows = ({ sums, missingThere }: Reconciliation, write: Writer) => [
     ? []
     : [
         {
-          what: words.missing_there,
+          what: classLabels.missing_there,
           kind: '-',
           currency: 'USD',
           lines: missingThere.entries,
@@ -167,9 +167,9 @@ const sumRows = ({ sums, missingThere }: Reconciliation, write: Writer) => [
       ]),
 ]
 
-const sumsText = (found: Reconciliation, write: Writer): string =>
+const sumsText = (result: Reconciliation, write: Writer): string =>
   table(
-    sumRows(found, write),
+    sumRows(result, write),
     [
       { title: 'what', value: ({ what }) => what },
       { title: 'kind', value: ({ kind }) => kind },
@@ -186,7 +186,7 @@ const orDash = (micros: bigint | null, write: Writer): string => (micros === nul
 
 const differencesText = (differences: readonly Difference[], write: Writer): string =>
   table(differences, [
-    { title: 'what', value: (each) => words[each.class] },
+    { title: 'what', value: (each) => classLabels[each.class] },
     { title: 'kind', value: ({ kind }) => kind?.replaceAll('_', ' ') ?? '-' },
     { title: 'there', value: ({ thereMicros }) => orDash(thereMicros, write), align: 'right' },
     { title: 'here', value: ({ hereMicros }) => orDash(hereMicros, write), align: 'right' },
@@ -201,7 +201,7 @@ const differencesText = (differences: readonly Difference[], write: Writer): str
     },
   ])
 
-const ownText = (own: readonly OwnLine[], write: Writer): string =>
+const ownLinesText = (own: readonly OwnLine[], write: Writer): string =>
   table(own, [
     { title: 'kind', value: ({ kind }) => kind.replaceAll('_', ' ') },
     { title: 'word', value: ({ word }) => word },
@@ -213,18 +213,18 @@ const ownText = (own: readonly OwnLine[], write: Writer): string =>
     { title: 'line', value: ({ file, line }) => `${file}:${line}` },
   ])
 
-const everyAmount = (asked: ReconciliationScope, found: Reconciliation): readonly bigint[] => [
-  asked.openingMicros,
-  asked.closingMicros,
-  bookedMicros(found),
-  found.missingThere.hereMicros,
-  ...found.sums.flatMap(({ amountMicros, feeMicros, hereMicros }) => [amountMicros, feeMicros, hereMicros]),
-  ...found.differences.flatMap(({ thereMicros, hereMicros }) => [thereMicros ?? 0n, hereMicros ?? 0n]),
-  ...found.own.flatMap(({ amountMicros, feeMicros }) => [amountMicros, feeMicros]),
+const allAmounts = (scope: ReconciliationScope, result: Reconciliation): readonly bigint[] => [
+  scope.openingMicros,
+  scope.closingMicros,
+  bookedMicros(result),
+  result.missingThere.hereMicros,
+  ...result.sums.flatMap(({ amountMicros, feeMicros, hereMicros }) => [amountMicros, feeMicros, hereMicros]),
+  ...result.differences.flatMap(({ thereMicros, hereMicros }) => [thereMicros ?? 0n, hereMicros ?? 0n]),
+  ...result.own.flatMap(({ amountMicros, feeMicros }) => [amountMicros, feeMicros]),
 ]
 
-const more = (listed: number, all: number): string =>
-  listed < all ? `\n${all - listed} more; --most lists more` : ''
+const more = (listedCount: number, totalCount: number): string =>
+  listedCount < totalCount ? `\n${totalCount - listedCount} more; --most lists more` : ''
 
 const postingText = ({ postable, posted }: Reconciliation): readonly string[] => {
   const { lines, posted: before, otherwise } = postable
@@ -239,42 +239,42 @@ const postingText = ({ postable, posted }: Reconciliation): readonly string[] =>
   ]
 }
 
-export const reconciliationText = (asked: ReconciliationScope, found: Reconciliation): string => {
-  const write = amountWriter(everyAmount(asked, found))
-  const { account, book, from, before, openingMicros, closingMicros } = asked
+export const reconciliationText = (scope: ReconciliationScope, result: Reconciliation): string => {
+  const write = amountWriter(allAmounts(scope, result))
+  const { account, book, from, before, openingMicros, closingMicros } = scope
   const time = from === null && before === null ? '' : `, from ${from ?? 'the start'} to ${before ?? 'now'}`
-  const all = differenceClasses.reduce((count, each) => count + found.counts[each], 0)
-  const ownLines = found.sums
+  const totalCount = differenceClasses.reduce((count, each) => count + result.counts[each], 0)
+  const ownLines = result.sums
     .filter((sum) => sum.class === 'own')
     .reduce((count, { lines }) => count + lines, 0)
-  const totals = totalsThere(found.sums).map(
+  const totals = totalsThere(result.sums).map(
     ({ currency, feeMicros, payoutMicros, netMicros }) =>
       `there ${currency.toUpperCase()}: fees ${write(feeMicros)}, paid out ${write(payoutMicros)}, the balance moved by ${write(netMicros)}`,
   )
   return [
     `${account} in the book ${book}${time}, US dollars`,
-    ...found.files.map(({ file, report, lines }) => `${file}: ${report}, ${pluralize(lines, 'line')}`),
+    ...result.files.map(({ file, report, lines }) => `${file}: ${report}, ${pluralize(lines, 'line')}`),
     '',
-    sumsText(found, write),
+    sumsText(result, write),
     '',
     ...totals,
-    ...found.coins.map(
+    ...result.coins.map(
       ({ currency, lines, amount }) =>
         `there ${currency.toUpperCase()}: ${amount} in ${pluralize(lines, 'payment')}`,
     ),
-    `of these lines the books have USD: ${write(bookedMicros(found))}`,
-    ...postingText(found),
+    `of these lines the books have USD: ${write(bookedMicros(result))}`,
+    ...postingText(result),
     `the account here, in this time: ${write(openingMicros)} before, moved by ${write(closingMicros - openingMicros)}, ${write(closingMicros)} after`,
-    ...(found.own.length === 0
+    ...(result.own.length === 0
       ? []
-      : ['', `${ownText(found.own, write)}${more(found.own.length, ownLines)}`]),
+      : ['', `${ownLinesText(result.own, write)}${more(result.own.length, ownLines)}`]),
     '',
-    ...(all === 0
-      ? [agrees(found) ? 'everything agrees' : 'everything agrees but what was booked of fees and payouts']
+    ...(totalCount === 0
+      ? [agrees(result) ? 'everything agrees' : 'everything agrees but what was booked of fees and payouts']
       : [
-          `${differencesText(found.differences, write)}${more(found.differences.length, all)}`,
+          `${differencesText(result.differences, write)}${more(result.differences.length, totalCount)}`,
           '',
-          `${pluralize(all, 'difference')}`,
+          `${pluralize(totalCount, 'difference')}`,
         ]),
   ].join('\n')
 }

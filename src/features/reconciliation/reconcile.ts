@@ -29,7 +29,7 @@ import type { Layout, StatementFormat, StatementLine } from './statement-format.
 export type PostingCounts = { readonly booked: number; readonly standing: number; readonly other: number }
 
 /** Lines that are decided concurrently, so that the runner batches them into one append. */
-const atOnce = 50
+const maxConcurrent = 50
 
 /** Books lines of statements, each exactly once. After an interruption, another run continues. */
 export const postLines = async (
@@ -45,30 +45,30 @@ export const postLines = async (
     )
     counts[became] += 1
   }
-  let waiting: Promise<void>[] = []
+  let pendingPosts: Promise<void>[] = []
   for await (const line of lines) {
-    waiting.push(post(line))
-    if (waiting.length < atOnce) continue
-    await Promise.all(waiting)
-    waiting = []
+    pendingPosts.push(post(line))
+    if (pendingPosts.length < maxConcurrent) continue
+    await Promise.all(pendingPosts)
+    pendingPosts = []
   }
-  await Promise.all(waiting)
+  await Promise.all(pendingPosts)
   return counts
 }
 
 const namesOf = (column: string | readonly string[]): readonly string[] =>
   typeof column === 'string' ? [column] : column
 
-const missingIn = (has: (name: string) => boolean, { columns }: Layout): readonly string[] =>
-  columns.filter((column) => !namesOf(column).some(has)).map((column) => namesOf(column).join(' or '))
+const missingIn = (hasColumn: (name: string) => boolean, { columns }: Layout): readonly string[] =>
+  columns.filter((column) => !namesOf(column).some(hasColumn)).map((column) => namesOf(column).join(' or '))
 
 /** The problem that no report of the provider matches this heading: the missing columns of each report. */
-const noLayout = (
+const layoutProblem = (
   line: number,
   { provider, layouts }: StatementFormat,
-  has: (name: string) => boolean,
+  hasColumn: (name: string) => boolean,
 ): FileProblem => {
-  const wanted = layouts.map((layout) => `"${layout.name}" lacks ${missingIn(has, layout).join(', ')}`)
+  const wanted = layouts.map((layout) => `"${layout.name}" lacks ${missingIn(hasColumn, layout).join(', ')}`)
   return new FileProblem(
     line,
     `this is the heading of no report of ${provider} that is read: ${wanted.join('; ')}`,
@@ -91,17 +91,18 @@ export const openStatement = async (
   const first = await records.next()
   if (first.done) throw new FileProblem(1, 'the file is empty; its first line names the columns')
   const columns = new Map<string, number>()
-  const twice = new Set<string>()
+  const duplicates = new Set<string>()
   for (const [at, heading] of first.value.cells.entries()) {
     const key = headingKey(heading)
-    if (key !== '' && columns.has(key)) twice.add(key)
+    if (key !== '' && columns.has(key)) duplicates.add(key)
     if (key !== '') columns.set(key, at)
   }
-  const has = (name: string): boolean => columns.has(headingKey(name))
-  const layout = format.layouts.find((each) => missingIn(has, each).length === 0)
-  if (!layout) throw noLayout(first.value.line, format, has)
-  const doubled = layout.columns.flatMap(namesOf).find((name) => twice.has(headingKey(name)))
-  if (doubled !== undefined) throw new FileProblem(first.value.line, 'the heading has it twice', doubled)
+  const hasColumn = (name: string): boolean => columns.has(headingKey(name))
+  const layout = format.layouts.find((each) => missingIn(hasColumn, each).length === 0)
+  if (!layout) throw layoutProblem(first.value.line, format, hasColumn)
+  const duplicateColumn = layout.columns.flatMap(namesOf).find((name) => duplicates.has(headingKey(name)))
+  if (duplicateColumn !== undefined)
+    throw new FileProblem(first.value.line, 'the heading has it twice', duplicateColumn)
   const width = first.value.cells.length
   const lines = async function* (): AsyncGenerator<StatementLine> {
     const read = layout.start()
@@ -179,7 +180,7 @@ export const reconcile = async (
   pool: pg.Pool,
   files: readonly StatementFile[],
   { format, separator }: { readonly format: StatementFormat; readonly separator: string },
-  against: ComparisonScope,
+  scope: ComparisonScope,
   { gateway, most, post }: ReconcileOptions,
 ): Promise<Reconciliation> => {
   const session = await openSession(pool, 'farebox reconcile', 0)
@@ -217,7 +218,7 @@ export const reconcile = async (
         }),
       )
 
-    await comparison.compare(against)
+    await comparison.compare(scope)
     const coversPayments = layouts.some(({ covers }) => covers === 'payments')
     const sums = await comparison.sums()
     const missingThere = coversPayments ? await comparison.missingThere() : { entries: 0, hereMicros: 0n }
@@ -233,9 +234,9 @@ export const reconcile = async (
     for (const each of differenceClasses)
       if (counts[each] > 0) differences.push(...(await comparison.differences(each, most)))
     const after = post === null ? null : await post(comparison.toPost(gateway))
-    const head = after?.head ?? against.head
+    const head = after?.head ?? scope.head
     return {
-      postable: await comparison.postable(against, head),
+      postable: await comparison.postable(scope, head),
       posted: after?.posted ?? null,
       head,
       files: read,

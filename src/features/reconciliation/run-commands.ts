@@ -39,44 +39,48 @@ export type Given = {
   readonly post?: true
 }
 
-type Found = { readonly book: string; readonly account: string }
+type GatewayAccount = { readonly book: string; readonly account: string }
 
 /** The account of a gateway, in the given book or in the only book that has it. */
-const findGateway = async (pool: pg.Pool, { gateway, book }: Given): Promise<Found> => {
+const findGateway = async (pool: pg.Pool, { gateway, book }: Given): Promise<GatewayAccount> => {
   const prefix = gatewayAccount('')
-  const { rows } = await pool.query<Found>(
+  const { rows } = await pool.query<GatewayAccount>(
     `select book, account from read.journal_accounts where account >= $1::text and account < $2::text
       order by book, account`,
     [prefix, `${prefix.slice(0, -1)};`],
   )
   const named = rows.filter((each) => each.account === gatewayAccount(gateway))
   const found = named.filter((each) => book === undefined || each.book === book)
-  if (found.length === 1) return found[0] as Found
+  if (found.length === 1) return found[0] as GatewayAccount
   const known = rows.slice(0, 20).map((each) => `${each.account.slice(prefix.length)} (${each.book})`)
-  const those = known.length === 0 ? 'no gateway has' : `those that have: ${known.join(', ')}`
+  const knownText = known.length === 0 ? 'no gateway has' : `those that have: ${known.join(', ')}`
   throw new CliMisuse(
     found.length > 1
       ? `several books have the gateway ${gateway}: name one with --book, e.g. ${found[0]?.book}`
-      : `the gateway ${gateway}${book === undefined ? '' : ` of the book ${book}`} has no money booked; ${those}`,
+      : `the gateway ${gateway}${book === undefined ? '' : ` of the book ${book}`} has no money booked; ${knownText}`,
     {},
     found.length > 1 ? 'invalid_parameter' : 'not_found',
   )
 }
 
-const formatOf = async ({ log }: CliContext, given: Given, found: Found): Promise<StatementFormat> => {
-  const { column: columns, word: words } = given
+const formatOf = async (
+  { log }: CliContext,
+  options: Given,
+  found: GatewayAccount,
+): Promise<StatementFormat> => {
+  const { column: columns, word: words } = options
   if (Object.keys(columns).length + Object.keys(words).length > 0) {
     const declared = { columns, words }
-    const missing = missingOf(declared)
-    if (missing !== null) throw new CliMisuse(`${missing}; --column ROLE=HEADING declares one`)
+    const missingRole = missingOf(declared)
+    if (missingRole !== null) throw new CliMisuse(`${missingRole}; --column ROLE=HEADING declares one`)
     return declaredFormat(declared)
   }
   const named = (await readGatewayNames(log, [found]))(found.account)?.split(' ')[0]
-  const provider = given.provider ?? named ?? given.gateway
+  const provider = options.provider ?? named ?? options.gateway
   const format = formats.find((each) => each.provider === provider)
   if (format) return format
   throw new CliMisuse(
-    `${given.gateway} is not the name of a provider whose reports are read: name one with --provider (${providers.join(', ')}), or declare the columns of its CSV with --column ROLE=HEADING`,
+    `${options.gateway} is not the name of a provider whose reports are read: name one with --provider (${providers.join(', ')}), or declare the columns of its CSV with --column ROLE=HEADING`,
   )
 }
 
@@ -92,7 +96,7 @@ const instantOf = (moment: Moment | undefined): string | null =>
   moment?.kind === 'time' ? new Date(moment.atMs).toISOString() : null
 
 /** Posts to the service's book. @throws CliMisuse if posting is not possible */
-const poster = (context: CliContext, { gateway, column }: Given, { book }: Found): PostLines => {
+const linePoster = (context: CliContext, { gateway, column }: Given, { book }: GatewayAccount): PostLines => {
   if (book !== serviceBook)
     throw new CliMisuse(
       `--post books fees and payouts of the service's own gateways; ${gateway} is a gateway of the book ${book}`,
@@ -103,36 +107,38 @@ const poster = (context: CliContext, { gateway, column }: Given, { book }: Found
     )
   return async (lines) => {
     const posted = await postLines(context.runner, lines, context)
-    const bar = createProgressBar(process.stderr)
-    return { posted, head: await catchUpBooks({ ...context, decode: createCodec().decode }, bar) }
+    const progressBar = createProgressBar(process.stderr)
+    return { posted, head: await catchUpBooks({ ...context, decode: createCodec().decode }, progressBar) }
   }
 }
 
-const run = async (context: CliContext, given: Given): Promise<CliOutput> => {
-  const { gateway, from, to, most } = given
-  if (isReversedRange(given)) throw new CliMisuse('--from must not be after --to')
+const run = async (context: CliContext, options: Given): Promise<CliOutput> => {
+  const { gateway, from, to, most } = options
+  if (isReversedRange(options)) throw new CliMisuse('--from must not be after --to')
   const { head, reader } = await openReader(context)
-  const found = await findGateway(context.pool, given)
-  const format = await formatOf(context, given, found)
-  const files = given.file.map((name): StatementFile => ({ name, chunks: () => chunksOf(name) }))
-  const post = given.post === true ? poster(context, given, found) : null
+  const found = await findGateway(context.pool, options)
+  const format = await formatOf(context, options, found)
+  const files = options.file.map((name): StatementFile => ({ name, chunks: () => chunksOf(name) }))
+  const post = options.post === true ? linePoster(context, options, found) : null
   const span = await reader.spanOf({ from, to }, head)
   const time = { from: instantOf(from), before: instantOf(to) }
   const range = { after: span.after, to: span.position }
-  const reading = { format, separator: separators[given.separator] }
-  const against = { ...found, ...time, range, head }
-  const result = await reconcile(context.pool, files, reading, against, { gateway, most, post }).catch(
-    (error) => {
-      throw error instanceof StatementRefused ? new CliMisuse(error.message) : error
-    },
-  )
+  const readOptions = { format, separator: separators[options.separator] }
+  const comparisonScope = { ...found, ...time, range, head }
+  const result = await reconcile(context.pool, files, readOptions, comparisonScope, {
+    gateway,
+    most,
+    post,
+  }).catch((error) => {
+    throw error instanceof StatementRefused ? new CliMisuse(error.message) : error
+  })
   const { totals } = await reader.totals({ from, to }, result.head, { ...found, below: false })
   const { openingMicros, debitMicros, creditMicros } = totals
   const closingMicros = openingMicros + debitMicros - creditMicros
-  const asked = { gateway, ...found, ...time, head: result.head, openingMicros, closingMicros }
+  const reportScope = { gateway, ...found, ...time, head: result.head, openingMicros, closingMicros }
   return {
-    json: reconciliationJson(asked, result),
-    text: reconciliationText(asked, result),
+    json: reconciliationJson(reportScope, result),
+    text: reconciliationText(reportScope, result),
     failed: !agrees(result),
   }
 }

@@ -10,8 +10,8 @@ export type Declared = {
 
 /** What the declaration lacks; null for nothing. */
 export const missingOf = ({ columns, words }: Declared): string | null => {
-  const missing = (['at', 'amount'] as const).filter((role) => columns[role] === undefined)
-  if (missing.length > 0) return `declare the columns ${missing.join(' and ')}`
+  const missingRoles = (['at', 'amount'] as const).filter((role) => columns[role] === undefined)
+  if (missingRoles.length > 0) return `declare the columns ${missingRoles.join(' and ')}`
   if (columns.payment === undefined && columns.deposit === undefined)
     return 'declare the column payment (the id of the payment at the provider) or deposit (dep_…)'
   if (columns.kind !== undefined && Object.keys(words).length === 0)

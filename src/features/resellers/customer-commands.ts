@@ -15,7 +15,7 @@ const reasons = [
   'chargeback',
 ] as const satisfies readonly CustomerAdjustmentReason[]
 
-const oneReason = (text: string): CustomerAdjustmentReason => {
+const parseReason = (text: string): CustomerAdjustmentReason => {
   const reason = reasons.find((known) => known === text)
   if (reason) return reason
   throw new InvalidArgumentError(`It must be one of ${reasons.join(', ')}.`)
@@ -64,7 +64,7 @@ export const registerCustomers = (program: Command, cli: Cli): void => {
     .action(cli.action(async () => (await runs()).credit))
   movement('adjust', 'correct the credit of a customer up or down; what a chargeback misses is owed')
     .requiredOption('--cents <n>', 'whole cents, below 0 to take', parseSignedCents)
-    .option('--reason <reason>', reasons.join(', '), oneReason, 'correction')
+    .option('--reason <reason>', reasons.join(', '), parseReason, 'correction')
     .option(
       '--gateway <name>',
       "the reseller's gateway that a chargeback takes the money from, e.g. stripe",

@@ -44,10 +44,10 @@ export const createBots = (deps: {
   return {
     of: async (reseller) => {
       const { bot, shop } = (await termsOf(reseller)).state
-      const found = bot && (await credentials.bot(bot.reference))
-      if (!found) return null
-      const apiUrl = trimEnd(found.apiUrl ?? telegramUrl, '/')
-      const messenger = createTelegram({ token: found.token, apiUrl, send: sendTo(apiUrl) })
+      const botCredentials = bot && (await credentials.bot(bot.reference))
+      if (!botCredentials) return null
+      const apiUrl = trimEnd(botCredentials.apiUrl ?? telegramUrl, '/')
+      const messenger = createTelegram({ token: botCredentials.token, apiUrl, send: sendTo(apiUrl) })
       return { messenger, merchantName: shop.merchantName }
     },
     close: async () => {
@@ -63,12 +63,12 @@ export const orderText = (
   outcome: 'placed' | 'failed',
   merchantName: string | null,
 ): string => {
-  const goods = `${order.quantity} ${order.unit} of ${order.productId}`
-  const said =
+  const purchaseText = `${order.quantity} ${order.unit} of ${order.productId}`
+  const headline =
     outcome === 'placed'
-      ? `Thank you: your payment arrived and your order is ready, ${goods}.`
-      : `Your payment arrived, but the order could not be placed: ${goods}. The money is kept as your credit.`
-  return [said, `Order ${order.orderId}`, ...(merchantName === null ? [] : [merchantName])].join('\n')
+      ? `Thank you: your payment arrived and your order is ready, ${purchaseText}.`
+      : `Your payment arrived, but the order could not be placed: ${purchaseText}. The money is kept as your credit.`
+  return [headline, `Order ${order.orderId}`, ...(merchantName === null ? [] : [merchantName])].join('\n')
 }
 
 /** A reseller's current bot, and the signature of its messages. */
@@ -87,36 +87,36 @@ type Deps = {
  * A longer pause from a bot is shortened to this, because the table cannot store an arbitrarily late time.
  * Milliseconds.
  */
-const maxAskedMs = 24 * 3_600_000
+const maxRetryAfterMs = 24 * 3_600_000
 
 const deliver = async (
   { pool, chats, log, botOf }: Deps,
   { order_id: orderId, account_id: reseller, customer_id: customerId, outcome }: Message,
 ): Promise<Outcome> => {
-  const done = (result: string): Outcome => ({ kind: 'done', result })
+  const doneWith = (result: string): Outcome => ({ kind: 'done', result })
   const chat = await findChat(pool, chats, reseller, customerId)
-  if (chat === 'forged') return done('the chat was written by somebody else than the service')
+  if (chat === 'forged') return doneWith('the chat was written by somebody else than the service')
   const { chatId } = chat
-  if (chatId === null) return done('no chat')
+  if (chatId === null) return doneWith('no chat')
   const bot = await botOf(reseller)
-  if (bot === null) return done('no bot')
+  if (bot === null) return doneWith('no bot')
   const order = (await readStreamState(log, orderRef(orderId))).state
   if (!order) throw new Error(`order ${orderId} is gone`)
   const { accountId, customerId: holder } = order.details
   if (accountId !== reseller || holder !== customerId)
-    return done('the message was written by somebody else than the service')
+    return doneWith('the message was written by somebody else than the service')
   const text = orderText(order.details, outcome, bot.merchantName)
   const sent = await bot.messenger.send({ chatId, text })
   switch (sent.kind) {
     case 'sent':
-      return done('sent')
+      return doneWith('sent')
     case 'never':
-      return done(sent.why)
+      return doneWith(sent.why)
     case 'moved':
       await changeCustomer(pool, chats, reseller, customerId, { chatId: sent.chatId })
       return { kind: 'again', why: 'the chat moved' }
     case 'later':
-      return { kind: 'again', why: sent.why, afterMs: Math.min((sent.afterS ?? 0) * 1000, maxAskedMs) }
+      return { kind: 'again', why: sent.why, afterMs: Math.min((sent.afterS ?? 0) * 1000, maxRetryAfterMs) }
     default: {
       const unknown: never = sent
       throw new Error(`unknown outcome ${JSON.stringify(unknown)}`)

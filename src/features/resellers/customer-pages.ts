@@ -57,28 +57,29 @@ const list = async (
   { account, query }: AccountVisit,
 ) => {
   const { accountId } = account
-  const wanted = (query.get('ref') ?? '').trim()
+  const refText = (query.get('ref') ?? '').trim()
   const before = query.get('before')
   await reads.settled(accountId)
-  const ref = wanted === '' ? null : parseExternalId(wanted)
-  const only = ref === null ? null : await findCustomer(pool, accountId, customers.idOf(accountId, ref))
+  const ref = refText === '' ? null : parseExternalId(refText)
+  const matchingCustomer =
+    ref === null ? null : await findCustomer(pool, accountId, customers.idOf(accountId, ref))
   const found =
-    wanted === ''
+    refText === ''
       ? await customersAfter(pool, accountId, { after: before, limit: pageRows + 1 })
-      : only === null
+      : matchingCustomer === null
         ? []
-        : [only]
+        : [matchingCustomer]
   const page = pagedOf(found, ({ customerId }) => customerId)
   const rows = await customerRecords(db, accountId, page.rows)
   return show({
     title: 'Customers',
-    body: html`<form method="get" action="${root}" class="filters" role="search"><span><label for="ref">Your own id of a customer</label> <input id="ref" name="ref" value="${wanted.slice(0, 100)}" size="16" maxlength="100"></span> <button>Find</button></form>
+    body: html`<form method="get" action="${root}" class="filters" role="search"><span><label for="ref">Your own id of a customer</label> <input id="ref" name="ref" value="${refText.slice(0, 100)}" size="16" maxlength="100"></span> <button>Find</button></form>
 <h2 class="skip">The list</h2>
 ${tableOf({
   caption: 'Your customers, newest first',
   rows,
   empty:
-    wanted !== ''
+    refText !== ''
       ? html`<p>${ref === null ? `An own id is ${externalIdForm}.` : 'You have no customer with this id.'} <a href="${root}">Show all</a></p>`
       : html`<p>${before === null ? 'The first deposit or order for a customer makes it.' : 'Nothing is older.'}</p>`,
   columns: [
@@ -103,7 +104,7 @@ ${pagerOf(root, {}, { before, next: page.next })}`,
 
 const fact = (name: string, value: Html | string): Html => html`<dt>${name}</dt><dd>${value}</dd>\n`
 
-const one = async (
+const customerView = async (
   { pool, db, reads, catalog }: Omit<CustomerReads, 'customers' | 'chats'>,
   visit: AccountVisit,
   typed: FormInput,
@@ -112,22 +113,22 @@ const one = async (
   const { account, params, query, nowMs } = visit
   const { accountId } = account
   await reads.settled(accountId)
-  const known = await customerIn(pool, account, params.id ?? '')
-  const [record] = await customerRecords(db, accountId, [known])
+  const customerEntry = await customerIn(pool, account, params.id ?? '')
+  const [record] = await customerRecords(db, accountId, [customerEntry])
   if (record === undefined) throw refuse('not_found', 'you have no customer with this id')
   const { customerId, customer, creditCents, owedCents, totals, createdAt } = record
   const before = query.get('before')
   const after = afterOf(before)
   const found = await ordersAfter(
     db,
-    { ...wholeAccount(accountId), customerId: known.customerId },
+    { ...wholeAccount(accountId), customerId: customerEntry.customerId },
     { status: undefined, after, limit: pageRows + 1 },
     nowMs,
   )
   const { rows, next } = pagedOf(found, ({ details }) => afterText(details.createdAt, details.orderId))
   const path = `${root}/${customerId}`
   return {
-    title: known.label ?? customer ?? 'A customer',
+    title: customerEntry.label ?? customer ?? 'A customer',
     acts: html`<a class="button first" href="/console/reseller/statement?customer=${customerId}">Statement</a>`,
     body: html`${problemsOf(problems)}<dl class="facts">
 ${fact('Customer', idText(customerId))}
@@ -150,8 +151,8 @@ ${tableOf({
 ${pagerOf(path, {}, { before: after === null ? null : before, next })}
 <h2>Your words for it</h2>
 <form method="post" action="${path}" class="stack" novalidate>
-${fieldOf({ name: 'label', label: 'Label', hint: 'Empty: none.', maxlength: maxLabelLength, value: known.label ?? '' }, typed, problems)}
-${fieldOf({ name: 'chat', label: 'Chat of your bot', hint: 'Where your messaging bot reaches it: a number, or @name of a channel. Empty: nowhere.', maxlength: 33, value: known.chatId ?? '' }, typed, problems)}
+${fieldOf({ name: 'label', label: 'Label', hint: 'Empty: none.', maxlength: maxLabelLength, value: customerEntry.label ?? '' }, typed, problems)}
+${fieldOf({ name: 'chat', label: 'Chat of your bot', hint: 'Where your messaging bot reaches it: a number, or @name of a channel. Empty: nowhere.', maxlength: 33, value: customerEntry.chatId ?? '' }, typed, problems)}
 <div class="acts"><button>Keep</button></div>
 </form>`,
     same: [
@@ -173,7 +174,8 @@ const change = async (services: Omit<CustomerReads, 'customers'>, visit: Account
       chat: 'Type the number of a chat such as 123456789, or the @name of a channel.',
     }),
   }
-  if (Object.keys(problems).length > 0) return refusedView(await one(services, visit, typed, problems))
+  if (Object.keys(problems).length > 0)
+    return refusedView(await customerView(services, visit, typed, problems))
   await changeCustomer(services.pool, services.chats, account.accountId, customerId, {
     label: label || null,
     chatId: chat || null,
@@ -196,7 +198,7 @@ export const resellerCustomerPages = (services: CustomerReads): readonly Console
     name: 'showCustomer',
     summary: 'One customer of a reseller with its orders',
     for: ['reseller'],
-    show: async (visit) => show(await one(services, visit, emptyFormInput, {})),
+    show: async (visit) => show(await customerView(services, visit, emptyFormInput, {})),
     act: { run: (visit, typed) => change(services, visit, typed) },
   }),
 ]

@@ -42,21 +42,21 @@ export const customerRecord = (
   { customerId, ref, label, chatId, createdAt }: CustomerRecord,
   row: CustomerRow | undefined,
 ): z.infer<typeof ResellerCustomer> => {
-  const of = (micros: number | undefined): number => microsToCentsFloor(micros ?? 0)
-  const refundedCents = of(row?.refunded_micros)
-  const revenueCents = of(row?.charged_micros) - refundedCents
-  const costCents = of(row?.cost_micros) - of(row?.refunded_cost_micros)
+  const centsOf = (micros: number | undefined): number => microsToCentsFloor(micros ?? 0)
+  const refundedCents = centsOf(row?.refunded_micros)
+  const revenueCents = centsOf(row?.charged_micros) - refundedCents
+  const costCents = centsOf(row?.cost_micros) - centsOf(row?.refunded_cost_micros)
   return {
     customerId,
     customer: ref,
     label,
     botChatId: chatId,
-    creditCents: of(row?.credit_micros),
-    owedCents: of(row?.receivable_micros),
+    creditCents: centsOf(row?.credit_micros),
+    owedCents: centsOf(row?.receivable_micros),
     currency: 'USD',
     totals: {
       orders: row?.orders ?? 0,
-      depositedCents: of(row?.deposited_micros),
+      depositedCents: centsOf(row?.deposited_micros),
       refundedCents,
       revenueCents,
       costCents,
@@ -85,7 +85,7 @@ export const customerExample: z.infer<typeof ResellerCustomer> = {
   createdAt: '2026-11-21T02:30:00.000Z',
 }
 
-const figures = {
+const amountFields = {
   orders: z.int().meta({ description: 'How many sales.' }),
   revenueCents: cents.meta({ description: 'What customers were charged, less refunds.' }),
   costCents: cents.meta({ description: 'What your wallet paid for it, less refunds.' }),
@@ -97,7 +97,7 @@ export const MarginList = z.object({
     z
       .object({
         key: z.string().meta({ description: 'The day (UTC), product or customer.' }),
-        ...figures,
+        ...amountFields,
         currency,
         customer: z.string().nullable().optional().meta({
           description: 'By customer only: your own id of it; null once it was erased.',
@@ -141,7 +141,7 @@ export const Statement = z
     from: instant.nullable(),
     to: instant.nullable(),
     currency,
-    totals: z.object(figures).meta({ description: 'Of the whole period, on every page.' }),
+    totals: z.object(amountFields).meta({ description: 'Of the whole period, on every page.' }),
     lines: z.array(Line),
     nextAfter: z
       .string()
@@ -187,6 +187,6 @@ export const customerRecords = async (
             customers.map(({ customerId }) => customerId),
           )
           .execute()
-  const known = new Map(rows.map((row) => [row.customer_id, row]))
-  return customers.map((customer) => customerRecord(customer, known.get(customer.customerId)))
+  const rowsById = new Map(rows.map((row) => [row.customer_id, row]))
+  return customers.map((customer) => customerRecord(customer, rowsById.get(customer.customerId)))
 }

@@ -34,7 +34,7 @@ export const resellerOnly = ({ reseller }: Caller): void => {
   if (!reseller) throw refuse('reseller_forbidden', 'this is for reseller keys only')
 }
 
-const none = () => refuse('not_found', 'you have no customer with this id')
+const customerNotFound = () => refuse('not_found', 'you have no customer with this id')
 
 /** A reseller's customers: docs/http-api.md, "Resellers and finance". */
 export const resellerCustomerRoutes = (deps: {
@@ -54,14 +54,17 @@ export const resellerCustomerRoutes = (deps: {
     customerId === null || customerId === id ? findCustomer(pool, accountId, id) : null
 
   /** @throws invalid_customer_id: not an id, or not the only customer that the request may use */
-  const onlyOf = ({ accountId, customerId }: Scope, asked: string | undefined): CustomerId | null => {
-    if (asked === undefined) return customerId
-    const ref = parseExternalId(asked)
+  const customerFilter = (
+    { accountId, customerId }: Scope,
+    refText: string | undefined,
+  ): CustomerId | null => {
+    if (refText === undefined) return customerId
+    const ref = parseExternalId(refText)
     if (ref === null) throw refuse('invalid_customer_id', `customer must be ${externalIdForm}`)
-    const only = customers.idOf(accountId, ref)
-    if (customerId !== null && customerId !== only)
+    const onlyCustomerId = customers.idOf(accountId, ref)
+    if (customerId !== null && customerId !== onlyCustomerId)
       throw refuse('invalid_customer_id', 'customer names another customer than the rest of the request')
-    return only
+    return onlyCustomerId
   }
 
   return [
@@ -95,12 +98,12 @@ export const resellerCustomerRoutes = (deps: {
         resellerOnly(caller)
         const { accountId } = caller
         const { limit, offset, customer } = query
-        const only = onlyOf(scope, customer)
+        const onlyCustomerId = customerFilter(scope, customer)
         await reads.settled(accountId, after ?? 0)
         const page =
-          only === null
+          onlyCustomerId === null
             ? await listCustomers(pool, accountId, { limit, offset })
-            : await customerOf(scope, only).then((found) => ({
+            : await customerOf(scope, onlyCustomerId).then((found) => ({
                 customers: found === null || offset > 0 ? [] : [found],
                 total: found === null ? 0 : 1,
               }))
@@ -127,7 +130,7 @@ export const resellerCustomerRoutes = (deps: {
         resellerOnly(caller)
         await reads.settled(scope.accountId, after ?? 0)
         const customer = await customerOf(scope, id)
-        if (!customer) throw none()
+        if (!customer) throw customerNotFound()
         return { status: 200, body: await recordOf(scope.accountId, customer) }
       },
     }),
@@ -157,13 +160,13 @@ export const resellerCustomerRoutes = (deps: {
       handler: async ({ caller, scope, params: { id }, body, after }) => {
         resellerOnly(caller)
         await reads.settled(caller.accountId, after ?? 0)
-        if (!(await customerOf(scope, id))) throw none()
+        if (!(await customerOf(scope, id))) throw customerNotFound()
         const { label, bot_chat_id: chatId } = body
         const customer = await changeCustomer(pool, chats, caller.accountId, id, {
           ...(label !== undefined && { label: label || null }),
           ...(chatId !== undefined && { chatId: chatId || null }),
         })
-        if (!customer) throw none()
+        if (!customer) throw customerNotFound()
         return { status: 200, body: await recordOf(caller.accountId, customer) }
       },
     }),

@@ -83,7 +83,7 @@ export type ResellerCredentials = {
 const contextOf = (reference: string, { reseller_id, purpose, provider }: Omit<Row, 'sealed'>): string =>
   `reseller-credentials ${JSON.stringify([reference, reseller_id, purpose, provider])}`
 
-const maxKept = 5_000
+const maxCached = 5_000
 
 export const createResellerCredentials = ({
   pool,
@@ -92,7 +92,7 @@ export const createResellerCredentials = ({
   readonly pool: pg.Pool
   readonly vault: Vault
 }): ResellerCredentials => {
-  const kept = new LRUCache<string, ResellerGateway | ResellerBot>({ max: maxKept })
+  const credentialCache = new LRUCache<string, ResellerGateway | ResellerBot>({ max: maxCached })
 
   const store = async (row: Omit<Row, 'sealed'>, secrets: object) => {
     const reference = newId<string>('crd', row.reseller_id)
@@ -107,8 +107,8 @@ export const createResellerCredentials = ({
   }
 
   const find = async (reference: string): Promise<ResellerGateway | ResellerBot | null> => {
-    const known = kept.get(reference)
-    if (known) return known
+    const cached = credentialCache.get(reference)
+    if (cached) return cached
     const { rows } = await pool.query<Row>({
       name: 'reseller-credentials',
       text: `select reseller_id, purpose, provider, sealed from vault.reseller_credentials
@@ -123,7 +123,7 @@ export const createResellerCredentials = ({
       purpose === 'bot'
         ? { resellerId, reference, ...botCredentials.parse({ provider, ...secrets }) }
         : { resellerId, reference, rail: purpose, ...gatewayCredentials.parse({ provider, ...secrets }) }
-    kept.set(reference, found)
+    credentialCache.set(reference, found)
     return found
   }
 
@@ -149,7 +149,7 @@ export const createResellerCredentials = ({
 }
 
 /** The name on a reseller's pay pages before it has set one. */
-const unnamed = 'Shop'
+const defaultShopName = 'Shop'
 
 /** Resellers' terms, read from the log: a table must not decide where customers' money goes. */
 export const createTermsOf = (log: Pick<EventLog, 'readStreams'>): LogStates<Terms> =>
@@ -171,7 +171,7 @@ export const createResellerGateways = ({
     const stored: StoredGateway = {
       gatewayId: reference,
       owner: resellerId,
-      merchantName: shop.merchantName ?? unnamed,
+      merchantName: shop.merchantName ?? defaultShopName,
       credentials: secrets,
     }
     return stored
@@ -180,8 +180,8 @@ export const createResellerGateways = ({
     byId,
     forRail: async (owner, rail) => {
       const { gateways } = (await termsOf(owner)).state
-      const live = gateways[rail as ResellerRail]
-      return live ? byId(live.reference) : null
+      const activeGateway = gateways[rail as ResellerRail]
+      return activeGateway ? byId(activeGateway.reference) : null
     },
   }
 }

@@ -6,20 +6,20 @@ import { type Html, html } from '../../platform/ui/html.ts'
 import { type GatewayCredentials, realCredentials } from '../payments/index.ts'
 
 /** A field of a provider's credentials and its check. */
-type Asked = Pick<Field, 'name' | 'label' | 'hint'> & {
+type CredentialField = Pick<Field, 'name' | 'label' | 'hint'> & {
   /** It is never shown again after it was sent. */
   readonly secret: boolean
   readonly problem: string
 }
 
-const secret = (name: string, label: string, hint: string, problem: string): Asked => ({
+const secret = (name: string, label: string, hint: string, problem: string): CredentialField => ({
   name,
   label,
   hint,
   secret: true,
   problem,
 })
-const open = (name: string, label: string, hint: string, problem: string): Asked => ({
+const open = (name: string, label: string, hint: string, problem: string): CredentialField => ({
   ...secret(name, label, hint, problem),
   secret: false,
 })
@@ -30,7 +30,7 @@ const token = 'Type 1 to 500 characters without a space.'
 export const providerForms: Readonly<
   Record<
     Provider,
-    { readonly name: string; readonly callbacks: string | null; readonly fields: readonly Asked[] }
+    { readonly name: string; readonly callbacks: string | null; readonly fields: readonly CredentialField[] }
   >
 > = {
   stripe: {
@@ -143,13 +143,13 @@ export const parseGatewayForm = (
           ),
         }
   }
-  const given = Object.fromEntries(fields.map(({ name }) => [name, typed.text(name)]))
-  const read = realCredentials.safeParse({ provider, ...given })
+  const fieldTexts = Object.fromEntries(fields.map(({ name }) => [name, typed.text(name)]))
+  const read = realCredentials.safeParse({ provider, ...fieldTexts })
   if (read.success) return { credentials: read.data }
-  const wrong = new Set(read.error.issues.map(({ path }) => path[0]))
+  const invalidFields = new Set(read.error.issues.map(({ path }) => path[0]))
   return {
     problems: Object.fromEntries(
-      fields.filter(({ name }) => wrong.has(name)).map(({ name, problem }) => [name, problem]),
+      fields.filter(({ name }) => invalidFields.has(name)).map(({ name, problem }) => [name, problem]),
     ),
   }
 }

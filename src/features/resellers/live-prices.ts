@@ -27,24 +27,24 @@ export type LiveTerms = Pick<LiveRows<unknown>, 'refresh' | 'start' | 'stop'> & 
   settingsOf(reseller: AccountId): Terms
 }
 
-type Kept = {
+type ResellerPrices = {
   readonly settings: Terms
   readonly byProduct: ReadonlyMap<string, ResellerTerms>
   readonly other: ResellerTerms
 }
 
-const keptOf = ({ terms, revision }: Pick<ResellerTermsRow, 'terms' | 'revision'>): Kept => {
+const pricesOf = ({ terms, revision }: Pick<ResellerTermsRow, 'terms' | 'revision'>): ResellerPrices => {
   const { discountBp, markupMillionths, sellable } = terms
-  const sold = sellable && new Set(sellable)
+  const sellableIds = sellable && new Set(sellable)
   const of = (productId: string | null, retail: ResellerTerms['retail']): ResellerTerms => ({
     discountBp,
     markupMillionths,
     retail,
-    sellable: sold === null || (productId !== null && sold.has(productId)),
+    sellable: sellableIds === null || (productId !== null && sellableIds.has(productId)),
     revision,
   })
   const prices = Map.groupBy(terms.retail, ({ productId }) => productId)
-  const named = new Set([...(sold ?? []), ...prices.keys()])
+  const productIds = new Set([...(sellableIds ?? []), ...prices.keys()])
   const retailOf = (productId: string) =>
     new Map(
       prices
@@ -56,7 +56,7 @@ const keptOf = ({ terms, revision }: Pick<ResellerTermsRow, 'terms' | 'revision'
     )
   return {
     settings: terms,
-    byProduct: new Map([...named].map((productId) => [productId, of(productId, retailOf(productId))])),
+    byProduct: new Map([...productIds].map((productId) => [productId, of(productId, retailOf(productId))])),
     other: of(null, new Map()),
   }
 }
@@ -74,14 +74,14 @@ export const createLiveTerms = (deps: {
   readonly logger: Logger
 }): LiveTerms => {
   const { pool, termsOf, watch, logger } = deps
-  const resellers = new Map<string, Kept>()
+  const resellers = new Map<string, ResellerPrices>()
   let seen = 0
   let table = 0
 
   const hold = async (reseller: string): Promise<void> => {
     const { state, revision } = await termsOf(reseller)
-    const held = resellers.get(reseller)?.other.revision ?? -1
-    if (revision > held) resellers.set(reseller, keptOf({ terms: state, revision }))
+    const currentRevision = resellers.get(reseller)?.other.revision ?? -1
+    if (revision > currentRevision) resellers.set(reseller, pricesOf({ terms: state, revision }))
   }
 
   // The rows of a stream change in order, and positions of different streams appear in the tables in order. A rebuilt
@@ -110,8 +110,10 @@ export const createLiveTerms = (deps: {
   return {
     termsOf: (caller, product) => {
       if (!caller.reseller) return null
-      const kept = resellers.get(caller.accountId)
-      return kept === undefined ? defaultResellerTerms : (kept.byProduct.get(product.id) ?? kept.other)
+      const resellerPrices = resellers.get(caller.accountId)
+      return resellerPrices === undefined
+        ? defaultResellerTerms
+        : (resellerPrices.byProduct.get(product.id) ?? resellerPrices.other)
     },
     refreshTerms: async ({ accountId, reseller }) => {
       if (reseller) await hold(accountId)

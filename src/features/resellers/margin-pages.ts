@@ -52,15 +52,15 @@ export const monthLinks = (
   nowMs: number,
   more: Readonly<Record<string, string>> = {},
 ): Html => {
-  const to = (each: Period): string => `${path}?${new URLSearchParams({ month: each, ...more })}`
+  const linkTo = (each: Period): string => `${path}?${new URLSearchParams({ month: each, ...more })}`
   const next = nextPeriod(month)
-  return html`<p><a href="${to(periodBefore(month))}">${periodBefore(month)}</a> <strong>${month}</strong>${next <= periodOf(isoTime(nowMs)) ? html` <a href="${to(next)}">${next}</a>` : null} <span class="soft">A month is UTC.</span></p>`
+  return html`<p><a href="${linkTo(periodBefore(month))}">${periodBefore(month)}</a> <strong>${month}</strong>${next <= periodOf(isoTime(nowMs)) ? html` <a href="${linkTo(next)}">${next}</a>` : null} <span class="soft">A month is UTC.</span></p>`
 }
 
 export const marginsPath = '/console/reseller/margins'
 
 /** The most products and customers on the page. The statement has every line. */
-const most = 20
+const maxRows = 20
 /** The most days of a month. */
 const monthDays = 31
 
@@ -127,23 +127,23 @@ const margins = async (
     listMargins(pool, scope, { ...spanOfMonth(month), groupBy, limit, offset: 0 })
   const [days, products, customers] = await Promise.all([
     by('day', monthDays),
-    by('product', most),
-    by('customer', most),
+    by('product', maxRows),
+    by('customer', maxRows),
   ])
   const refs = await customerRefs(
     pool,
     accountId,
     customers.margins.map(({ key }) => key),
   )
-  const known = new Map(days.margins.map((row) => [row.key, row]))
+  const rowsByKey = new Map(days.margins.map((row) => [row.key, row]))
   const bars = daysOfMonth(month, nowMs).map((label) => {
-    const cents = known.get(label)?.marginCents ?? 0
+    const cents = rowsByKey.get(label)?.marginCents ?? 0
     return { label, value: cents, text: dollarText(cents) }
   })
-  const leftOut = (total: number, of: string): Html | null =>
-    total <= most
+  const omittedNote = (total: number, of: string): Html | null =>
+    total <= maxRows
       ? null
-      : html`<p class="soft">The ${most} with the most revenue, of ${countText(total, of)}. <a href="/console/reseller/statement?month=${month}">The statement</a> has every line.</p>`
+      : html`<p class="soft">The ${maxRows} with the most revenue, of ${countText(total, of)}. <a href="/console/reseller/statement?month=${month}">The statement</a> has every line.</p>`
   return show({
     title: 'Margins',
     acts: html`<a class="button first" href="/console/reseller/statement?month=${month}">Statement</a>`,
@@ -155,10 +155,10 @@ ${plotOf('Margin on each day of the month, in USD', bars)}
 ${sumsTable('Margins by day, newest first', 'Day (UTC)', days.margins, ({ key }) => html`<a href="/console/reseller/statement?day=${key}">${key}</a>`)}
 <h2>By product</h2>
 ${sumsTable('Margins by product, by revenue', 'Product', products.margins, ({ key }) => catalog.current().resolve(key)?.name ?? key)}
-${leftOut(products.total, 'product')}
+${omittedNote(products.total, 'product')}
 <h2>By customer</h2>
 ${sumsTable('Margins by customer, by revenue', 'Customer', customers.margins, ({ key }) => html`<a href="/console/reseller/customers/${key}">${refs.get(key) ?? key}</a>`)}
-${leftOut(customers.total, 'customer')}`,
+${omittedNote(customers.total, 'customer')}`,
     same: (['day', 'product', 'customer'] as const).map(
       (group) => `curl "$API/reseller/margins?${monthQuery(month)}&group_by=${group}" -H "X-API-Key: $KEY"`,
     ),

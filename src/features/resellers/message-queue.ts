@@ -23,7 +23,7 @@ export const messageQueue: QueueTable = {
   columns: ['customer_id', 'outcome'],
 }
 
-const collectedARun = 500
+const collectedPerRun = 500
 
 /** Queues messages about order outcomes, each exactly once. Returns how many were added. */
 export const collectMessages = async (pool: pg.Pool, nowMs: number): Promise<number> => {
@@ -33,7 +33,7 @@ export const collectMessages = async (pool: pg.Pool, nowMs: number): Promise<num
            at as (select k.lineage, case when c.lineage = k.lineage then c.position else 0 end as position
                     from kept c, engine.checkpoints k where k.name = $2::text),
            next as (select o.* from read.order_outcomes o, at where o.position > at.position
-                     order by o.position limit ${collectedARun}),
+                     order by o.position limit ${collectedPerRun}),
            taken as (insert into work.messages (order_id, account_id, customer_id, outcome, due_at)
                      select order_id, account_id, customer_id, outcome, $1::timestamptz from next
                      on conflict (order_id) do nothing),

@@ -52,8 +52,8 @@ const providerIn = ({ params }: AccountVisit, rail: ResellerRail): Provider => {
   return provider
 }
 
-const command = ({ account }: AccountVisit, rail: ResellerRail, rest: string): string =>
-  `npx farebox reseller gateway --account ${account.accountId} --rail ${rail} ${rest}   # the service does this`
+const command = ({ account }: AccountVisit, rail: ResellerRail, commandOptions: string): string =>
+  `npx farebox reseller gateway --account ${account.accountId} --rail ${rail} ${commandOptions}   # the service does this`
 
 /** The terms in the log. @throws reseller_forbidden */
 const termsOf = async (
@@ -78,11 +78,11 @@ const stateOf = async (
 ): Promise<Html> => {
   if (gateway === null) return stateText('not set up', 'off')
   await reads.settledHere(account.accountId)
-  const live = await gateways.forRail(account.accountId, rail)
-  return live === null ? stateText('does not work here', 'bad') : stateText('takes money', 'good')
+  const liveGateway = await gateways.forRail(account.accountId, rail)
+  return liveGateway === null ? stateText('does not work here', 'bad') : stateText('takes money', 'good')
 }
 
-const setUp = (rail: ResellerRail): Html =>
+const setUpLinks = (rail: ResellerRail): Html =>
   html`${providersOf[rail].map(
     (provider) =>
       html`<a class="button" href="${root}/${rail}/set/${provider}">${providerForms[provider].name}</a> `,
@@ -121,7 +121,7 @@ ${tableOf({
     {
       title: 'Provider',
       cell: ({ rail, gateway }) =>
-        gateway === null ? html`Set up ${setUp(rail)}` : providerForms[gateway.provider].name,
+        gateway === null ? html`Set up ${setUpLinks(rail)}` : providerForms[gateway.provider].name,
     },
     { title: 'Its credentials', cell: ({ gateway }) => (gateway === null ? '' : idText(gateway.reference)) },
   ],
@@ -183,21 +183,21 @@ export const gatewayPages = ({
 <code class="secret">${callbackUrl(gateway.reference)}</code>`
   }
 
-  const oneView = async (visit: AccountVisit, rail: ResellerRail, problems: Problems) => {
+  const gatewayView = async (visit: AccountVisit, rail: ResellerRail, problems: Problems) => {
     const terms = await termsOf(resellers, visit)
     const gateway = terms.gateways[rail]
-    const here = `${root}/${rail}`
+    const pagePath = `${root}/${rail}`
     const title = `Payments by ${railName(rail).toLowerCase()}`
     if (gateway === null)
       return {
         title,
-        body: html`${problemsOf(problems)}<div class="empty"><p>No gateway is set up: your customers cannot pay by ${railName(rail).toLowerCase()}. Set up</p><p class="acts">${setUp(rail)}</p></div>`,
+        body: html`${problemsOf(problems)}<div class="empty"><p>No gateway is set up: your customers cannot pay by ${railName(rail).toLowerCase()}. Set up</p><p class="acts">${setUpLinks(rail)}</p></div>`,
         same: [command(visit, rail, `--provider ${providersOf[rail][0]} --credentials credentials.json`)],
       }
-    const least = dollarText(floorCents(rail))
+    const minAmountText = dollarText(floorCents(rail))
     return {
       title,
-      acts: html`${providersOf[rail].map((provider) => html`<a class="button" href="${here}/set/${provider}">${provider === gateway.provider ? 'Change its credentials' : `Use ${providerForms[provider].name}`}</a> `)}<a class="button danger" href="${here}/remove">Take it away</a>`,
+      acts: html`${providersOf[rail].map((provider) => html`<a class="button" href="${pagePath}/set/${provider}">${provider === gateway.provider ? 'Change its credentials' : `Use ${providerForms[provider].name}`}</a> `)}<a class="button danger" href="${pagePath}/remove">Take it away</a>`,
       body: html`${problemsOf(problems)}<dl class="facts">
 <dt>State</dt><dd>${await stateOf({ reads, gateways }, visit, rail, gateway)}</dd>
 <dt>Provider</dt><dd>${providerForms[gateway.provider].name}</dd>
@@ -207,8 +207,8 @@ export const gatewayPages = ({
 <h2>Its callbacks</h2>
 ${callbacksOf(gateway)}
 <h2>A test payment</h2>
-<p>This makes an invoice of ${least} at your provider, for a customer of yours called <code>${tester}</code>, and shows its pay page as your customers see it. When you pay it, the money is in your account there and ${tester} has the credit. Nothing is taken while it is unpaid.</p>
-<form method="post" action="${here}">${keyField(visit.formKey)}<div class="acts"><button class="first">Make a test invoice of ${least}</button></div></form>
+<p>This makes an invoice of ${minAmountText} at your provider, for a customer of yours called <code>${tester}</code>, and shows its pay page as your customers see it. When you pay it, the money is in your account there and ${tester} has the credit. Nothing is taken while it is unpaid.</p>
+<form method="post" action="${pagePath}">${keyField(visit.formKey)}<div class="acts"><button class="first">Make a test invoice of ${minAmountText}</button></div></form>
 <h2>Test invoices</h2>
 ${await testsOf(visit, rail)}`,
       same: [
@@ -230,7 +230,7 @@ ${await testsOf(visit, rail)}`,
         'Your provider made the invoice: the credentials work. Open its pay page to see what your customers see, or pay it to see its callback come.',
       )
     } catch (error) {
-      return refusedView(await oneView(visit, rail, { form: invoiceRefusal(error) }), 409)
+      return refusedView(await gatewayView(visit, rail, { form: invoiceRefusal(error) }), 409)
     }
   }
 
@@ -240,7 +240,7 @@ ${await testsOf(visit, rail)}`,
       name: 'showGateway',
       summary: 'One gateway of a reseller, with a test payment',
       for: ['reseller'],
-      show: async (visit) => show(await oneView(visit, railIn(visit), {})),
+      show: async (visit) => show(await gatewayView(visit, railIn(visit), {})),
       act: { once: 'by key', run: test },
     }),
   ]
@@ -259,12 +259,12 @@ export const gatewaySetupPages = ({
     const rail = railIn(visit)
     const provider = providerIn(visit, rail)
     const { name, callbacks } = providerForms[provider]
-    const here = `${root}/${rail}/set/${provider}`
+    const pagePath = `${root}/${rail}/set/${provider}`
     return {
       title: `${name} for payments by ${railName(rail).toLowerCase()}`,
       body: html`${problemsOf(problems)}
 <p>${callbacks === null ? null : html`First make, at ${name}, ${callbacks}; any address will do. Its secret is asked for here. The next page says which address it must have. `}New invoices are made with these credentials; those that are open stay with the former ones, so keep them valid at ${name} until then. Secrets are sealed and shown to nobody again${Object.keys(problems).length === 0 ? '' : ': type them once more'}.</p>
-<form method="post" action="${here}" class="stack" novalidate autocomplete="off">
+<form method="post" action="${pagePath}" class="stack" novalidate autocomplete="off">
 ${keyField(visit.formKey)}
 ${gatewayFields(provider, sandboxed, typed, problems)}
 <div class="acts"><button class="first">Take money by ${name}</button> <a href="${root}/${rail}">Back</a></div>
@@ -276,11 +276,16 @@ ${gatewayFields(provider, sandboxed, typed, problems)}
   const set = async (visit: AccountVisit, typed: FormInput) => {
     const rail = railIn(visit)
     const provider = providerIn(visit, rail)
-    const asked = parseGatewayForm(provider, sandboxed, typed)
-    if ('problems' in asked) return refusedView(setView(visit, typed, asked.problems))
-    const done = await resellers.setGateway(visit.account.accountId, rail, asked.credentials, visit.cause)
-    if (done.outcome === 'refused')
-      return refusedView(setView(visit, typed, { form: toSentence(done.refusal.message) }), 409)
+    const parsedForm = parseGatewayForm(provider, sandboxed, typed)
+    if ('problems' in parsedForm) return refusedView(setView(visit, typed, parsedForm.problems))
+    const result = await resellers.setGateway(
+      visit.account.accountId,
+      rail,
+      parsedForm.credentials,
+      visit.cause,
+    )
+    if (result.outcome === 'refused')
+      return refusedView(setView(visit, typed, { form: toSentence(result.refusal.message) }), 409)
     return goTo(
       `${root}/${rail}`,
       `${providerForms[provider].name} is set up. Make a test invoice to see that its credentials work.`,
@@ -289,8 +294,8 @@ ${gatewayFields(provider, sandboxed, typed, problems)}
 
   const remove = async (visit: AccountVisit) => {
     const rail = railIn(visit)
-    const done = await resellers.setGateway(visit.account.accountId, rail, null, visit.cause)
-    if (done.outcome === 'refused') throw refuse('reseller_forbidden', done.refusal.message)
+    const result = await resellers.setGateway(visit.account.accountId, rail, null, visit.cause)
+    if (result.outcome === 'refused') throw refuse('reseller_forbidden', result.refusal.message)
     return goTo(`${root}/${rail}`, `Payments by ${railName(rail).toLowerCase()} have no gateway any more.`)
   }
 
@@ -312,11 +317,11 @@ ${gatewayFields(provider, sandboxed, typed, problems)}
       confirmed: true,
       show: async (visit) => {
         const rail = railIn(visit)
-        const word = railName(rail).toLowerCase()
+        const railLabel = railName(rail).toLowerCase()
         return show({
-          title: `Take away payments by ${word}`,
-          body: html`<p>Your customers cannot pay by ${word} any more: orders that are short of credit are refused without a pay page. Invoices that are open are still followed, as long as their credentials work at the provider.</p>
-<form method="post" action="${root}/${rail}/remove"><div class="acts"><button class="danger">Take payments by ${word} away</button> <a href="${root}/${rail}">Keep them</a></div></form>`,
+          title: `Take away payments by ${railLabel}`,
+          body: html`<p>Your customers cannot pay by ${railLabel} any more: orders that are short of credit are refused without a pay page. Invoices that are open are still followed, as long as their credentials work at the provider.</p>
+<form method="post" action="${root}/${rail}/remove"><div class="acts"><button class="danger">Take payments by ${railLabel} away</button> <a href="${root}/${rail}">Keep them</a></div></form>`,
           same: [command(visit, rail, '--remove')],
         })
       },

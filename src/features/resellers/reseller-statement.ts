@@ -80,9 +80,9 @@ const findCursor = async (
 const listLines = async (
   client: pg.ClientBase,
   { accountId, customerId }: Scope,
-  asked: Period & { readonly after: Cursor | null; readonly limit: number },
+  lineQuery: Period & { readonly after: Cursor | null; readonly limit: number },
 ): Promise<Pick<StatementPage, 'lines' | 'nextAfter'>> => {
-  const { fromMs, toMs, after, limit } = asked
+  const { fromMs, toMs, after, limit } = lineQuery
   const from = fromMs === null ? '-infinity' : new Date(fromMs).toISOString()
   // Times within a ledger never decrease, so the order by time is the order by position.
   const start = after !== null && (fromMs === null || after.at >= from) ? after : { at: from, position: 0 }
@@ -121,14 +121,14 @@ export type StatementPage = {
 export const readStatement = async (
   pool: pg.Pool,
   scope: Scope,
-  asked: Period & { readonly after: string | null; readonly limit: number },
+  lineQuery: Period & { readonly after: string | null; readonly limit: number },
 ): Promise<StatementPage | null> => {
   const read = async (client: pg.PoolClient): Promise<StatementPage | null> => {
-    const after = asked.after === null ? null : await findCursor(client, scope, asked.after)
-    const known = asked.after === null || after !== null
-    const page = known && {
-      ...(await listLines(client, scope, { ...asked, after })),
-      totals: await totalMargin(client, scope, asked),
+    const after = lineQuery.after === null ? null : await findCursor(client, scope, lineQuery.after)
+    const isKnownCursor = lineQuery.after === null || after !== null
+    const page = isKnownCursor && {
+      ...(await listLines(client, scope, { ...lineQuery, after })),
+      totals: await totalMargin(client, scope, lineQuery),
     }
     return page || null
   }

@@ -33,7 +33,7 @@ const resellerOf = async (context: CliContext, accountId: AccountId): Promise<Ac
   return accountId
 }
 
-const withMoney = async (
+const withBalances = async (
   context: CliContext,
   records: readonly CustomerRecord[],
 ): Promise<readonly Owned<Shown>[]> => {
@@ -58,11 +58,11 @@ export const customers: ListedResource<Shown> = {
     list: async ({ accountId }, page) => {
       if (accountId !== null) await resellerOf(context, accountId)
       const found = await listCustomers(context.pool, accountId, page)
-      return { rows: await withMoney(context, found.customers), total: found.total }
+      return { rows: await withBalances(context, found.customers), total: found.total }
     },
     find: async (account, id) => {
       const found = await findCustomer(context.pool, account, id)
-      return found ? ((await withMoney(context, [found]))[0] ?? null) : null
+      return found ? ((await withBalances(context, [found]))[0] ?? null) : null
     },
   }),
   columns: [
@@ -83,9 +83,9 @@ export const customers: ListedResource<Shown> = {
   }),
 }
 
-type Named = { readonly customer?: string; readonly id?: string }
+type CustomerSelector = { readonly customer?: string; readonly id?: string }
 
-type Meant = {
+type ResolvedCustomer = {
   readonly customerId: CustomerId
   /** Stores the relation after the movement. */
   relate(): Promise<unknown>
@@ -95,8 +95,8 @@ type Meant = {
 const customerOf = async (
   context: CliContext,
   reseller: AccountId,
-  { customer, id }: Named,
-): Promise<Meant> => {
+  { customer, id }: CustomerSelector,
+): Promise<ResolvedCustomer> => {
   if ((customer === undefined) === (id === undefined))
     throw new CliMisuse("give --customer (the reseller's own id) or --id (cus_…), not both")
   if (customer !== undefined) {
@@ -111,7 +111,7 @@ const customerOf = async (
   return { customerId: found.customerId, relate: async () => undefined }
 }
 
-type Movement = Named & {
+type Movement = CustomerSelector & {
   readonly account: AccountId
   readonly cents: number
   readonly reference: string
@@ -154,5 +154,5 @@ export const move = async (context: CliContext, movement: Movement): Promise<Cli
   }
 }
 
-export const credit = (context: CliContext, given: Omit<Movement, 'reason'>) =>
-  move(context, { ...given, reason: 'payment' })
+export const credit = (context: CliContext, options: Omit<Movement, 'reason'>) =>
+  move(context, { ...options, reason: 'payment' })

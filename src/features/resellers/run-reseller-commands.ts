@@ -89,8 +89,8 @@ export const setGateway = async (
 ) => {
   const secrets = await credentialsOf(provider, credentials, sandbox)
   const result = await resellersOf(context).setGateway(account, rail, secrets, context)
-  const what = secrets === null ? 'has no gateway any more' : `is served by ${provider} now`
-  return changeOutput(account, result, `the rail ${rail} ${what}`)
+  const statusText = secrets === null ? 'has no gateway any more' : `is served by ${provider} now`
+  return changeOutput(account, result, `the rail ${rail} ${statusText}`)
 }
 
 export const setTerms = async (context: CliContext, options: Settings) => {

@@ -39,16 +39,16 @@ const parseShopForm = (typed: FormInput): { readonly shop: Shop } | { readonly p
     string,
     string,
   ]
-  const [site, front] = [shopAddressOf(website), shopAddressOf(storefront)]
+  const [site, storefrontUrl] = [shopAddressOf(website), shopAddressOf(storefront)]
   const problems: Problems = {
     ...(name !== '' &&
       !isMerchantName(name) && { name: `A name has 1 to ${maxMerchantName} printable characters.` }),
     ...(website !== '' && site === null && { website: addressProblem }),
-    ...(storefront !== '' && front === null && { storefront: addressProblem }),
+    ...(storefront !== '' && storefrontUrl === null && { storefront: addressProblem }),
   }
   return Object.keys(problems).length > 0
     ? { problems }
-    : { shop: { merchantName: name || null, website: site, storefrontLink: front } }
+    : { shop: { merchantName: name || null, website: site, storefrontLink: storefrontUrl } }
 }
 
 /** What a reseller's customers see where they pay. */
@@ -78,11 +78,11 @@ ${fieldOf({ name: 'storefront', label: 'Storefront', hint: 'https, such as the l
     }
   }
 
-  const keep = async (visit: AccountVisit, typed: FormInput) => {
-    const asked = parseShopForm(typed)
-    if ('problems' in asked) return refusedView(await view(visit, typed, asked.problems))
-    const done = await resellers.change(visit.account.accountId, { shop: asked.shop }, visit.cause)
-    if (done.outcome === 'refused') throw refuse('reseller_forbidden', done.refusal.message)
+  const saveShop = async (visit: AccountVisit, typed: FormInput) => {
+    const parsedForm = parseShopForm(typed)
+    if ('problems' in parsedForm) return refusedView(await view(visit, typed, parsedForm.problems))
+    const result = await resellers.change(visit.account.accountId, { shop: parsedForm.shop }, visit.cause)
+    if (result.outcome === 'refused') throw refuse('reseller_forbidden', result.refusal.message)
     return goTo('/console/reseller/gateways', 'Pay pages say so from now on.')
   }
 
@@ -94,12 +94,12 @@ ${fieldOf({ name: 'storefront', label: 'Storefront', hint: 'https, such as the l
       for: ['reseller'],
       confirmed: true,
       show: async (visit) => show(await view(visit, emptyFormInput, {})),
-      act: { once: true, run: keep },
+      act: { once: true, run: saveShop },
     }),
   ]
 }
 
-const none = (word: string): Html => html`<span class="soft">${word}</span>`
+const emptyText = (word: string): Html => html`<span class="soft">${word}</span>`
 
 const fact = (name: string, value: Html | string): Html => html`<dt>${name}</dt><dd>${value}</dd>\n`
 
@@ -112,24 +112,24 @@ type TermsReads = {
 const terms = async ({ termsOf, reads, catalog }: TermsReads, { account }: AccountVisit) => {
   const { accountId } = account
   await reads.settledHere(accountId, 0)
-  const own = termsJson(accountId, (await termsOf(accountId)).state)
+  const ownTerms = termsJson(accountId, (await termsOf(accountId)).state)
   const nameOf = (productId: string): string => catalog.current().resolve(productId)?.name ?? productId
   return show({
     title: 'Terms',
     body: html`<p>What you pay, what your customers pay, and where their money goes. The service sets the discount, the prices and the bot; <a href="/console/reseller/gateways">gateways</a> and the <a href="/console/reseller/shop">name on pay pages</a> are yours to set.</p>
 <dl class="facts">
-${fact('Your discount', `${own.discountPct} % off the list price`)}
-${fact('Customers pay', own.markup === null ? 'the list price' : `${own.markup} × the list price`)}
-${fact('You sell', own.sellable === null ? 'every product' : own.sellable.map(nameOf).join(', ') || none('nothing'))}
-${fact('Name on pay pages', own.merchantName ?? none('none'))}
-${fact('Website', own.website ?? none('none'))}
-${fact('Storefront', own.storefrontLink ?? none('none'))}
-${fact('Messaging bot', own.bot === null ? none('none') : html`${own.bot.provider} ${idText(own.bot.reference)}`)}
+${fact('Your discount', `${ownTerms.discountPct} % off the list price`)}
+${fact('Customers pay', ownTerms.markup === null ? 'the list price' : `${ownTerms.markup} × the list price`)}
+${fact('You sell', ownTerms.sellable === null ? 'every product' : ownTerms.sellable.map(nameOf).join(', ') || emptyText('nothing'))}
+${fact('Name on pay pages', ownTerms.merchantName ?? emptyText('none'))}
+${fact('Website', ownTerms.website ?? emptyText('none'))}
+${fact('Storefront', ownTerms.storefrontLink ?? emptyText('none'))}
+${fact('Messaging bot', ownTerms.bot === null ? emptyText('none') : html`${ownTerms.bot.provider} ${idText(ownTerms.bot.reference)}`)}
 </dl>
 <h2>Gateways</h2>
 ${tableOf({
   caption: 'Where the money of your customers goes, by the way they pay',
-  rows: resellerRails.map((rail) => ({ rail, gateway: own.gateways[rail] })),
+  rows: resellerRails.map((rail) => ({ rail, gateway: ownTerms.gateways[rail] })),
   empty: html`<p>There is no way to pay.</p>`,
   columns: [
     { title: 'They pay by', head: true, cell: ({ rail }) => rail },
@@ -145,7 +145,7 @@ ${tableOf({
 <h2>Prices of your own</h2>
 ${tableOf({
   caption: 'What customers pay for one unit, before the multiple',
-  rows: own.retail,
+  rows: ownTerms.retail,
   empty: html`<p>None: customers pay as said above.</p>`,
   columns: [
     { title: 'Product', head: true, cell: ({ productId }) => nameOf(productId) },

@@ -32,27 +32,27 @@ const dayMs = 86_400_000
 /** The filter of a statement: a day or a month (UTC), and one customer or all. */
 const parseStatementQuery = async (pool: pg.Pool, { account, query, nowMs }: AccountVisit) => {
   const month = monthIn(query, nowMs)
-  const wanted = query.get('day') ?? ''
-  const startMs = /^\d{4}-\d\d-\d\d$/.test(wanted) ? Date.parse(`${wanted}T00:00:00Z`) : Number.NaN
-  const day = Number.isNaN(startMs) ? null : wanted
+  const dayText = query.get('day') ?? ''
+  const startMs = /^\d{4}-\d\d-\d\d$/.test(dayText) ? Date.parse(`${dayText}T00:00:00Z`) : Number.NaN
+  const day = Number.isNaN(startMs) ? null : dayText
   const period: Period & { readonly fromMs: number; readonly toMs: number } =
     day === null ? spanOfMonth(month) : { fromMs: startMs, toMs: startMs + dayMs }
   const customer =
     query.get('customer') === null ? null : await customerIn(pool, account, query.get('customer') ?? '')
   const scope: Scope = { ...wholeAccount(account.accountId), customerId: customer?.customerId ?? null }
-  const kept = {
+  const filterQuery = {
     ...(day === null ? { month } : { day }),
     ...(customer !== null && { customer: customer.customerId }),
   }
-  return { month, day, period, customer, scope, kept }
+  return { month, day, period, customer, scope, kept: filterQuery }
 }
 
 const read = async (
   pool: pg.Pool,
   scope: Scope,
-  asked: Period & { readonly after: string | null; readonly limit: number },
+  lineQuery: Period & { readonly after: string | null; readonly limit: number },
 ) => {
-  const page = await readStatement(pool, scope, asked)
+  const page = await readStatement(pool, scope, lineQuery)
   if (page === null) throw refuse('not_found', 'no line of yours has this name')
   return page
 }
@@ -66,13 +66,13 @@ type StatementReads = {
 const statement = async ({ pool, bookReads }: StatementReads, visit: AccountVisit) => {
   const { account, query, nowMs } = visit
   await bookReads.settled(account.accountId)
-  const { month, day, period, customer, scope, kept } = await parseStatementQuery(pool, visit)
+  const { month, day, period, customer, scope, kept: filterQuery } = await parseStatementQuery(pool, visit)
   const before = query.get('before')
   const { lines, nextAfter, totals } = await read(pool, scope, { ...period, after: before, limit: pageRows })
   const [from, to] = [isoTime(period.fromMs).slice(0, 10), isoTime(period.toMs).slice(0, 10)]
   return show({
     title: 'Statement',
-    acts: html`<a class="button" href="${path}.csv?${new URLSearchParams(kept).toString()}">All as CSV</a>`,
+    acts: html`<a class="button" href="${path}.csv?${new URLSearchParams(filterQuery).toString()}">All as CSV</a>`,
     body: html`${day === null ? monthLinks(path, month, nowMs, customer === null ? {} : { customer: customer.customerId }) : html`<p><strong>${day}</strong>, <a href="${path}?month=${day.slice(0, 7)}">its month</a></p>`}
 ${customer === null ? null : html`<p>Customer <a href="/console/reseller/customers/${customer.customerId}">${customer.ref ?? customer.customerId}</a>. <a href="${path}?month=${month}">All customers</a></p>`}
 ${cardsOf(totals)}
@@ -99,7 +99,7 @@ ${tableOf<StatementLine>({
     { title: 'Margin, USD', number: true, cell: ({ marginCents }) => amountText(marginCents) },
   ],
 })}
-${pagerOf(path, kept, { before, next: nextAfter }, { first: 'Oldest', next: 'Newer' })}`,
+${pagerOf(path, filterQuery, { before, next: nextAfter }, { first: 'Oldest', next: 'Newer' })}`,
     same: [
       `curl "$API/reseller/statement?from=${from}&to=${to}${customer?.ref ? `&customer_id=${encodeURIComponent(customer.ref)}` : ''}" -H "X-API-Key: $KEY"`,
     ],

@@ -63,8 +63,8 @@ export const parseMerchantName = (text: string): string => {
 
 /** Comma-separated texts, none of them empty. */
 export const parseNames = (text: string): readonly string[] => {
-  const given = text.split(',').map((item) => item.trim())
-  if (given.every((item) => item !== '')) return [...new Set(given)]
+  const items = text.split(',').map((item) => item.trim())
+  if (items.every((item) => item !== '')) return [...new Set(items)]
   throw new InvalidArgumentError('It must be one or more names with commas between.')
 }
 
@@ -74,8 +74,8 @@ export const parseCountries = (text: string): readonly string[] =>
 
 /** Comma-separated whole days. */
 export const parsePeriods = (text: string): readonly number[] => {
-  const given = parseNames(text)
-  if (given.every((item) => /^\d{1,5}$/.test(item))) return given.map(Number)
+  const items = parseNames(text)
+  if (items.every((item) => /^\d{1,5}$/.test(item))) return items.map(Number)
   throw new InvalidArgumentError('It must be whole numbers of days with commas between, e.g. 30,90.')
 }
 
@@ -98,8 +98,8 @@ const read = async (file: string): Promise<string> => {
 export const readCredentials = async <Schema extends z.ZodType>(
   file: string,
   schema: Schema,
-  known: Readonly<Record<string, string>>,
-  accepted: string,
+  presetFields: Readonly<Record<string, string>>,
+  acceptedForm: string,
 ): Promise<z.output<Schema>> => {
   const where = file === '-' ? 'standard input' : file
   let json: unknown
@@ -107,13 +107,15 @@ export const readCredentials = async <Schema extends z.ZodType>(
     json = JSON.parse(await read(file))
   } catch (error) {
     if (error instanceof CliMisuse) throw error
-    throw new CliMisuse(`${where} is not JSON; it must be ${accepted}`)
+    throw new CliMisuse(`${where} is not JSON; it must be ${acceptedForm}`)
   }
   const isObject = typeof json === 'object' && json !== null && !Array.isArray(json)
-  const checked = schema.safeParse(isObject ? Object.assign({}, json, known) : json)
+  const checked = schema.safeParse(isObject ? Object.assign({}, json, presetFields) : json)
   if (checked.success) return checked.data
-  const wrong = checked.error.issues.flatMap((issue) =>
+  const invalidPaths = checked.error.issues.flatMap((issue) =>
     issue.code === 'unrecognized_keys' ? issue.keys : [issue.path.join('.') || 'the whole'],
   )
-  throw new CliMisuse(`${where} does not fit (${[...new Set(wrong)].join(', ')}); it must be ${accepted}`)
+  throw new CliMisuse(
+    `${where} does not fit (${[...new Set(invalidPaths)].join(', ')}); it must be ${acceptedForm}`,
+  )
 }

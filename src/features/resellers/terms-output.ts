@@ -72,11 +72,11 @@ export const refusalOf = ({ code, message }: TermsRefusal): CliMisuse =>
   new CliMisuse(message, {}, code === 'unknown_account' ? 'not_found' : code)
 
 /** The result of a change: its message, or that nothing changed. */
-export const changeOutput = (accountId: AccountId, result: TermsResult, what: string): CliOutput => {
+export const changeOutput = (accountId: AccountId, result: TermsResult, changeText: string): CliOutput => {
   if (result.outcome === 'refused') throw refusalOf(result.refusal)
   const { changed } = result
   return {
     json: { accountId, changed },
-    text: changed ? `${accountId}: ${what}` : `nothing to do: ${accountId} has these settings already`,
+    text: changed ? `${accountId}: ${changeText}` : `nothing to do: ${accountId} has these settings already`,
   }
 }

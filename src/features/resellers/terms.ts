@@ -43,7 +43,7 @@ export const createResellers = ({
   readonly runner: CommandRunner
   readonly credentials: ResellerCredentials
 }): Resellers => {
-  const change = (reseller: AccountId, asked: TermsChange, cause: Cause): Promise<TermsResult> => {
+  const change = (reseller: AccountId, termsChange: TermsChange, cause: Cause): Promise<TermsResult> => {
     const decider = {
       ...termsRef(reseller),
       others: {
@@ -55,7 +55,7 @@ export const createResellers = ({
       runner,
       { ...cause, name: 'change-terms', account: reseller },
       decider,
-      (terms, { others }) => decideTerms({ terms, ...others }, asked),
+      (terms, { others }) => decideTerms({ terms, ...others }, termsChange),
     )
   }
 
@@ -66,10 +66,10 @@ export const createResellers = ({
   const changeTo = async (
     reseller: AccountId,
     reference: string,
-    asked: TermsChange,
+    termsChange: TermsChange,
     cause: Cause,
   ): Promise<TermsResult> => {
-    const result = await change(reseller, asked, cause)
+    const result = await change(reseller, termsChange, cause)
     if (result.outcome === 'refused') await credentials.drop(reference)
     return result
   }
@@ -78,8 +78,8 @@ export const createResellers = ({
     change,
     async setGateway(reseller, rail, secrets, cause) {
       if (secrets === null) return change(reseller, { gateway: { rail, to: null } }, cause)
-      const to = await credentials.storeGateway(reseller, rail, secrets)
-      return changeTo(reseller, to.reference, { gateway: { rail, to } }, cause)
+      const storedGateway = await credentials.storeGateway(reseller, rail, secrets)
+      return changeTo(reseller, storedGateway.reference, { gateway: { rail, to: storedGateway } }, cause)
     },
     async setBot(reseller, secrets, cause) {
       if (secrets === null) return change(reseller, { bot: null }, cause)

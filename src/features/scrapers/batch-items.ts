@@ -100,7 +100,7 @@ const createBatchSigner = ({ master }: Pick<Keys, 'master'>) => {
 const batchColumns =
   'batch_id, account_id, key_id, request_id, platform, operation, fingerprint, inputs, created_at, finished_at, canceled_at, signature'
 
-const adoptedAtOnce = 200
+const adoptionBatchSize = 200
 
 /** Signs the unsigned batches and calls of older releases. */
 export const adoptScrapeBatches = async (pool: pg.Pool, keys: Pick<Keys, 'master'>): Promise<void> => {
@@ -120,7 +120,7 @@ export const adoptScrapeBatches = async (pool: pg.Pool, keys: Pick<Keys, 'master
   for (;;) {
     const { rows } = await pool.query<Pick<BatchItem, 'batch_id' | 'n' | 'input'>>(
       `select batch_id, n, input from work.scrape_batch_items
-        where signature is null and status = 'pending' limit ${adoptedAtOnce}`,
+        where signature is null and status = 'pending' limit ${adoptionBatchSize}`,
     )
     await pool.query(
       `update work.scrape_batch_items i set signature = s.signature
@@ -128,7 +128,7 @@ export const adoptScrapeBatches = async (pool: pg.Pool, keys: Pick<Keys, 'master
         where i.batch_id = s.batch_id and i.n = s.n`,
       [rows.map(({ batch_id }) => batch_id), rows.map(({ n }) => n), rows.map(signCall)],
     )
-    if (rows.length < adoptedAtOnce) return
+    if (rows.length < adoptionBatchSize) return
   }
 }
 
@@ -178,7 +178,7 @@ export type BatchItems = {
   forget(): Promise<void>
 }
 
-const forgottenAtOnce = 100
+const cleanupBatchSize = 100
 
 export const createBatchItems = ({
   pool,
@@ -202,10 +202,11 @@ export const createBatchItems = ({
   return {
     batch,
 
-    isGenuine: (kept, call) =>
-      isSigned(kept) && (call === undefined || (call.account_id === kept.account_id && isCallSigned(call))),
+    isGenuine: (storedBatch, call) =>
+      isSigned(storedBatch) &&
+      (call === undefined || (call.account_id === storedBatch.account_id && isCallSigned(call))),
 
-    store: async (asked, inputs) => {
+    store: async (newBatch, inputs) => {
       const now = isoTime(clock())
       await inTransaction(pool, async (client) => {
         const { rowCount } = await client.query({
@@ -215,16 +216,16 @@ export const createBatchItems = ({
                  values ($1::text, $2::text, $3::text, $4::text, $5::text, $6::text, $7::text, $8::integer, $9::timestamptz, $10::bytea)
                  on conflict do nothing`,
           values: [
-            asked.batch_id,
-            asked.account_id,
-            asked.key_id,
-            asked.request_id,
-            asked.platform,
-            asked.operation,
-            asked.fingerprint,
-            asked.inputs,
+            newBatch.batch_id,
+            newBatch.account_id,
+            newBatch.key_id,
+            newBatch.request_id,
+            newBatch.platform,
+            newBatch.operation,
+            newBatch.fingerprint,
+            newBatch.inputs,
             now,
-            sign(asked),
+            sign(newBatch),
           ],
         })
         if (rowCount === 0) return
@@ -235,17 +236,17 @@ export const createBatchItems = ({
                    from jsonb_array_elements($3::jsonb) with ordinality as given (input, n)
                    join unnest($5::bytea[]) with ordinality as signed (signature, n) using (n)`,
           values: [
-            asked.batch_id,
-            asked.account_id,
+            newBatch.batch_id,
+            newBatch.account_id,
             JSON.stringify(inputs),
             now,
-            inputs.map((input, at) => signCall({ batch_id: asked.batch_id, n: String(at + 1), input })),
+            inputs.map((input, at) => signCall({ batch_id: newBatch.batch_id, n: String(at + 1), input })),
           ],
         })
       })
-      const kept = await batch(asked.batch_id)
-      if (kept === null) throw new Error(`batch ${asked.batch_id} was kept and is gone`)
-      return kept
+      const storedBatch = await batch(newBatch.batch_id)
+      if (storedBatch === null) throw new Error(`batch ${newBatch.batch_id} was kept and is gone`)
+      return storedBatch
     },
 
     list: async (batchId) => {
@@ -381,12 +382,12 @@ export const createBatchItems = ({
           name: 'scrape-batches-forget',
           text: `with old as (
                    select batch_id from work.scrape_batches where finished_at <= $1::timestamptz
-                    order by finished_at limit ${forgottenAtOnce} for update skip locked),
+                    order by finished_at limit ${cleanupBatchSize} for update skip locked),
                  items as (delete from work.scrape_batch_items i using old where i.batch_id = old.batch_id)
                  delete from work.scrape_batches b using old where b.batch_id = old.batch_id`,
           values: [isoTime(clock() - resultTtlMs)],
         })
-        if ((rowCount ?? 0) < forgottenAtOnce) return
+        if ((rowCount ?? 0) < cleanupBatchSize) return
       }
     },
   }

@@ -26,7 +26,7 @@ type BatchServices = {
 
 const root = '/console/scrapers/batches'
 
-const words: Readonly<Record<NonNullable<ShownItem['outcome']>, readonly [string, BadgeTone]>> = {
+const outcomeLabels: Readonly<Record<NonNullable<ShownItem['outcome']>, readonly [string, BadgeTone]>> = {
   found: ['found', 'good'],
   empty: ['empty', 'good'],
   not_found: ['no such target', 'off'],
@@ -95,18 +95,18 @@ const batchOf = async (
 
 const isResult = ({ outcome }: ShownItem): boolean => outcome === 'found' || outcome === 'empty'
 
-const one = async ({ batches, island }: Omit<BatchServices, 'batchItems'>, visit: AccountVisit) => {
+const batchView = async ({ batches, island }: Omit<BatchServices, 'batchItems'>, visit: AccountVisit) => {
   const { batch, items } = await batchOf(batches, visit)
   const { batch_id: id, platform, operation, finished_at: finishedAt, inputs } = batch
   const done = items.filter(({ outcome }) => outcome !== null).length
   const charged = items.reduce((sum, { charged_micros: micros }) => sum + micros, 0)
   const results = items.filter(isResult).length
-  const here = `${root}/${id}`
+  const batchPath = `${root}/${id}`
   return show({
     title: `A batch of ${platform}/${operation}`,
     body: html`<live-parts><div id="batch" data-live${finishedAt === null ? { html: ' data-runs' } : null}>
 <dl class="facts">
-<dt>State</dt><dd>${stateOf(batch)}${finishedAt === null ? html` ${progressBar(done, inputs, `${done} of ${countText(inputs, 'call')} finished`)} <a href="${here}">Refresh</a>` : null}</dd>
+<dt>State</dt><dd>${stateOf(batch)}${finishedAt === null ? html` ${progressBar(done, inputs, `${done} of ${countText(inputs, 'call')} finished`)} <a href="${batchPath}">Refresh</a>` : null}</dd>
 <dt>Batch</dt><dd>${idText(id)}</dd>
 <dt>Its X-Request-Id</dt><dd>${idText(batch.request_id)}</dd>
 <dt>API key</dt><dd><a href="/console/keys/${batch.key_id}">${idText(batch.key_id)}</a></dd>
@@ -114,7 +114,7 @@ const one = async ({ batches, island }: Omit<BatchServices, 'batchItems'>, visit
 <dt>Sent</dt><dd>${timeText(batch.created_at)}</dd>
 <dt>Finished</dt><dd>${timeText(finishedAt, 'not yet')}</dd>
 </dl>
-${results === 0 ? nothing : html`<p class="acts"><a class="button first" href="${here}/results">Download ${countText(results, 'result')}</a></p>`}
+${results === 0 ? nothing : html`<p class="acts"><a class="button first" href="${batchPath}/results">Download ${countText(results, 'result')}</a></p>`}
 <h2>Its calls</h2>
 ${tableOf({
   caption: 'Calls, in the order of the inputs',
@@ -127,7 +127,7 @@ ${tableOf({
       cell: ({ outcome, problem }) =>
         outcome === null
           ? stateText('runs', 'warn')
-          : html`${stateText(...words[outcome])}${problem === null ? null : html`<br><small>${problem}</small>`}`,
+          : html`${stateText(...outcomeLabels[outcome])}${problem === null ? null : html`<br><small>${problem}</small>`}`,
     },
     { title: 'Charged, USD', number: true, cell: ({ charged_micros: micros }) => dollarsOfMicros(micros) },
     { title: 'X-Request-Id', cell: ({ n }) => idText(itemRequestId(id, n)) },
@@ -148,9 +148,13 @@ ${tableOf({
  * The results of a batch, one line each as in the API. They are read one after another, so that a long file needs no
  * more memory.
  */
-async function* resultLines(batches: BatchServices['batches'], { account }: AccountVisit, shown: ShownBatch) {
-  for (const item of shown.items.filter(isResult)) {
-    const bytes = await batches.result(account.accountId, shown.batch.batch_id, item.n)
+async function* resultLines(
+  batches: BatchServices['batches'],
+  { account }: AccountVisit,
+  shownBatch: ShownBatch,
+) {
+  for (const item of shownBatch.items.filter(isResult)) {
+    const bytes = await batches.result(account.accountId, shownBatch.batch.batch_id, item.n)
     if (bytes !== null) yield `${JSON.stringify(JSON.parse(bytes.toString('utf8')))}\n`
   }
 }
@@ -167,19 +171,19 @@ export const scrapeBatchPages = ({ batches, batchItems, island }: BatchServices)
     path: `${root}/{id}`,
     name: 'showScrapeBatch',
     summary: 'One batch of scrapes with its progress and its calls',
-    show: (visit) => one({ batches, island }, visit),
+    show: (visit) => batchView({ batches, island }, visit),
   }),
   accountPage({
     path: `${root}/{id}/results`,
     name: 'downloadScrapeBatch',
     summary: 'The results of a batch as JSON lines',
     show: async (visit) => {
-      const shown = await batchOf(batches, visit)
+      const shownBatch = await batchOf(batches, visit)
       return {
         kind: 'file',
-        name: `${shown.batch.batch_id}.jsonl`,
+        name: `${shownBatch.batch.batch_id}.jsonl`,
         mediaType: 'text/plain',
-        content: Readable.from(resultLines(batches, visit, shown), { objectMode: false }),
+        content: Readable.from(resultLines(batches, visit, shownBatch), { objectMode: false }),
       }
     },
   }),

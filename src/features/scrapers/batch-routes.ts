@@ -74,7 +74,7 @@ const summaryOf = (batch: CountedBatch): z.infer<typeof BatchSummary> => ({
   finishedAt: batch.finished_at,
 })
 
-const shown = ({ batch, items }: ShownBatch): z.infer<typeof Batch> => ({
+const batchJson = ({ batch, items }: ShownBatch): z.infer<typeof Batch> => ({
   ...summaryOf({
     ...batch,
     done: items.filter(({ outcome }) => outcome !== null).length,
@@ -110,7 +110,7 @@ const example = {
 const { items: _calls, ...summaryExample } = example
 
 const common = { tag: 'Scrapers', access: 'scrape', customer: accountOnly('a batch of scrapes is') } as const
-const noBatch = () => refuse('not_found', 'there is no such batch, or it was over more than a day ago')
+const batchNotFound = () => refuse('not_found', 'there is no such batch, or it was over more than a day ago')
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -176,8 +176,8 @@ export const scrapeBatchRoutes = (deps: {
         { accountId, keyId, requestId, row, inputs },
         cause,
       )
-      if (isNew) return { status: 202, body: shown(batch), position }
-      return { status: 200, body: shown(batch), position, headers: { 'x-replayed': 'true' } }
+      if (isNew) return { status: 202, body: batchJson(batch), position }
+      return { status: 200, body: batchJson(batch), position, headers: { 'x-replayed': 'true' } }
     },
   }),
 
@@ -222,8 +222,8 @@ export const scrapeBatchRoutes = (deps: {
     errors: ['not_found'],
     handler: async ({ caller, params: { id } }) => {
       const found = await deps.batches.cancel(caller.accountId, id)
-      if (found === null) throw noBatch()
-      return { status: 200, body: shown(found) }
+      if (found === null) throw batchNotFound()
+      return { status: 200, body: batchJson(found) }
     },
   }),
 
@@ -241,8 +241,8 @@ export const scrapeBatchRoutes = (deps: {
     errors: ['not_found'],
     handler: async ({ caller, params: { id } }) => {
       const found = await deps.batches.find(caller.accountId, id)
-      if (found === null) throw noBatch()
-      return { status: 200, body: shown(found) }
+      if (found === null) throw batchNotFound()
+      return { status: 200, body: batchJson(found) }
     },
   }),
 

@@ -129,19 +129,24 @@ export const createScrapeBatches = (deps: {
           'this X-Request-Id named a batch that was over a day ago, and what came of it is kept no longer; send a new X-Request-Id for a new batch',
         )
       const ids = { batch_id: batchId, account_id: accountId, key_id: keyId, request_id: requestId }
-      const kept = await items.store(
+      const storedBatch = await items.store(
         { ...ids, platform, operation, fingerprint, inputs: inputs.length },
         inputs,
       )
-      if (kept.fingerprint !== fingerprint) throw conflict()
-      const done = await handle(
+      if (storedBatch.fingerprint !== fingerprint) throw conflict()
+      const acceptance = await handle(
         runner,
         { ...cause, name: 'accept-scrape-batch', account: accountId },
         scrapeBatchRef(batchId),
-        (known) => decideAccept(known, acceptedOf(kept)),
+        (acceptedState) => decideAccept(acceptedState, acceptedOf(storedBatch)),
       )
-      if (done.outcome === 'refused') throw conflict()
-      return { batch: kept, items: await items.list(batchId), position: done.position, isNew: done.isNew }
+      if (acceptance.outcome === 'refused') throw conflict()
+      return {
+        batch: storedBatch,
+        items: await items.list(batchId),
+        position: acceptance.position,
+        isNew: acceptance.isNew,
+      }
     },
 
     result: async (accountId, batchId, n) => {

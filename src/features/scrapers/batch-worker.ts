@@ -41,11 +41,11 @@ type Deps = {
 /** Longer than any call including its wait for the rate limit, milliseconds. */
 const longestMs = 240_000
 const maxAttempts = 6
-const finishedAtOnce = 100
+const finishBatchSize = 100
 const cleanupIntervalMs = 60_000
 
 /** Refusals that may be temporary, so the call is tried again. All others are the result of the call. */
-const passing: ReadonlySet<string> = new Set([
+const retryableCodes: ReadonlySet<string> = new Set([
   'provider_failed',
   'upstream_credits_exhausted',
   'upstream_auth_rejected',
@@ -63,7 +63,7 @@ const system = (): Cause => ({
 })
 
 /** Why the log currently forbids calls with an account's key; null when they are allowed. */
-const refusedNow = async (
+const accessRefusal = async (
   { runner, clock }: Pick<Deps, 'runner' | 'clock'>,
   accountId: AccountId,
   keyId: KeyId,
@@ -75,7 +75,7 @@ const refusedNow = async (
 }
 
 /** Whether a call is in progress or has a result. It may be billed, so a canceled batch still shows it. */
-const isMade = async (runner: CommandRunner, accountId: AccountId, requestId: string): Promise<boolean> => {
+const hasCall = async (runner: CommandRunner, accountId: AccountId, requestId: string): Promise<boolean> => {
   const call = await readState(
     runner,
     { ...system(), name: 'read-scrape' },
@@ -90,23 +90,24 @@ const makeCall = async (deps: Deps, item: BatchItem): Promise<Outcome> => {
   if (batch === null) return { kind: 'dead', why: 'its batch is gone' }
   if (!items.isGenuine(batch, item))
     return { kind: 'dead', why: 'it was written by somebody else than the service' }
-  const over = async (outcome: ItemOutcome, charged: number, result: string): Promise<Outcome> => {
+  const finishItem = async (outcome: ItemOutcome, charged: number, result: string): Promise<Outcome> => {
     await items.note(item, outcome, charged)
     return { kind: 'done', result }
   }
   const { account_id: accountId, key_id: keyId, platform, operation } = batch
   const row = scraperOf(platform, operation)
-  if (row === null) return over('failed', 0, 'unknown_scraper')
+  if (row === null) return finishItem('failed', 0, 'unknown_scraper')
   const requestId = itemRequestId(item.batch_id, Number(item.n))
   const isCanceled = async ({ canceled_at }: BatchRow) =>
-    canceled_at !== null && !(await isMade(deps.runner, accountId, requestId))
-  if (await isCanceled(batch)) return over('failed', 0, 'canceled')
-  const refused = await refusedNow(deps, accountId, keyId)
-  if (refused !== null) return over('failed', 0, refused)
+    canceled_at !== null && !(await hasCall(deps.runner, accountId, requestId))
+  if (await isCanceled(batch)) return finishItem('failed', 0, 'canceled')
+  const refused = await accessRefusal(deps, accountId, keyId)
+  if (refused !== null) return finishItem('failed', 0, refused)
   if (rate)
     for (let waitS = await rate(accountId); waitS > 0; waitS = await rate(accountId)) {
       await sleep(waitS * 1_000)
-      if (await isCanceled((await items.batch(item.batch_id)) ?? batch)) return over('failed', 0, 'canceled')
+      if (await isCanceled((await items.batch(item.batch_id)) ?? batch))
+        return finishItem('failed', 0, 'canceled')
     }
   try {
     const { headers } = await scrapes.call({
@@ -118,27 +119,27 @@ const makeCall = async (deps: Deps, item: BatchItem): Promise<Outcome> => {
       body: item.input,
     })
     return headers['x-billed'] === 'true'
-      ? over('found', row.priceMicros, 'found')
-      : over('empty', 0, 'empty')
+      ? finishItem('found', row.priceMicros, 'found')
+      : finishItem('empty', 0, 'empty')
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     const { code, headers } = error
-    if (passing.has(code) && item.attempts + 1 < maxAttempts)
+    if (retryableCodes.has(code) && item.attempts + 1 < maxAttempts)
       return {
         kind: 'again',
         why: code,
         afterMs: Math.min(batchQueue.longestWaitMs, Number(headers?.['retry-after'] ?? 0) * 1_000),
       }
-    return over(results[code] ?? 'failed', headers?.['x-billed'] === 'true' ? row.priceMicros : 0, code)
+    return finishItem(results[code] ?? 'failed', headers?.['x-billed'] === 'true' ? row.priceMicros : 0, code)
   }
 }
 
 /** Records that batches are finished when all of their calls are. Idempotent. */
 const finishBatches = async ({ runner, items }: Deps): Promise<void> => {
   for (;;) {
-    const ended = await items.ended(finishedAtOnce)
-    const said: ScrapeBatchId[] = []
-    for (const { batch, tally } of ended) {
+    const endedBatches = await items.ended(finishBatchSize)
+    const recordedIds: ScrapeBatchId[] = []
+    for (const { batch, tally } of endedBatches) {
       const { batch_id: batchId, account_id: account } = batch
       if (items.isGenuine(batch))
         await handle(
@@ -147,10 +148,10 @@ const finishBatches = async ({ runner, items }: Deps): Promise<void> => {
           scrapeBatchRef(batchId),
           (state) => decideFinish(state, acceptedOf(batch), tally, batch.canceled_at !== null),
         )
-      said.push(batchId)
+      recordedIds.push(batchId)
     }
-    if (said.length > 0) await items.finished(said)
-    if (ended.length < finishedAtOnce) return
+    if (recordedIds.length > 0) await items.finished(recordedIds)
+    if (endedBatches.length < finishBatchSize) return
   }
 }
 
@@ -169,7 +170,7 @@ export const batchWorker = worker({
  */
 export const startBatchWorker = (deps: Deps): RunningQueue => {
   const { workers, items, clock } = deps
-  let forgottenMs = Number.NEGATIVE_INFINITY
+  let lastCleanupMs = Number.NEGATIVE_INFINITY
   return workers.start<BatchItem>({
     worker: batchWorker,
     queue: batchQueue,
@@ -180,9 +181,9 @@ export const startBatchWorker = (deps: Deps): RunningQueue => {
     pollMs: deps.pollMs,
     fill: async () => {
       await finishBatches(deps)
-      if (!hasElapsed(forgottenMs, clock(), cleanupIntervalMs)) return
+      if (!hasElapsed(lastCleanupMs, clock(), cleanupIntervalMs)) return
       await items.forget()
-      forgottenMs = clock()
+      lastCleanupMs = clock()
     },
     work: (item) => makeCall(deps, item),
   })

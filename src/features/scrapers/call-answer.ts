@@ -96,10 +96,10 @@ export const refusalOf = (
  * The answer for a finished call.
  * @throws ApiError with the headers of its bill: as `refusalOf` returns, or `result_expired`
  */
-export const answerOf = (ended: FinishedCall): ScrapeReply => {
-  const { outcome, bytes, position } = ended
-  const headers = billingHeaders(ended)
-  if (outcome !== 'found' && outcome !== 'empty') throw withHeaders(refusalOf(outcome, ended), headers)
+export const answerOf = (finishedCall: FinishedCall): ScrapeReply => {
+  const { outcome, bytes, position } = finishedCall
+  const headers = billingHeaders(finishedCall)
+  if (outcome !== 'found' && outcome !== 'empty') throw withHeaders(refusalOf(outcome, finishedCall), headers)
   if (bytes === null)
     throw withHeaders(
       refuse(

@@ -28,9 +28,9 @@ export type AttemptRef = {
 
 /** The commands on calls. All of them reject as the command runner does. */
 export type ScrapeCommands = {
-  /** @param fresh The service just generated the id: no call exists under it, so its stream is not read first */
-  start(draft: ScrapeDraft, cause: Cause, fresh: boolean): Promise<CommandOutcome<StartAnswer>>
-  finish(ended: AttemptRef, ending: AttemptEnd, cause: Cause): Promise<CommandOutcome<FinishAnswer>>
+  /** @param isNew The service just generated the id: no call exists under it, so its stream is not read first */
+  start(draft: ScrapeDraft, cause: Cause, isNew: boolean): Promise<CommandOutcome<StartAnswer>>
+  finish(attemptRef: AttemptRef, attemptEnd: AttemptEnd, cause: Cause): Promise<CommandOutcome<FinishAnswer>>
   /**
    * Ends an attempt whose process is gone. It is billed only if it stored a result that is still available. For a
    * finished attempt it only releases the rest of its hold.
@@ -57,22 +57,22 @@ export const createScrapeCommands = (deps: {
 }): ScrapeCommands => {
   const { runner, results } = deps
 
-  const finish: ScrapeCommands['finish'] = ({ scrapeId, accountId, attempt }, ending, cause) =>
+  const finish: ScrapeCommands['finish'] = ({ scrapeId, accountId, attempt }, attemptEnd, cause) =>
     runner.run({
       ...cause,
       name: 'finish-scrape',
       streams: { scrape: scrapeRef(scrapeId), ledger: ledgerRef(accountId) },
-      decide: (states) => decideFinish(states, { attempt, ending }),
+      decide: (states) => decideFinish(states, { attempt, ending: attemptEnd }),
       account: accountId,
     })
 
   return {
-    start: (draft, cause, fresh) =>
+    start: (draft, cause, isNew) =>
       runner.run({
         ...cause,
         name: 'start-scrape',
         streams: {
-          scrape: { ...scrapeRef(draft.scrapeId), ...(fresh && { assume: 'absent' as const }) },
+          scrape: { ...scrapeRef(draft.scrapeId), ...(isNew && { assume: 'absent' as const }) },
           ledger: ledgerRef(draft.accountId),
         },
         decide: (states, { nowMs }) => decideStart(states, draft, nowMs),
@@ -80,8 +80,8 @@ export const createScrapeCommands = (deps: {
       }),
     finish,
     settle: async (lapsed) => {
-      const kept = await results.of(lapsed.scrapeId, lapsed.attempt)
-      return finish(lapsed, kept ?? endWithoutResult('interrupted'), {
+      const storedResult = await results.of(lapsed.scrapeId, lapsed.attempt)
+      return finish(lapsed, storedResult ?? endWithoutResult('interrupted'), {
         actor: sweeper,
         correlationId: newId('run'),
       })
@@ -89,7 +89,7 @@ export const createScrapeCommands = (deps: {
   }
 }
 
-type Open = { scrape_id: ScrapeId; account_id: AccountId; attempt: number }
+type OpenAttempt = { scrape_id: ScrapeId; account_id: AccountId; attempt: number }
 
 /**
  * Allowance for clock differences between processes, milliseconds. Until then the process that makes the call may end
@@ -121,8 +121,8 @@ export const startScrapeSweeper = (deps: {
 }): RunningWorker => {
   const { scheduler, pool, results, clock, logger } = deps
   const { settle } = createScrapeCommands(deps)
-  let forgottenMs = Number.NEGATIVE_INFINITY
-  const lapsed = worklist<Open>({
+  let lastCleanupMs = Number.NEGATIVE_INFINITY
+  const lapsed = worklist<OpenAttempt>({
     name: 'open-scrapes',
     read: 'select * from read.open_scrapes where lease_until <= $1::timestamptz',
     values: () => [isoTime(clock() - graceMs)],
@@ -134,10 +134,10 @@ export const startScrapeSweeper = (deps: {
       logger.info({ scrapeId, attempt, outcome: answer.finished?.outcome }, 'an open scrape was ended')
     },
   })
-  const forget = () => async (): Promise<void> => {
-    if (!hasElapsed(forgottenMs, clock(), cleanupIntervalMs)) return
+  const cleanUp = () => async (): Promise<void> => {
+    if (!hasElapsed(lastCleanupMs, clock(), cleanupIntervalMs)) return
     await results.forget()
-    forgottenMs = clock()
+    lastCleanupMs = clock()
   }
-  return scheduler.start(scrapeSweeper, worklistRound(pool, [lapsed, forget]), { everyMs: deps.intervalMs })
+  return scheduler.start(scrapeSweeper, worklistRound(pool, [lapsed, cleanUp]), { everyMs: deps.intervalMs })
 }

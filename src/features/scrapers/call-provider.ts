@@ -17,7 +17,7 @@ const valueAt = (data: unknown, path: string): unknown => {
 }
 
 /** Platforms report it as true, as 1, or not at all. In the last case a missing cursor marks the end. */
-const saysMore = (
+const hasNextPage = (
   data: unknown,
   { more, moreIsInverted }: { more?: string; moreIsInverted?: true },
 ): boolean => {
@@ -45,7 +45,7 @@ const nextPage = (row: ScraperRow, input: ScrapeInput, data: unknown): string | 
  */
 export const nextCursorOf = (row: ScraperRow, input: ScrapeInput, data: unknown): string | null => {
   const { paging } = row
-  if (paging === null || !saysMore(data, paging)) return null
+  if (paging === null || !hasNextPage(data, paging)) return null
   if (paging.read === null) return nextPage(row, input, data)
   const first = positionText(valueAt(data, paging.read))
   if (first === null) return null
@@ -108,7 +108,7 @@ const emptyOf = (row: ScraperRow): unknown =>
       .map(({ name }) => [name, []]),
   )
 
-const nothing = (data: unknown, cached: boolean): ScrapeOutcome => ({
+const emptyOutcome = (data: unknown, cached: boolean): ScrapeOutcome => ({
   kind: 'nothing',
   data,
   nextCursor: null,
@@ -135,10 +135,10 @@ const accountIsGone = ({ data }: Body): boolean => isObject(data) && data.accoun
 
 type Read = { readonly outcome: ScrapeOutcome; readonly trouble: ResponseVerdict['trouble'] }
 
-const quiet = (outcome: ScrapeOutcome): Read => ({ outcome, trouble: null })
+const withoutTrouble = (outcome: ScrapeOutcome): Read => ({ outcome, trouble: null })
 
 const absent = (row: ScraperRow): Read =>
-  quiet(row.isSearch ? nothing(emptyOf(row), false) : { kind: 'target_not_found' })
+  withoutTrouble(row.isSearch ? emptyOutcome(emptyOf(row), false) : { kind: 'target_not_found' })
 
 const givenNames = (input: ScrapeInput): string => Object.keys(input).join(', ')
 
@@ -151,7 +151,8 @@ const refusal = (row: ScraperRow, input: ScrapeInput, status: number, body: Body
         return absent(row)
       return { outcome: failure('provider_failed'), trouble: 'drift' }
     case 403:
-      if (error === 'forbidden' && isAboutTarget(message)) return quiet({ kind: 'target_restricted' })
+      if (error === 'forbidden' && isAboutTarget(message))
+        return withoutTrouble({ kind: 'target_restricted' })
       return { outcome: failure('upstream_auth_rejected'), trouble: 'key' }
     case 401:
       return { outcome: failure('upstream_auth_rejected'), trouble: 'key' }
@@ -172,12 +173,12 @@ const refusal = (row: ScraperRow, input: ScrapeInput, status: number, body: Body
 }
 
 const success = (row: ScraperRow, input: ScrapeInput, body: unknown): Read => {
-  const spoilt: Read = { outcome: failure('provider_failed'), trouble: 'spoilt' }
+  const unusableResponse: Read = { outcome: failure('provider_failed'), trouble: 'spoilt' }
   if (Array.isArray(body))
     return row.answer.isBareList
-      ? quiet({ kind: 'found', data: body, nextCursor: null, cached: false })
-      : spoilt
-  if (!isObject(body)) return spoilt
+      ? withoutTrouble({ kind: 'found', data: body, nextCursor: null, cached: false })
+      : unusableResponse
+  if (!isObject(body)) return unusableResponse
   const cached = body.cached === true
   if (body.success === false) {
     const status = countOf(body.errorStatus)
@@ -187,14 +188,14 @@ const success = (row: ScraperRow, input: ScrapeInput, body: unknown): Read => {
   }
   if (body.account_status === 'private') return absent(row)
   if (body.account_status === 'age-restricted' && input.include_gated_profile !== true)
-    return quiet({ kind: 'target_restricted' })
+    return withoutTrouble({ kind: 'target_restricted' })
   const data = withoutEnvelope(body)
-  if (!row.answer.fields.some(({ name }) => Object.hasOwn(data, name))) return spoilt
+  if (!row.answer.fields.some(({ name }) => Object.hasOwn(data, name))) return unusableResponse
   const { nothingWhenNull } = row
   if (nothingWhenNull !== null && Object.hasOwn(data, nothingWhenNull) && isNull(data[nothingWhenNull]))
-    return quiet(nothing(data, cached))
-  if (row.isSearch && hasNoHit(row, data)) return quiet(nothing(data, cached))
-  return quiet({ kind: 'found', data, nextCursor: nextCursorOf(row, input, data), cached })
+    return withoutTrouble(emptyOutcome(data, cached))
+  if (row.isSearch && hasNoHit(row, data)) return withoutTrouble(emptyOutcome(data, cached))
+  return withoutTrouble({ kind: 'found', data, nextCursor: nextCursorOf(row, input, data), cached })
 }
 
 /**
@@ -262,9 +263,9 @@ export const attempt = async (
   {
     row,
     input,
-    asked,
+    asked: providerRequest,
   }: { readonly row: ScraperRow; readonly input: ScrapeInput; readonly asked: ProviderRequest },
-  to: {
+  providerAccess: {
     readonly send: Send
     readonly baseUrl: string
     readonly apiKey: string
@@ -273,18 +274,21 @@ export const attempt = async (
   },
 ): Promise<Attempt> => {
   try {
-    const { status, headers, text } = await to.send(`${to.baseUrl}${asked.target}`, {
-      method: asked.method,
-      headers: {
-        'x-api-key': to.apiKey,
-        accept: 'application/json',
-        ...(asked.body !== undefined && { 'content-type': 'application/json' }),
+    const { status, headers, text } = await providerAccess.send(
+      `${providerAccess.baseUrl}${providerRequest.target}`,
+      {
+        method: providerRequest.method,
+        headers: {
+          'x-api-key': providerAccess.apiKey,
+          accept: 'application/json',
+          ...(providerRequest.body !== undefined && { 'content-type': 'application/json' }),
+        },
+        ...(providerRequest.body !== undefined && { body: providerRequest.body }),
+        signal: providerAccess.signal,
       },
-      ...(asked.body !== undefined && { body: asked.body }),
-      signal: to.signal,
-    })
+    )
     const verdict = classify(row, input, { status, text: await text() })
-    const waitMs = retryAfterMs(headers.get('retry-after'), to.clock())
+    const waitMs = retryAfterMs(headers.get('retry-after'), providerAccess.clock())
     return {
       ...verdict,
       outcome: withRetryAfter(verdict.outcome, waitMs),

@@ -6,7 +6,7 @@ import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
 export type TakeScrape = (accountId: string) => Promise<number>
 
 /** A request of an account. Each is a separate object, because the batch loader matches results by identity. */
-type Asked = { readonly accountId: string }
+type RateRequest = { readonly accountId: string }
 
 type Row = { account_id: string; taken: number; wait_ms: number }
 
@@ -40,21 +40,28 @@ const takeText = `
  * a request waits for no disk. Requests that arrive during a statement share the next one.
  */
 export const createScrapeRate = (pool: Pick<pg.Pool, 'query'>, { burst, perSecond }: Rate): TakeScrape => {
-  const take = createBatchLoader<Asked, number>(async (all) => {
-    const asked = Map.groupBy(all, ({ accountId }) => accountId)
+  const takeTokens = createBatchLoader<RateRequest, number>(async (pendingRequests) => {
+    const requestsByAccount = Map.groupBy(pendingRequests, ({ accountId }) => accountId)
     const { rows } = await pool.query<Row>({
       name: 'scrape-rate',
       text: takeText,
-      values: [[...asked.keys()], [...asked.values()].map(({ length }) => length), burst, perSecond],
+      values: [
+        [...requestsByAccount.keys()],
+        [...requestsByAccount.values()].map(({ length }) => length),
+        burst,
+        perSecond,
+      ],
     })
     return new Map(
       rows.flatMap(({ account_id, taken, wait_ms }) =>
-        (asked.get(account_id) ?? []).map((one, n) => [one, n < taken ? 0 : wait_ms / 1000] as const),
+        (requestsByAccount.get(account_id) ?? []).map(
+          (rateRequest, n) => [rateRequest, n < taken ? 0 : wait_ms / 1000] as const,
+        ),
       ),
     )
   })
   return async (accountId) => {
-    const waitS = await take({ accountId })
+    const waitS = await takeTokens({ accountId })
     if (waitS === undefined) throw new Error(`the rate of ${accountId} was not answered`)
     return waitS
   }

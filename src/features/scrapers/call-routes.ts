@@ -85,7 +85,7 @@ const headers = {
 }
 
 /** Adds billing headers to refusals of calls. */
-const tellingBill = async <Value>(priceMicros: number, work: () => Promise<Value>): Promise<Value> => {
+const withBillingHeaders = async <Value>(priceMicros: number, work: () => Promise<Value>): Promise<Value> => {
   try {
     return await work()
   } catch (error) {
@@ -172,8 +172,8 @@ export const scrapeRoutes = (deps: {
       }) => {
         const row = requireScraper(platform, operation)
         const { accountId, keyId } = caller
-        const fresh = sent['x-request-id'] === undefined
-        return tellingBill(row.priceMicros, async () => {
+        const isNew = sent['x-request-id'] === undefined
+        return withBillingHeaders(row.priceMicros, async () => {
           if (cacheMaxAge !== undefined && !row.source.isCacheable)
             throw refuse('bad_input', 'no answers of this scraper are cached', {
               details: 'cacheMaxAge must be left out for this scraper',
@@ -183,7 +183,7 @@ export const scrapeRoutes = (deps: {
             accountId,
             keyId,
             requestId,
-            fresh,
+            fresh: isNew,
             row,
             body,
             ...(cacheMaxAge && { maxAgeDays: daysOf(cacheMaxAge) }),

@@ -18,15 +18,15 @@ export const scrapersCommands =
     const group = program.command('scrapers')
     const opened = <Arguments extends readonly unknown[]>(
       load: () => Promise<
-        (access: ScraperAccess, context: CliContext, ...given: Arguments) => Promise<CliOutput>
+        (access: ScraperAccess, context: CliContext, ...cliArguments: Arguments) => Promise<CliOutput>
       >,
     ) =>
       cli.openingAction(async () => {
         const work = await load()
-        return async (config, open, ...given: Arguments) => {
+        return async (config, open, ...cliArguments: Arguments) => {
           const { context, close } = await open()
           try {
-            return await work(await accessOf(config, context), context, ...given)
+            return await work(await accessOf(config, context), context, ...cliArguments)
           } finally {
             await close()
           }

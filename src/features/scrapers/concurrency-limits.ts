@@ -7,7 +7,7 @@ export type AccountGate = {
   /** Why no call may be made now; null while the account works. */
   problem(): ScrapeFailure | null
   /** A call was refused because of our key or credits. No calls pass until a check finds the account working. */
-  close(trouble: 'key' | 'credits'): void
+  close(accountFault: 'key' | 'credits'): void
 }
 
 /**
@@ -19,31 +19,31 @@ export const createAccountGate = (options: {
   readonly monotonicMs: MonotonicClock
   readonly shutMs: number
   readonly isGood: () => Promise<boolean>
-  readonly onChange: (trouble: 'key' | 'credits' | null) => void
+  readonly onChange: (accountFault: 'key' | 'credits' | null) => void
 }): AccountGate => {
   const { monotonicMs, shutMs, isGood, onChange } = options
-  let shut: { readonly trouble: 'key' | 'credits'; readonly until: number } | null = null
-  let isAsking = false
+  let closedState: { readonly accountFault: 'key' | 'credits'; readonly until: number } | null = null
+  let isChecking = false
 
-  const ask = async (trouble: 'key' | 'credits'): Promise<void> => {
-    isAsking = true
+  const checkAccount = async (accountFault: 'key' | 'credits'): Promise<void> => {
+    isChecking = true
     const good = await isGood().catch(() => false)
-    isAsking = false
-    shut = good ? null : { trouble, until: monotonicMs() + shutMs }
+    isChecking = false
+    closedState = good ? null : { accountFault, until: monotonicMs() + shutMs }
     if (good) onChange(null)
   }
   return {
     problem: () => {
-      if (shut === null) return null
-      const { trouble, until } = shut
+      if (closedState === null) return null
+      const { accountFault, until } = closedState
       const waitMs = until - monotonicMs()
-      if (waitMs <= 0 && !isAsking) void ask(trouble)
-      const code = trouble === 'key' ? 'upstream_auth_rejected' : 'upstream_credits_exhausted'
+      if (waitMs <= 0 && !isChecking) void checkAccount(accountFault)
+      const code = accountFault === 'key' ? 'upstream_auth_rejected' : 'upstream_credits_exhausted'
       return failure(code, Math.max(1, Math.ceil(waitMs / 1_000)))
     },
-    close: (trouble) => {
-      if (shut === null) onChange(trouble)
-      shut = { trouble, until: monotonicMs() + shutMs }
+    close: (accountFault) => {
+      if (closedState === null) onChange(accountFault)
+      closedState = { accountFault, until: monotonicMs() + shutMs }
     },
   }
 }
@@ -142,20 +142,20 @@ export type ConcurrencySlots = {
 }
 
 export const createConcurrencySlots = ({ perPlatform, total }: ConcurrencyLimits): ConcurrencySlots => {
-  const taken = new Map<string, number>()
-  let all = 0
+  const takenByPlatform = new Map<string, number>()
+  let totalTaken = 0
   return {
     tryAcquire: (platform) => {
-      const here = taken.get(platform) ?? 0
-      if (all >= total || here >= perPlatform) return false
-      taken.set(platform, here + 1)
-      all += 1
+      const platformTaken = takenByPlatform.get(platform) ?? 0
+      if (totalTaken >= total || platformTaken >= perPlatform) return false
+      takenByPlatform.set(platform, platformTaken + 1)
+      totalTaken += 1
       return true
     },
     release: (platform) => {
-      taken.set(platform, (taken.get(platform) ?? 0) - 1)
-      all -= 1
+      takenByPlatform.set(platform, (takenByPlatform.get(platform) ?? 0) - 1)
+      totalTaken -= 1
     },
-    taken: () => all,
+    taken: () => totalTaken,
   }
 }

@@ -44,12 +44,12 @@ export const openProviders = (
   const real = providers.map(
     (one): ProviderAccess => ({ ...one, outgoing: publicOutgoing({ limits: sendLimits }) }),
   )
-  const used = real.length > 0 || sandboxUrl === null ? real : [sandboxProvider(sandboxUrl)]
+  const providersInUse = real.length > 0 || sandboxUrl === null ? real : [sandboxProvider(sandboxUrl)]
   const limits = { ...defaultProviderLimits, lowCredits }
   const health = startScraperHealth(core)
   closing.add(health.stop)
   const scraping = createScraping({
-    providers: used.map((access) =>
+    providers: providersInUse.map((access) =>
       createProvider(access, { limits, clock, monotonicMs, random: Math.random, logger, metrics }),
     ),
     monotonicMs,

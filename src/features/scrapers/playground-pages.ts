@@ -39,17 +39,17 @@ import { inputOf, type Scrapes } from './scrape.ts'
 /** The form field name of an input. The prefix avoids collisions with fields of the page frame. */
 export const fieldName = ({ name }: Pick<Input, 'name'>): string => `in-${name}`
 
-const hintOf = (input: Input, needed: boolean): string =>
+const hintOf = (input: Input, isRequired: boolean): string =>
   [
     `${input.description}.`,
     ...(input.values || input.kind === 'boolean' ? [] : [`It must be ${acceptedOf(input)}.`]),
-    needed ? 'Needed.' : input.default === undefined ? 'May be left out.' : `Left out: ${input.default}.`,
+    isRequired ? 'Needed.' : input.default === undefined ? 'May be left out.' : `Left out: ${input.default}.`,
   ].join(' ')
 
 const controlOf = (row: ScraperRow, input: Input, typed: FormInput, problems: Problems): Html => {
   const name = fieldName(input)
   const example = exampleBody(row)[input.name]
-  const atFirst = example === undefined ? '' : String(example)
+  const exampleText = example === undefined ? '' : String(example)
   const hint = hintOf(input, input.required)
   if (input.kind === 'boolean')
     return choicesOf(
@@ -63,7 +63,7 @@ const controlOf = (row: ScraperRow, input: Input, typed: FormInput, problems: Pr
         name,
         label: input.name,
         hint,
-        value: typed === emptyFormInput ? atFirst : typed.text(name),
+        value: typed === emptyFormInput ? exampleText : typed.text(name),
         choices: [
           ...(input.required ? [] : [{ value: '', label: 'left out' }]),
           ...input.values.map((value) => ({ value: String(value), label: String(value) })),
@@ -71,7 +71,7 @@ const controlOf = (row: ScraperRow, input: Input, typed: FormInput, problems: Pr
       },
       problems,
     )
-  return fieldOf({ name, label: input.name, hint, value: atFirst }, typed, problems)
+  return fieldOf({ name, label: input.name, hint, value: exampleText }, typed, problems)
 }
 
 /** The form fields of a scraper, generated from its row. They start with a valid example. */
@@ -82,7 +82,7 @@ export const inputFields = (row: ScraperRow, typed: FormInput, problems: Problem
       : html`${row.oneOf.map((names) => html`<p class="soft">At least one of ${names.join(', ')} must be given.</p>\n`)}`
   }${row.inputs.map((input) => html`${controlOf(row, input, typed, problems)}\n`)}`
 
-const typedValue = (input: Input, text: string): InputValue => {
+const parseValue = (input: Input, text: string): InputValue => {
   if (input.kind === 'boolean') return text === 'true'
   if (input.values) return input.values.find((value) => String(value) === text) ?? text
   return input.kind === 'integer' && /^-?\d{1,15}$/.test(text) ? Number(text) : text
@@ -93,15 +93,15 @@ export const bodyOf = (row: ScraperRow, typed: FormInput): Readonly<Record<strin
   Object.fromEntries(
     row.inputs.flatMap((input) => {
       const text = typed.text(fieldName(input))
-      return text === '' ? [] : [[input.name, typedValue(input, text)]]
+      return text === '' ? [] : [[input.name, parseValue(input, text)]]
     }),
   )
 
 /** Shows a body refusal next to the field that it names, else above the form. */
 export const inputProblems = (row: ScraperRow, details: string): Problems => {
   const [word = ''] = details.split(/[ :]/)
-  const named = row.inputs.find(({ name }) => name === word)
-  return { [named ? fieldName(named) : 'form']: details }
+  const matchedInput = row.inputs.find(({ name }) => name === word)
+  return { [matchedInput ? fieldName(matchedInput) : 'form']: details }
 }
 
 /** The typed values as hidden fields, with one input changed. */
@@ -115,8 +115,8 @@ export const hiddenInputs = (
     return value === undefined ? nothing : hiddenOf(fieldName(input), String(value))
   })}`
 
-export const scraperState = (live: boolean): Html =>
-  live ? stateText('can be called', 'good') : stateText('nobody serves it now', 'off')
+export const scraperState = (isLive: boolean): Html =>
+  isLive ? stateText('can be called', 'good') : stateText('nobody serves it now', 'off')
 
 const percent = (share: number): string => `${(share * 100).toFixed(1).replace(/\.0$/, '')} %`
 
@@ -146,10 +146,10 @@ const maxShown = 60_000
 
 /** A readable result: the received JSON with line breaks. */
 const resultText = (bytes: Buffer): string => {
-  const whole = JSON.stringify(JSON.parse(bytes.toString('utf8')), null, 2)
-  return whole.length <= maxShown
-    ? whole
-    : `${whole.slice(0, maxShown)}\n… and ${whole.length - maxShown} characters more: call it with a key to have all of it`
+  const formatted = JSON.stringify(JSON.parse(bytes.toString('utf8')), null, 2)
+  return formatted.length <= maxShown
+    ? formatted
+    : `${formatted.slice(0, maxShown)}\n… and ${formatted.length - maxShown} characters more: call it with a key to have all of it`
 }
 
 /** Outcomes that are answers of the platform, not faults. */
@@ -204,7 +204,7 @@ export const playgroundPages = ({
     const row = rowOf(visit)
     const price = dollarsOfMicros(row.priceMicros)
     const health = (await scraperHealth.read()).get(rowName(row))
-    const live = scraping.stateOf(row) === 'live'
+    const isLive = scraping.stateOf(row) === 'live'
     const example = JSON.stringify(body ?? exampleBody(row))
     return {
       title: rowName(row),
@@ -212,7 +212,7 @@ export const playgroundPages = ({
       body: html`${problemsOf(problems)}<p>${row.summary}.${row.note === null ? '' : ` ${row.note}.`}</p>
 <dl class="facts">
 <dt>A call costs</dt><dd><strong>$${price}</strong> ${row.isSearch ? 'and nothing where nothing fits' : 'when there is a result, or no such target'}</dd>
-<dt>State</dt><dd>${scraperState(live)}</dd>
+<dt>State</dt><dd>${scraperState(isLive)}</dd>
 <dt>Last 24 hours</dt><dd>${healthText(health)}</dd>
 <dt>Given up after</dt><dd>${row.source.timeoutMs / 1_000} seconds</dd>
 <dt>Answers with</dt><dd>${row.answer.description}</dd>

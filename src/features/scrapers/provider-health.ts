@@ -41,7 +41,7 @@ export const scraperHealth = worker({
   per: 'process',
   process: 'server',
 })
-const freshMs = 30_000
+const cacheMs = 30_000
 
 type Counts = { good: number; bad: number; readonly took: number[]; lastGoodMs: number | null }
 
@@ -118,18 +118,24 @@ export const startScraperHealth = (deps: {
   readonly monotonicMs: MonotonicClock
 }): ScraperHealth => {
   const { scheduler, pool, clock, monotonicMs } = deps
-  let noted = new Map<string, Counts>()
-  let known: { readonly atMs: number; readonly health: Promise<ReadonlyMap<string, Health>> } | null = null
+  let pendingCounts = new Map<string, Counts>()
+  let cachedHealth: { readonly atMs: number; readonly health: Promise<ReadonlyMap<string, Health>> } | null =
+    null
 
   const countsOf = (name: string): Counts => {
-    const counts = noted.get(name) ?? { good: 0, bad: 0, took: classes.map(() => 0), lastGoodMs: null }
-    noted.set(name, counts)
+    const counts = pendingCounts.get(name) ?? {
+      good: 0,
+      bad: 0,
+      took: classes.map(() => 0),
+      lastGoodMs: null,
+    }
+    pendingCounts.set(name, counts)
     return counts
   }
   const write = async (): Promise<void> => {
-    if (noted.size === 0) return
-    const written = noted
-    noted = new Map()
+    if (pendingCounts.size === 0) return
+    const written = pendingCounts
+    pendingCounts = new Map()
     const counts = [...written].map(([name, { lastGoodMs, ...rest }]) => [
       name,
       { ...rest, lastGoodAt: lastGoodMs === null ? null : isoTime(lastGoodMs) },
@@ -162,17 +168,17 @@ export const startScraperHealth = (deps: {
       counts.lastGoodMs = clock()
     },
     read: () => {
-      if (known !== null && monotonicMs() - known.atMs < freshMs) return known.health
+      if (cachedHealth !== null && monotonicMs() - cachedHealth.atMs < cacheMs) return cachedHealth.health
       const health = readNow()
-      known = { atMs: monotonicMs(), health }
+      cachedHealth = { atMs: monotonicMs(), health }
       health.catch(() => {
-        known = null
+        cachedHealth = null
       })
       return health
     },
     flush: async () => {
       await writing.runNow()
-      known = null
+      cachedHealth = null
     },
     stop: async () => {
       await writing.runNow().catch(() => undefined) // logged by the scheduler; at most ten seconds of counts are lost

@@ -32,13 +32,13 @@ export const createScraperMetrics = (registry: Registry): ScraperMetrics => {
     buckets,
     registers,
   })
-  const again = new Counter({
+  const retries = new Counter({
     name: 'farebox_scraper_second_tries_total',
     help: 'Requests that were sent a second time because the first cannot have been charged.',
     labelNames: ['provider'] as const,
     registers,
   })
-  const over = new Counter({
+  const failovers = new Counter({
     name: 'farebox_scraper_takeovers_total',
     help: 'Calls that this provider fetched after another one could not.',
     labelNames: ['provider'] as const,
@@ -56,7 +56,7 @@ export const createScraperMetrics = (registry: Registry): ScraperMetrics => {
     labelNames: ['provider'] as const,
     registers,
   })
-  const left = new Gauge({
+  const creditsGauge = new Gauge({
     name: 'farebox_scraper_credits_left',
     help: 'Credits of ours at a provider, as its last answer told.',
     labelNames: ['provider'] as const,
@@ -68,7 +68,7 @@ export const createScraperMetrics = (registry: Registry): ScraperMetrics => {
     labelNames: ['provider', 'platform'] as const,
     registers,
   })
-  const underWay = new Gauge({
+  const runningCalls = new Gauge({
     name: 'farebox_scraper_calls_under_way',
     help: 'Calls of scrapers that hold a place now.',
     registers,
@@ -78,12 +78,12 @@ export const createScraperMetrics = (registry: Registry): ScraperMetrics => {
       called.inc({ platform, provider, outcome })
       seconds.observe({ platform }, took)
     },
-    triedAgain: (provider) => again.inc({ provider }),
-    tookOver: (provider) => over.inc({ provider }),
+    triedAgain: (provider) => retries.inc({ provider }),
+    tookOver: (provider) => failovers.inc({ provider }),
     breaker: (provider, platform, isOpen) => breaker.set({ provider, platform }, isOpen ? 1 : 0),
     account: (provider, isGood) => account.set({ provider }, isGood ? 0 : 1),
-    creditsLeft: (provider, credits) => left.set({ provider }, credits),
+    creditsLeft: (provider, credits) => creditsGauge.set({ provider }, credits),
     creditsCharged: (provider, platform, credits) => charged.inc({ provider, platform }, credits),
-    underWay: (calls) => underWay.set(calls),
+    underWay: (calls) => runningCalls.set(calls),
   }
 }

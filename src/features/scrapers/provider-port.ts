@@ -86,4 +86,5 @@ export type Scraping = {
   stop(): Promise<void>
 }
 
-export const isScrapeFailure = (asked: CallSlot | ScrapeFailure): asked is ScrapeFailure => 'kind' in asked
+export const isScrapeFailure = (slotOrFailure: CallSlot | ScrapeFailure): slotOrFailure is ScrapeFailure =>
+  'kind' in slotOrFailure

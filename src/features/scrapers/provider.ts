@@ -83,7 +83,7 @@ const isGood = ({ trouble }: Attempt): boolean | null =>
   trouble === 'key' || trouble === 'credits' ? null : trouble === null || trouble === 'drift'
 
 /** Whether the caller canceled the request. Unlike a time-out, this is no failure of the provider. */
-const wasCalledOff = ({ aborted, reason }: AbortSignal): boolean =>
+const isCanceledByCaller = ({ aborted, reason }: AbortSignal): boolean =>
   aborted && (reason as Error | undefined)?.name !== 'TimeoutError'
 
 /** One provider of the protocol, with its breakers and its account gate. */
@@ -104,23 +104,23 @@ export const createProvider = (access: ProviderAccess, parts: ProviderParts): Pr
       },
     })
   const platforms = new Map<string, Breaker>()
-  const platform = (of: string): Breaker => {
-    const known = platforms.get(of)
+  const platform = (platformName: string): Breaker => {
+    const known = platforms.get(platformName)
     if (known) return known
-    const made = breakerOf(of)
-    platforms.set(of, made)
+    const made = breakerOf(platformName)
+    platforms.set(platformName, made)
     return made
   }
-  const reach = breakerOf('all')
+  const providerBreaker = breakerOf('all')
 
-  const noteCredits = (left: number): void => {
-    metrics.creditsLeft(name, left)
-    if (left < limits.lowCredits && !isLow)
+  const noteCredits = (remainingCredits: number): void => {
+    metrics.creditsLeft(name, remainingCredits)
+    if (remainingCredits < limits.lowCredits && !isLow)
       logger.error(
-        { provider: name, creditsLeft: left },
+        { provider: name, creditsLeft: remainingCredits },
         'the credits at a provider of scrapers run low: buy more',
       )
-    isLow = left < limits.lowCredits
+    isLow = remainingCredits < limits.lowCredits
   }
   const balance = async (): Promise<boolean> => {
     const { status, text } = await outgoing.send(`${baseUrl}/v1/account/credit-balance`, {
@@ -131,7 +131,7 @@ export const createProvider = (access: ProviderAccess, parts: ProviderParts): Pr
     if (typeof creditCount === 'number') noteCredits(creditCount)
     return status === 200 && typeof creditCount === 'number' && creditCount > 0
   }
-  const gate = createAccountGate({
+  const accountGate = createAccountGate({
     monotonicMs,
     shutMs: limits.shutMs,
     isGood: balance,
@@ -144,7 +144,7 @@ export const createProvider = (access: ProviderAccess, parts: ProviderParts): Pr
 
   const learn = (row: ScraperRow, made: Attempt): void => {
     const { trouble, creditsLeft, creditsCharged, status, fault } = made
-    if (trouble === 'key' || trouble === 'credits') gate.close(trouble)
+    if (trouble === 'key' || trouble === 'credits') accountGate.close(trouble)
     if (creditsLeft !== null) noteCredits(creditsLeft)
     const scraper = rowName(row)
     if (trouble === 'drift')
@@ -160,15 +160,15 @@ export const createProvider = (access: ProviderAccess, parts: ProviderParts): Pr
     options: { readonly signal: AbortSignal; readonly maxAgeDays?: CacheDays },
   ): Promise<Attempt> => {
     const what = { row, input, asked: buildProviderRequest(row, input, options.maxAgeDays) }
-    const to = { send: outgoing.send, baseUrl, apiKey, signal: options.signal, clock }
-    const first = await attempt(what, to)
+    const sendOptions = { send: outgoing.send, baseUrl, apiKey, signal: options.signal, clock }
+    const first = await attempt(what, sendOptions)
     learn(row, first)
     const waitMs = secondAttemptDelayMs(row, first, random)
     if (waitMs === null) return first
     const waited = await sleep(waitMs, true, { signal: options.signal }).catch(() => false)
     if (!waited) return first
     metrics.triedAgain(name)
-    const second = await attempt(what, to)
+    const second = await attempt(what, sendOptions)
     learn(row, second)
     return second
   }
@@ -177,33 +177,33 @@ export const createProvider = (access: ProviderAccess, parts: ProviderParts): Pr
     name,
     serves: access.serves,
     enter: (row) => {
-      const problem = gate.problem()
+      const problem = accountGate.problem()
       if (problem) return problem
-      const toPlatform = platform(row.platform)
-      const passes: ReportCallOutcome[] = []
-      for (const breaker of [reach, toPlatform]) {
+      const platformBreaker = platform(row.platform)
+      const reports: ReportCallOutcome[] = []
+      for (const breaker of [providerBreaker, platformBreaker]) {
         const pass = breaker.enter()
         if (pass === null) {
-          for (const taken of passes) taken(null)
+          for (const cancelReport of reports) cancelReport(null)
           return failure('provider_failed', secondsOf(breaker.waitMs()))
         }
-        passes.push(pass)
+        reports.push(pass)
       }
-      const [whole, part] = passes
-      let isOver = false
-      const over = (made: Attempt | null): void => {
-        if (isOver) return
-        isOver = true
-        whole?.(made === null ? null : made.trouble !== 'unsent')
-        part?.(made === null ? null : isGood(made))
+      const [reportToProvider, reportToPlatform] = reports
+      let isReported = false
+      const reportOnce = (made: Attempt | null): void => {
+        if (isReported) return
+        isReported = true
+        reportToProvider?.(made === null ? null : made.trouble !== 'unsent')
+        reportToPlatform?.(made === null ? null : isGood(made))
       }
       return {
         fetch: async (input, options) => {
           const made = await fetchWith(row, input, options)
-          over(wasCalledOff(options.signal) && made.status === null ? null : made)
+          reportOnce(isCanceledByCaller(options.signal) && made.status === null ? null : made)
           return made
         },
-        release: () => over(null),
+        release: () => reportOnce(null),
       }
     },
     close: outgoing.close,

@@ -43,9 +43,9 @@ export const scraperListRoutes = (deps: {
   const limiter = createRateLimiter(listRate, monotonicMs)
   const limit = { per: 'address', take: (address: string) => limiter.take(address) } as const
 
-  const shown = async (rows: readonly ScraperRow[]) => {
-    const known = await health.read()
-    const views = rows.map((row) => scraperView(row, scraping.stateOf(row), known.get(rowName(row))))
+  const scraperList = async (rows: readonly ScraperRow[]) => {
+    const healthByName = await health.read()
+    const views = rows.map((row) => scraperView(row, scraping.stateOf(row), healthByName.get(rowName(row))))
     return { status: 200 as const, body: { scrapers: views, total: views.length } }
   }
   const common = {
@@ -76,9 +76,9 @@ export const scraperListRoutes = (deps: {
       responses: { 200: { description: 'The scrapers, by name.', body: ListSchema, example } },
       errors: [],
       handler: ({ query: { q } }) => {
-        const wanted = q?.toLowerCase() ?? ''
-        return shown(
-          scrapers.filter((row) => `${rowName(row)} ${row.summary}`.toLowerCase().includes(wanted)),
+        const searchText = q?.toLowerCase() ?? ''
+        return scraperList(
+          scrapers.filter((row) => `${rowName(row)} ${row.summary}`.toLowerCase().includes(searchText)),
         )
       },
     }),
@@ -97,7 +97,7 @@ export const scraperListRoutes = (deps: {
       handler: ({ params: { platform } }) => {
         if (!platforms.includes(platform))
           throw refuse('unknown_scraper', `no scraper has this platform; there are ${platforms.join(', ')}`)
-        return shown(scrapers.filter((row) => row.platform === platform))
+        return scraperList(scrapers.filter((row) => row.platform === platform))
       },
     }),
   ]

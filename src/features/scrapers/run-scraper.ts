@@ -59,8 +59,8 @@ const listed =
   ): Promise<CliOutput> => {
     if (platform !== undefined && !platforms.includes(platform))
       throw new CliMisuse(`there is no platform ${platform}; there are ${platforms.join(', ')}`)
-    return withProviders(access, context, async ({ scraping, health: known }) => {
-      const healths = await known.read()
+    return withProviders(access, context, async ({ scraping, health: healthReader }) => {
+      const healths = await healthReader.read()
       const views = scrapers
         .filter((row) => platform === undefined || row.platform === platform)
         .map((row) => ({ row, view: scraperView(row, scraping.stateOf(row), healths.get(rowName(row))) }))
@@ -136,20 +136,20 @@ export const tryOut = async (
   access: ScraperAccess,
   context: CliContext,
   name: string,
-  { input: given }: { readonly input?: string },
+  { input: inputJson }: { readonly input?: string },
 ): Promise<CliOutput> => {
   const row = rowNamed(name)
-  const body = parseInput(given, row)
+  const body = parseInput(inputJson, row)
   const input = inputOf(row, body)
   return withProviders(access, context, async ({ scraping }) => {
-    const place = scraping.admit(row)
-    if (isScrapeFailure(place))
-      throw new CliRefusal(place.code, `${rowName(row)} cannot be called now: ${place.code}`)
+    const slot = scraping.admit(row)
+    if (isScrapeFailure(slot))
+      throw new CliRefusal(slot.code, `${rowName(row)} cannot be called now: ${slot.code}`)
     try {
-      const { outcome, cost } = await place.call(input, {
+      const { outcome, cost } = await slot.call(input, {
         signal: AbortSignal.timeout(scraping.longestMs(row)),
       })
-      const said = {
+      const outputFields = {
         scraper: rowName(row),
         outcome: outcome.kind === 'failed' ? outcome.code : outcome.kind,
         provider: cost.provider,
@@ -158,12 +158,12 @@ export const tryOut = async (
       }
       const data = 'data' in outcome ? outcome.data : null
       return {
-        json: { ...said, input, data },
-        text: `${fields(said)}${data === null ? '' : `\n\n${JSON.stringify(data, null, 2)}`}`,
+        json: { ...outputFields, input, data },
+        text: `${fields(outputFields)}${data === null ? '' : `\n\n${JSON.stringify(data, null, 2)}`}`,
         failed: outcome.kind === 'failed',
       }
     } finally {
-      place.release()
+      slot.release()
     }
   })
 }

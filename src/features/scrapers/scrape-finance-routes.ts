@@ -26,7 +26,7 @@ const micros = z
   .regex(/^-?\d+$/)
   .meta({ description: 'Micro-dollars, signed, exact.' })
 const count = z.int().min(0)
-const figures = {
+const amountFields = {
   calls: count,
   billed: count,
   failed: count,
@@ -37,13 +37,13 @@ const figures = {
 }
 const ScrapeEarnings = z
   .object({
-    platforms: z.array(z.object({ platform: z.string(), ...figures })),
-    totals: z.object(figures),
+    platforms: z.array(z.object({ platform: z.string(), ...amountFields })),
+    totals: z.object(amountFields),
   })
   .meta({ id: 'ScrapeEarnings' })
 
 const text = (value: number | null): string | null => (value === null ? null : String(value))
-const shown = ({
+const earningsJson = ({
   calls,
   billed,
   failed,
@@ -110,7 +110,7 @@ export const scrapeFinanceRoutes = (deps: {
       if (!(await deps.progress.reached(books.name, await deps.log.head(), waitMs)))
         throw new ReadsBehind('the books have not come as far as the log; try again')
       const { rows, totals } = await readPlatformCosts(deps.pool, days)
-      const earned = (cost: ScrapeCost) => shown(earnedOf(cost, deps.creditMicros))
+      const earned = (cost: ScrapeCost) => earningsJson(earnedOf(cost, deps.creditMicros))
       return {
         status: 200,
         body: {

@@ -9,7 +9,7 @@ import { accountOnly, type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 
 const count = z.int().min(0)
-const figures = {
+const usageFields = {
   calls: count.meta({ description: 'Calls that are over. A retry of a call that failed is one more.' }),
   billed: count.meta({ description: 'Of those, the ones that were charged: found, or no such target.' }),
   found: count,
@@ -20,7 +20,7 @@ const figures = {
   cached: count.meta({ description: 'Of those found, the ones that came from a cache.' }),
   chargedUsd: z.string().meta({ description: 'Dollars with four decimals.', example: '1.2930' }),
 }
-const Usage = z.object(figures)
+const Usage = z.object(usageFields)
 const UsageList = z
   .object({
     scrapes: z.array(
@@ -29,7 +29,7 @@ const UsageList = z
           description:
             'The day (2026-11-21), the platform, the scraper (`tiktok/video`) or the id of the API key.',
         }),
-        ...figures,
+        ...usageFields,
       }),
     ),
     totals: Usage.meta({ description: 'Over all rows of all pages.' }),
@@ -37,7 +37,7 @@ const UsageList = z
   })
   .meta({ id: 'ScrapeUsageList' })
 
-const shown = ({ chargedMicros, ...rest }: ScrapeUsage): z.infer<typeof Usage> => ({
+const usageJson = ({ chargedMicros, ...rest }: ScrapeUsage): z.infer<typeof Usage> => ({
   ...rest,
   chargedUsd: dollarsOfMicros(chargedMicros),
 })
@@ -65,8 +65,8 @@ const columns = {
   failed: 'failed',
   cached: 'cached',
   chargedUsd: 'charged_usd',
-} as const satisfies Record<keyof typeof figures, string>
-const fields = Object.keys(columns) as (keyof typeof figures)[]
+} as const satisfies Record<keyof typeof usageFields, string>
+const fields = Object.keys(columns) as (keyof typeof usageFields)[]
 /** More rows than any account has. */
 const csvRows = 100_000
 
@@ -141,7 +141,7 @@ export const scrapeUsageRoutes = ({
       const days = daysOf(query)
       await reads.settled(caller.accountId, after ?? 0)
       const found = await readScrapeUsage(pool, caller.accountId, { ...days, groupBy, limit, offset })
-      const scrapes = found.rows.map(({ key, ...usage }) => ({ key, ...shown(usage) }))
+      const scrapes = found.rows.map(({ key, ...usage }) => ({ key, ...usageJson(usage) }))
       if (format === 'csv')
         return {
           status: 200,
@@ -150,7 +150,7 @@ export const scrapeUsageRoutes = ({
         }
       return {
         status: 200,
-        body: { scrapes, totals: shown(found.totals), total: found.total, limit, offset },
+        body: { scrapes, totals: usageJson(found.totals), total: found.total, limit, offset },
       }
     },
   }),

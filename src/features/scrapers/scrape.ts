@@ -36,11 +36,11 @@ import {
 import type { Results } from './stored-results.ts'
 
 /** The caller: an API key of the account, or a person with a console session and without a key. */
-type Asker =
+type ScrapeCaller =
   | { readonly keyId: KeyId }
   | { readonly keyId: null; readonly actor: Extract<Actor, { readonly kind: 'session' }> }
 
-export type ScrapeRequest = Asker & {
+export type ScrapeRequest = ScrapeCaller & {
   readonly accountId: AccountId
   /** The idempotency key of the call within its account. */
   readonly requestId: string
@@ -134,7 +134,7 @@ export const requireScraper = (platform: string, operation: string): ScraperRow 
 }
 
 /** A request with the values derived from it. */
-type Asked = {
+type IdentifiedScrape = {
   readonly request: ScrapeRequest
   readonly scrapeId: ScrapeId
   readonly fingerprint: string
@@ -152,26 +152,32 @@ export const createScrapes = (deps: {
   const { runner, log, results, scraping, clock, hooks } = deps
   const commands = createScrapeCommands(deps)
   const stopping = new AbortController()
-  const running = new Map<ScrapeId, { readonly fingerprint: string; readonly ended: Promise<FinishedCall> }>()
+  const running = new Map<
+    ScrapeId,
+    { readonly fingerprint: string; readonly completion: Promise<FinishedCall> }
+  >()
 
-  let priced: Promise<unknown> | null = null
+  let priceRecording: Promise<unknown> | null = null
 
   /** Appends the prices before the first call that uses them. */
-  const pricesSaid = (): Promise<unknown> => {
-    priced ??= handle(
+  const recordPrices = (): Promise<unknown> => {
+    priceRecording ??= handle(
       runner,
       { name: 'set-scraper-prices', actor: pricesActor, correlationId: newId('run') },
       scraperPricesRef,
       (state) => decidePrices(state, scraperPrices),
     ).catch((error: unknown) => {
-      priced = null
+      priceRecording = null
       throw error
     })
-    return priced
+    return priceRecording
   }
 
   /** A finished call that another process or an earlier request ended. */
-  const endedAs = async ({ started }: Scrape, finished: ScrapeFinished['data']): Promise<FinishedCall> => {
+  const finishedCallOf = async (
+    { started }: Scrape,
+    finished: ScrapeFinished['data'],
+  ): Promise<FinishedCall> => {
     const [bytes, last] = await Promise.all([
       finished.body === null ? null : results.bytes(finished.scrapeId, finished.attempt),
       log.lastOf(scrapeStream(finished.scrapeId)),
@@ -179,8 +185,8 @@ export const createScrapes = (deps: {
     const { outcome, billed } = finished
     const { priceMicros } = started
     const position = last?.position ?? null
-    const none = { details: null, retryAfterS: null }
-    return { ...none, outcome, billed, priceMicros, bytes, position, replayed: true }
+    const noDetails = { details: null, retryAfterS: null }
+    return { ...noDetails, outcome, billed, priceMicros, bytes, position, replayed: true }
   }
 
   /** Waits until an attempt is finished; null if its lease ended first, or if another attempt follows it. */
@@ -190,7 +196,7 @@ export const createScrapes = (deps: {
       await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => undefined)
       const { state } = await readStreamState(log, ref)
       if (state === null || state.started.attempt !== started.attempt) return null
-      if (state.finished !== null) return endedAs(state, state.finished)
+      if (state.finished !== null) return finishedCallOf(state, state.finished)
       if (stopping.signal.aborted) throw refuseWithRetryAfter('overloaded', 'the service stops; try again', 1)
       if (clock() >= leaseUntilMs) return null
     }
@@ -198,66 +204,68 @@ export const createScrapes = (deps: {
 
   /** Fetches a call and stores its result. Returns the ending and the bytes of the answer. */
   const fetch = async (
-    { request, scrapeId }: Asked,
+    { request, scrapeId }: IdentifiedScrape,
     attempt: number,
-    place: CallSlot,
+    callSlot: CallSlot,
     input: ScrapeInput,
   ): Promise<{ readonly ending: AttemptEnd } & Pick<FinishedCall, 'bytes' | 'details' | 'retryAfterS'>> => {
     const { row, requestId, maxAgeDays } = request
-    const { outcome, cost } = await place.call(input, {
+    const { outcome, cost } = await callSlot.call(input, {
       signal: stopping.signal,
       ...(maxAgeDays && { maxAgeDays }),
     })
     const { creditsCharged } = cost
     hooks.at('scrape-fetched')
-    const none = { bytes: null, details: null, retryAfterS: null }
+    const noDetails = { bytes: null, details: null, retryAfterS: null }
     if (outcome.kind === 'failed') {
       const { code, retryAfterSeconds: retryAfterS } = outcome
-      return { ...none, ending: endWithoutResult(code, creditsCharged), retryAfterS }
+      return { ...noDetails, ending: endWithoutResult(code, creditsCharged), retryAfterS }
     }
     if (outcome.kind === 'bad_input') {
       const { kind, details } = outcome
-      return { ...none, ending: endWithoutResult(kind, creditsCharged), details }
+      return { ...noDetails, ending: endWithoutResult(kind, creditsCharged), details }
     }
     if (outcome.kind !== 'found' && outcome.kind !== 'nothing')
-      return { ...none, ending: endWithoutResult(outcome.kind, creditsCharged) }
+      return { ...noDetails, ending: endWithoutResult(outcome.kind, creditsCharged) }
     const { data, nextCursor, cached } = outcome
-    const found = outcome.kind === 'found'
+    const isFound = outcome.kind === 'found'
     const { bytes } = JsonBytes.of({
       platform: row.platform,
       operation: row.operation,
       requestId,
       data,
       nextCursor,
-      billing: { priceUsd: dollarsOfMicros(row.priceMicros), billed: found && !cached },
+      billing: { priceUsd: dollarsOfMicros(row.priceMicros), billed: isFound && !cached },
       fetchedAt: isoTime(clock()),
       cached,
     })
-    const result = { outcome: found ? 'found' : 'empty', cached, creditsCharged } as const
+    const result = { outcome: isFound ? 'found' : 'empty', cached, creditsCharged } as const
     const body = await results.store(scrapeId, attempt, result, bytes)
     hooks.at('scrape-kept')
-    return { ...none, ending: { ...result, body }, bytes }
+    return { ...noDetails, ending: { ...result, body }, bytes }
   }
 
   /** Runs an attempt that belongs to this request: fetches and ends it. */
-  const goOn = async (
-    asked: Asked,
+  const continueAttempt = async (
+    identified: IdentifiedScrape,
     { started }: Scrape,
-    place: CallSlot,
+    callSlot: CallSlot,
     input: ScrapeInput,
   ): Promise<FinishedCall> => {
     const { scrapeId, accountId, attempt, priceMicros } = started
-    const mine = { scrapeId, accountId, attempt }
+    const attemptRef = { scrapeId, accountId, attempt }
     hooks.at('scrape-started')
     let fetched: Awaited<ReturnType<typeof fetch>>
     try {
-      fetched = await fetch(asked, attempt, place, input)
+      fetched = await fetch(identified, attempt, callSlot, input)
     } catch (error) {
       // Nothing is billed without a result. If this append fails, the sweeper ends the attempt.
-      await commands.finish(mine, endWithoutResult('interrupted'), asked.cause).catch(() => undefined)
+      await commands
+        .finish(attemptRef, endWithoutResult('interrupted'), identified.cause)
+        .catch(() => undefined)
       throw error
     }
-    const { answer, position } = await commands.finish(mine, fetched.ending, asked.cause)
+    const { answer, position } = await commands.finish(attemptRef, fetched.ending, identified.cause)
     hooks.at('scrape-finished')
     const { finished } = answer
     // The sweeper may have been first if this took longer than the lease.
@@ -272,35 +280,39 @@ export const createScrapes = (deps: {
    * The call with this id when it has a result or is in progress; null when the id can be used.
    * @throws ApiError idempotency_conflict
    */
-  const standing = async ({ scrapeId, fingerprint }: Asked): Promise<FinishedCall | null> => {
+  const findFinished = async ({ scrapeId, fingerprint }: IdentifiedScrape): Promise<FinishedCall | null> => {
     const { state }: { state: ScrapeState } = await readStreamState(log, scrapeRef(scrapeId))
     if (state === null) return null
     if (state.started.fingerprint !== fingerprint) throw conflict()
     if (state.finished === null) return waitFor(state)
-    return isResult(state.finished.outcome) ? endedAs(state, state.finished) : null
+    return isResult(state.finished.outcome) ? finishedCallOf(state, state.finished) : null
   }
 
   /** Checks a request and acquires a slot. @throws ApiError; then no hold was placed and nothing was fetched */
-  const prepare = ({ request: { row, body } }: Asked): { input: ScrapeInput; place: CallSlot } => {
+  const prepare = ({
+    request: { row, body },
+  }: IdentifiedScrape): { input: ScrapeInput; callSlot: CallSlot } => {
     const input = inputOf(row, body)
-    const place = scraping.admit(row)
-    if (isScrapeFailure(place))
-      throw refusalOf(place.code, { details: null, retryAfterS: place.retryAfterSeconds })
-    return { input, place }
+    const callSlot = scraping.admit(row)
+    if (isScrapeFailure(callSlot))
+      throw refusalOf(callSlot.code, { details: null, retryAfterS: callSlot.retryAfterSeconds })
+    return { input, callSlot }
   }
 
   /** A known id answers its call, even if its scraper changed since. */
-  const prepareUnlessKnown = async (asked: Asked): Promise<ReturnType<typeof prepare> | FinishedCall> => {
+  const prepareUnlessKnown = async (
+    identified: IdentifiedScrape,
+  ): Promise<ReturnType<typeof prepare> | FinishedCall> => {
     try {
-      return prepare(asked)
+      return prepare(identified)
     } catch (refusal) {
-      const known = asked.request.fresh ? null : await standing(asked)
-      if (known === null) throw refusal
-      return known
+      const finishedCall = identified.request.fresh ? null : await findFinished(identified)
+      if (finishedCall === null) throw refusal
+      return finishedCall
     }
   }
 
-  const draftOf = ({ request, scrapeId, fingerprint }: Asked) => {
+  const draftOf = ({ request, scrapeId, fingerprint }: IdentifiedScrape) => {
     const { accountId, keyId, requestId, row } = request
     const { platform, operation, priceMicros } = row
     const leaseMs = scraping.longestMs(row) + marginMs
@@ -309,20 +321,24 @@ export const createScrapes = (deps: {
     return { ...call, priceMicros, pricesDigest: digest, leaseMs }
   }
 
-  const perform = async (asked: Asked): Promise<FinishedCall> => {
+  const perform = async (identified: IdentifiedScrape): Promise<FinishedCall> => {
     for (let round = 0; round < maxRounds; round += 1) {
-      const prepared = await prepareUnlessKnown(asked)
+      const prepared = await prepareUnlessKnown(identified)
       if ('outcome' in prepared) return prepared
-      const { input, place } = prepared
+      const { input, callSlot } = prepared
       let waited: Scrape
       try {
-        await pricesSaid()
-        const { answer } = await commands.start(draftOf(asked), asked.cause, asked.request.fresh)
+        await recordPrices()
+        const { answer } = await commands.start(
+          draftOf(identified),
+          identified.cause,
+          identified.request.fresh,
+        )
         switch (answer.kind) {
           case 'started':
-            return await goOn(asked, answer.scrape, place, input)
+            return await continueAttempt(identified, answer.scrape, callSlot, input)
           case 'finished':
-            return await endedAs(answer.scrape, answer.finished)
+            return await finishedCallOf(answer.scrape, answer.finished)
           case 'conflict':
             throw conflict()
           case 'spent':
@@ -330,8 +346,8 @@ export const createScrapes = (deps: {
               details: 'X-Request-Id',
             })
           case 'refused': {
-            const { code, ...figures } = answer.refusal
-            throw refuse(code, `the wallet is short by ${figures.shortfallCents} cents`, figures)
+            const { code, ...amounts } = answer.refusal
+            throw refuse(code, `the wallet is short by ${amounts.shortfallCents} cents`, amounts)
           }
           case 'running':
           case 'lapsed':
@@ -343,10 +359,10 @@ export const createScrapes = (deps: {
           }
         }
       } finally {
-        place.release()
+        callSlot.release()
       }
-      const ended = clock() < waited.leaseUntilMs ? await waitFor(waited) : null
-      if (ended) return ended
+      const completion = clock() < waited.leaseUntilMs ? await waitFor(waited) : null
+      if (completion) return completion
       await commands.settle(waited.started)
     }
     throw refuseWithRetryAfter('overloaded', 'the call under this X-Request-Id is not over; try again', 1)
@@ -356,16 +372,16 @@ export const createScrapes = (deps: {
     const { accountId, requestId } = request
     const scrapeId = scrapeIdOf(accountId, requestId)
     const fingerprint = fingerprintOf(request)
-    const twin = running.get(scrapeId)
-    if (twin) {
-      if (twin.fingerprint !== fingerprint) throw conflict()
-      return answerOf({ ...(await twin.ended), replayed: true })
+    const runningCall = running.get(scrapeId)
+    if (runningCall) {
+      if (runningCall.fingerprint !== fingerprint) throw conflict()
+      return answerOf({ ...(await runningCall.completion), replayed: true })
     }
     const cause: Cause = { actor: actorOf(request), correlationId: requestId }
-    const ended = perform({ request, scrapeId, fingerprint, cause })
-    running.set(scrapeId, { fingerprint, ended })
+    const completion = perform({ request, scrapeId, fingerprint, cause })
+    running.set(scrapeId, { fingerprint, completion })
     try {
-      return answerOf(await ended)
+      return answerOf(await completion)
     } finally {
       running.delete(scrapeId)
     }
@@ -375,7 +391,7 @@ export const createScrapes = (deps: {
     call,
     stop: async () => {
       stopping.abort()
-      await Promise.allSettled([...running.values()].map(({ ended }) => ended))
+      await Promise.allSettled([...running.values()].map(({ completion }) => completion))
     },
   }
 }

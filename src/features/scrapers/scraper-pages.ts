@@ -23,13 +23,13 @@ type UsageReads = {
 }
 
 const usageRoot = '/console/scrapers/usage'
-const words: Readonly<Record<UsageDimension, string>> = {
+const dimensionLabels: Readonly<Record<UsageDimension, string>> = {
   day: 'Day',
   platform: 'Platform',
   scraper: 'Scraper',
   key: 'API key',
 }
-const dimensions = Object.keys(words) as readonly UsageDimension[]
+const dimensions = Object.keys(dimensionLabels) as readonly UsageDimension[]
 
 const dayOf = (text: string | null): string | null =>
   text !== null && /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text)) ? text : null
@@ -48,19 +48,19 @@ const usage = async ({ pool, bookReads }: UsageReads, { account, query }: Accoun
   const to = dayOf(query.get('to'))
   // Only the list of days is unbounded. Its key is the day, so a page starts before the last shown day.
   const before = groupBy === 'day' ? dayOf(query.get('before')) : null
-  const until = before !== null && (to === null || before < to) ? before : to
+  const endDay = before !== null && (to === null || before < to) ? before : to
   await bookReads.settled(account.accountId)
-  const asked = { from, groupBy, limit: pageRows + 1, offset: 0 }
-  const { rows, totals } = await readScrapeUsage(pool, account.accountId, { ...asked, to: until })
-  const shown = rows.slice(0, pageRows)
-  const next = groupBy === 'day' && rows.length > pageRows ? (shown.at(-1)?.key ?? null) : null
+  const usageQuery = { from, groupBy, limit: pageRows + 1, offset: 0 }
+  const { rows, totals } = await readScrapeUsage(pool, account.accountId, { ...usageQuery, to: endDay })
+  const visibleRows = rows.slice(0, pageRows)
+  const next = groupBy === 'day' && rows.length > pageRows ? (visibleRows.at(-1)?.key ?? null) : null
   const filter: Readonly<Record<string, string>> = {
     by: groupBy,
     ...(from !== null && { from }),
     ...(to !== null && { to }),
   }
-  const number = (title: string, of: (row: ScrapeUsageRow) => number) =>
-    ({ title, number: true, cell: (row: ScrapeUsageRow) => String(of(row)) }) as const
+  const number = (title: string, countOf: (row: ScrapeUsageRow) => number) =>
+    ({ title, number: true, cell: (row: ScrapeUsageRow) => String(countOf(row)) }) as const
   const search = new URLSearchParams({
     group_by: groupBy,
     ...(from !== null && { from }),
@@ -69,23 +69,23 @@ const usage = async ({ pool, bookReads }: UsageReads, { account, query }: Accoun
   return show({
     title: 'Usage of the scrapers',
     acts: html`<a class="button" href="/console/scrapers">All scrapers</a>`,
-    body: html`<p>${countText(totals.calls, 'call')}${until === null ? '' : ` before ${until}`} cost $${microsText(totals.chargedMicros)}; ${countText(totals.billed, 'call')} of them were charged.</p>
+    body: html`<p>${countText(totals.calls, 'call')}${endDay === null ? '' : ` before ${endDay}`} cost $${microsText(totals.chargedMicros)}; ${countText(totals.billed, 'call')} of them were charged.</p>
 ${filtersOf(usageRoot, [
   {
     name: 'by',
     label: 'By',
     value: groupBy,
-    choices: dimensions.map((value) => ({ value, label: words[value].toLowerCase() })),
+    choices: dimensions.map((value) => ({ value, label: dimensionLabels[value].toLowerCase() })),
   },
   { name: 'from', label: 'From', value: from ?? '', hint: '2026-11-01' },
   { name: 'to', label: 'Before', value: to ?? '', hint: '2026-12-01' },
 ])}
 ${tableOf({
-  caption: `Usage by ${words[groupBy].toLowerCase()}`,
-  rows: shown,
+  caption: `Usage by ${dimensionLabels[groupBy].toLowerCase()}`,
+  rows: visibleRows,
   empty: html`<p>No call is over yet.</p>`,
   columns: [
-    { title: words[groupBy], head: true, cell: ({ key }) => nameOf(groupBy, key) },
+    { title: dimensionLabels[groupBy], head: true, cell: ({ key }) => nameOf(groupBy, key) },
     number('Calls', ({ calls }) => calls),
     { title: 'Charged, USD', number: true, cell: ({ chargedMicros }) => microsText(chargedMicros) },
     number('Found', ({ found }) => found),
@@ -121,7 +121,7 @@ const root = '/console/scrapers'
 const list = async ({ scraping, health }: ScraperReads, { query }: AccountVisit) => {
   const platform = platforms.find((each) => each === query.get('platform'))
   const text = (query.get('q') ?? '').trim().slice(0, 100)
-  const known = await health.read()
+  const healthByName = await health.read()
   const rows = scrapers.filter(
     (row) =>
       (platform === undefined || row.platform === platform) &&
@@ -154,10 +154,10 @@ ${tableOf({
     },
     { title: 'A call, USD', number: true, cell: ({ priceMicros }) => dollarsOfMicros(priceMicros) },
     { title: 'State', cell: (row) => scraperState(scraping.stateOf(row) === 'live') },
-    { title: 'Last 24 hours', cell: (row) => healthText(known.get(rowName(row))) },
+    { title: 'Last 24 hours', cell: (row) => healthText(healthByName.get(rowName(row))) },
     {
       title: 'Last answered',
-      cell: (row) => timeText(known.get(rowName(row))?.lastGoodAt ?? null, 'not in a week'),
+      cell: (row) => timeText(healthByName.get(rowName(row))?.lastGoodAt ?? null, 'not in a week'),
     },
   ],
 })}`,

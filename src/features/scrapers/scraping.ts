@@ -25,7 +25,7 @@ export type ScrapingParts = {
 const outcomeWord = (outcome: ScrapeOutcome): string =>
   outcome.kind === 'failed' ? outcome.code : outcome.kind
 
-type Asked = { readonly provider: Provider; readonly entry: Entry }
+type ProviderEntry = { readonly provider: Provider; readonly entry: Entry }
 
 /**
  * All providers behind one interface: a row is fetched from the first working provider that serves it, else from the
@@ -38,21 +38,21 @@ export const createScraping = ({
   metrics,
   onResult,
 }: ScrapingParts): Scraping => {
-  const places = createConcurrencySlots(limits)
-  const serving = (row: ScraperRow): readonly Provider[] => providers.filter(({ serves }) => serves(row))
+  const concurrencySlots = createConcurrencySlots(limits)
+  const providersFor = (row: ScraperRow): readonly Provider[] => providers.filter(({ serves }) => serves(row))
 
   /** The first working provider and the ones after it; if none works, the failure of the first. */
-  const enterOne = (
+  const enterFirst = (
     row: ScraperRow,
     candidates: readonly Provider[],
-  ): (Asked & { readonly others: readonly Provider[] }) | ScrapeFailure => {
-    let why: ScrapeFailure | null = null
+  ): (ProviderEntry & { readonly others: readonly Provider[] }) | ScrapeFailure => {
+    let firstFailure: ScrapeFailure | null = null
     for (const [at, provider] of candidates.entries()) {
       const entry = provider.enter(row)
       if (!('kind' in entry)) return { provider, entry, others: candidates.slice(at + 1) }
-      why ??= entry
+      firstFailure ??= entry
     }
-    if (why !== null) return why
+    if (firstFailure !== null) return firstFailure
     return failure(providers.length === 0 ? 'upstream_auth_rejected' : 'scraper_unavailable')
   }
 
@@ -67,51 +67,51 @@ export const createScraping = ({
 
   return {
     admit: (row) => {
-      const candidates = serving(row)
-      const first = enterOne(row, candidates)
+      const candidates = providersFor(row)
+      const first = enterFirst(row, candidates)
       if ('kind' in first) return first
-      if (!places.tryAcquire(row.platform)) {
+      if (!concurrencySlots.tryAcquire(row.platform)) {
         first.entry.release()
         return failure('overloaded', 1)
       }
-      metrics.underWay(places.taken())
-      let isLeft = false
+      metrics.underWay(concurrencySlots.taken())
+      let isReleased = false
       return {
         call: async (input, { signal, maxAgeDays }) => {
-          const began = monotonicMs()
-          const within = AbortSignal.any([signal, AbortSignal.timeout(row.source.timeoutMs)])
-          const options = { signal: within, ...(maxAgeDays !== undefined && { maxAgeDays }) }
-          let now: Asked = first
+          const startedMs = monotonicMs()
+          const callSignal = AbortSignal.any([signal, AbortSignal.timeout(row.source.timeoutMs)])
+          const options = { signal: callSignal, ...(maxAgeDays !== undefined && { maxAgeDays }) }
+          let currentEntry: ProviderEntry = first
           let { others } = first
           for (;;) {
-            const made: Attempt = await now.entry.fetch(input, options)
+            const attemptResult: Attempt = await currentEntry.entry.fetch(input, options)
             const next =
-              mayTryAnotherProvider(made) && !within.aborted && others.length > 0
-                ? enterOne(row, others)
+              mayTryAnotherProvider(attemptResult) && !callSignal.aborted && others.length > 0
+                ? enterFirst(row, others)
                 : null
             if (next === null || 'kind' in next) {
-              if (now.provider !== candidates[0]) metrics.tookOver(now.provider.name)
+              if (currentEntry.provider !== candidates[0]) metrics.tookOver(currentEntry.provider.name)
               const cost = {
-                provider: now.provider.name,
-                creditsCharged: made.creditsCharged,
-                tookMs: Math.round(monotonicMs() - began),
+                provider: currentEntry.provider.name,
+                creditsCharged: attemptResult.creditsCharged,
+                tookMs: Math.round(monotonicMs() - startedMs),
               }
-              return finish(row, { outcome: made.outcome, cost })
+              return finish(row, { outcome: attemptResult.outcome, cost })
             }
             others = next.others
-            now = next
+            currentEntry = next
           }
         },
         release: () => {
-          if (isLeft) return
-          isLeft = true
+          if (isReleased) return
+          isReleased = true
           first.entry.release()
-          places.release(row.platform)
-          metrics.underWay(places.taken())
+          concurrencySlots.release(row.platform)
+          metrics.underWay(concurrencySlots.taken())
         },
       }
     },
-    stateOf: (row) => (serving(row).length > 0 ? 'live' : 'unavailable'),
+    stateOf: (row) => (providersFor(row).length > 0 ? 'live' : 'unavailable'),
     longestMs: (row) => row.source.timeoutMs + marginMs,
     stop: async () => {
       await Promise.all(providers.map((provider) => provider.close()))

@@ -24,7 +24,7 @@ const address = text(addressExpected)
 const keyExpected = 'a text of 1 to 200 printable characters without spaces'
 const apiKey = text(keyExpected).regex(/^[!-~]{1,200}$/, keyExpected)
 
-const isRows = (word: string): boolean => {
+const isRowPattern = (word: string): boolean => {
   const [platform = '', operation] = word.split('/')
   return operation === undefined ? platforms.includes(platform) : scraperOf(platform, operation) !== null
 }
@@ -33,7 +33,7 @@ const rowsExpected =
   '* or names with commas between, each a platform (tiktok) or a scraper (tiktok/popular-hashtags)'
 const rows = text(rowsExpected).transform((value, context): readonly string[] => {
   const words = value.split(',').map((word) => word.trim())
-  if (value === '*' || words.every(isRows)) return words
+  if (value === '*' || words.every(isRowPattern)) return words
   context.addIssue(rowsExpected)
   return z.NEVER
 })
@@ -127,10 +127,10 @@ export const scraperConfigOf = (values: Values): ScraperConfig => {
     FAREBOX_SCRAPERS_KEY: firstKey,
     FAREBOX_SCRAPERS_SECOND_KEY: secondKey,
     FAREBOX_SCRAPERS_SECOND_URL: secondUrl,
-    FAREBOX_SCRAPERS_SECOND_ROWS: named,
+    FAREBOX_SCRAPERS_SECOND_ROWS: rowPatterns,
   } = values
   const hasRow = (row: ScraperRow): boolean =>
-    named.some((word) => word === '*' || word === row.platform || word === rowName(row))
+    rowPatterns.some((word) => word === '*' || word === row.platform || word === rowName(row))
   return {
     providers: [
       ...(firstKey === undefined

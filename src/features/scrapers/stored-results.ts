@@ -52,11 +52,11 @@ const packed = async (bytes: Buffer): Promise<Packed> =>
     : { packing: 'zstd', bytes: await pack(bytes, packing) }
 
 /** A row to insert. */
-type KeptRow = StoredResult & {
+type StoredRow = StoredResult & {
   readonly scrapeId: ScrapeId
   readonly attempt: number
   readonly packing: Packed['packing']
-  readonly kept: Buffer
+  readonly storedBytes: Buffer
 }
 
 /**
@@ -79,8 +79,8 @@ export const createResults = (deps: {
 }): Results => {
   const { pool, clock, isLogHere } = deps
 
-  const insert = async (rows: readonly KeptRow[]): Promise<void> => {
-    const column = <Value>(of: (row: KeptRow) => Value): readonly Value[] => rows.map(of)
+  const insert = async (rows: readonly StoredRow[]): Promise<void> => {
+    const column = <Value>(pick: (row: StoredRow) => Value): readonly Value[] => rows.map(pick)
     await pool.query({
       name: isLogHere ? 'scrape-keep-unsynced' : 'scrape-keep',
       text: `${isLogHere ? `with now as materialized (select set_config('synchronous_commit', 'off', true))` : ''}
@@ -98,13 +98,13 @@ export const createResults = (deps: {
         column(({ body }) => body.hash),
         column(({ body }) => body.bytes),
         column(({ packing }) => packing),
-        column(({ kept }) => kept),
+        column(({ storedBytes }) => storedBytes),
         isoTime(clock() + resultTtlMs),
       ],
     })
   }
   /** Results that arrive during a statement share the next one. */
-  const insertTogether = createBatchLoader<KeptRow, true>(async (rows) => {
+  const insertTogether = createBatchLoader<StoredRow, true>(async (rows) => {
     await insert(rows)
     return new Map()
   })
@@ -112,10 +112,19 @@ export const createResults = (deps: {
   return {
     store: async (scrapeId, attempt, { outcome, cached, creditsCharged }, bytes) => {
       const body = { hash: sha256(bytes).toString('hex'), bytes: bytes.length }
-      const { packing, bytes: kept } = await packed(bytes)
-      if (kept.length > maxStoredBytes) return body
-      const row: KeptRow = { scrapeId, attempt, outcome, cached, creditsCharged, body, packing, kept }
-      await (kept.length > sharedUpToBytes ? insert([row]) : insertTogether(row))
+      const { packing, bytes: storedBytes } = await packed(bytes)
+      if (storedBytes.length > maxStoredBytes) return body
+      const row: StoredRow = {
+        scrapeId,
+        attempt,
+        outcome,
+        cached,
+        creditsCharged,
+        body,
+        packing,
+        storedBytes,
+      }
+      await (storedBytes.length > sharedUpToBytes ? insert([row]) : insertTogether(row))
       return body
     },
 

@@ -65,12 +65,14 @@ export const confirmPages = ({
     sent = false,
   ): Promise<View> => {
     const { subjectId } = visit.visitor.session
-    const asked = parseConfirmationRequest(visit, typed)
-    const hidden = html`<input type="hidden" name="act" value="${asked.act}"><input type="hidden" name="to" value="${asked.to}">`
+    const confirmation = parseConfirmationRequest(visit, typed)
+    const hidden = html`<input type="hidden" name="act" value="${confirmation.act}"><input type="hidden" name="to" value="${confirmation.to}">`
     const person = await people.read(subjectId, visit.cause)
     const withPasskey = !person.passkeys.isEmpty()
-    const options = withPasskey ? await passkeys.requestOptions(subjectId, purposeOf(visit, asked.act)) : null
-    const neither = options === null && codesFor(visit) === null
+    const options = withPasskey
+      ? await passkeys.requestOptions(subjectId, purposeOf(visit, confirmation.act))
+      : null
+    const hasNoMethod = options === null && codesFor(visit) === null
     return {
       title: 'Show that it is you',
       scripts: options === null ? [] : [island('passkey')],
@@ -86,7 +88,7 @@ ${sent ? html`<p class="said" role="status">A code is on its way to ${visit.visi
 ${sent || problems.code !== undefined ? fieldOf({ name: 'code', label: 'Code', inputmode: 'numeric', autocomplete: 'one-time-code', maxlength: 20 }, typed, problems) : nothing}
 <div class="acts">${sent || problems.code !== undefined ? html`<button class="first" name="do" value="code">Confirm</button> ` : nothing}<button name="do" value="mail">${sent ? 'Send another code' : 'Send me a code'}</button></div></form>`
 }
-${neither ? html`<p class="said warn">You have no passkey, and no mail can be sent to you. Sign out and sign in again: a fresh sign-in does as well.</p>` : nothing}`,
+${hasNoMethod ? html`<p class="said warn">You have no passkey, and no mail can be sent to you. Sign out and sign in again: a fresh sign-in does as well.</p>` : nothing}`,
     }
   }
 
@@ -103,33 +105,37 @@ ${neither ? html`<p class="said warn">You have no passkey, and no mail can be se
 
   const confirm = async (visit: PersonVisit, typed: FormInput) => {
     const { subjectId, sessionId } = visit.visitor.session
-    const asked = parseConfirmationRequest(visit, typed)
+    const confirmation = parseConfirmationRequest(visit, typed)
     const codes = codesFor(visit)
     const asksForCode = typed.text('do') === 'mail' && codes !== null
-    const wait =
+    const waitS =
       signInDelayS(signInLimits, visit.browser.address) ||
       (asksForCode ? codeDelayS(signInLimits, sessionId) : 0)
-    if (wait > 0)
+    if (waitS > 0)
       return refusedView(
-        await view(visit, typed, { form: `That was tried too often. Wait ${Math.ceil(wait)} seconds.` }),
+        await view(visit, typed, { form: `That was tried too often. Wait ${Math.ceil(waitS)} seconds.` }),
         429,
       )
     if (asksForCode) {
-      await codes.send(visit.visitor.name, sessionId, asked.act)
+      await codes.send(visit.visitor.name, sessionId, confirmation.act)
       return show(await view(visit, typed, {}, true))
     }
     if (typed.text('do') === 'code' && codes !== null) {
       const code = codeIn(typed.text('code'))
-      if (code !== null && (await codes.redeem(sessionId, asked.act, code)))
-        return confirmed(visit, asked, 'code')
+      if (code !== null && (await codes.redeem(sessionId, confirmation.act, code)))
+        return confirmed(visit, confirmation, 'code')
       return refusedView(
         await view(visit, typed, {
           code: 'This code does not fit. It is good for ten minutes and five tries.',
         }),
       )
     }
-    const found = await passkeys.verify(typed.text('answer'), purposeOf(visit, asked.act), visit.cause)
-    if (found?.subjectId === subjectId) return confirmed(visit, asked, 'passkey')
+    const verifiedPasskey = await passkeys.verify(
+      typed.text('answer'),
+      purposeOf(visit, confirmation.act),
+      visit.cause,
+    )
+    if (verifiedPasskey?.subjectId === subjectId) return confirmed(visit, confirmation, 'passkey')
     return refusedView(
       await view(visit, typed, {
         form: 'The browser gave none of your passkeys, or the page was open for too long.',

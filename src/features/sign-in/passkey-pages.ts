@@ -21,9 +21,13 @@ import type { People } from './people.ts'
 import { sessionCookie } from './sign-in.ts'
 
 /** A button that requests a passkey. The answer is submitted as the field `answer` of the form. */
-export const passkeyButton = (options: unknown, label: string, look: 'first' | 'second' = 'first'): Html =>
+export const passkeyButton = (
+  options: unknown,
+  label: string,
+  buttonClass: 'first' | 'second' = 'first',
+): Html =>
   html`<fbx-passkey data-options="${JSON.stringify(options)}"><input type="hidden" name="answer" value="">
-<button type="button" class="${look}" hidden>${label}</button>
+<button type="button" class="${buttonClass}" hidden>${label}</button>
 <noscript><p class="hint">Passkeys need script in this browser.</p></noscript>
 <p class="hint" role="status"></p></fbx-passkey>`
 
@@ -91,14 +95,14 @@ ${passkeyButton(options, 'Add a passkey')}
     if (!isName(name))
       return refusedView(await view(visit, typed, { name: `A name has at most ${maxName} characters.` }))
     // A person with a passkey adds another one with it. The first one can be added right after sign-in.
-    const made = await passkeys.create({ subjectId }, name, typed.text('answer'), purposeOf(visit))
-    if (made === null)
+    const newPasskey = await passkeys.create({ subjectId }, name, typed.text('answer'), purposeOf(visit))
+    if (newPasskey === null)
       return refusedView(
         await view(visit, typed, { form: 'The browser gave no passkey, or the page was open for too long.' }),
       )
-    const added = await people.passkeyAdded({ subjectId, ...made }, visit.cause)
+    const added = await people.passkeyAdded({ subjectId, ...newPasskey }, visit.cause)
     if (added.outcome === 'refused') {
-      await passkeys.remove(subjectId, made.passkeyId)
+      await passkeys.remove(subjectId, newPasskey.passkeyId)
       return refusedView(
         await view(visit, typed, { form: 'There are ten passkeys, as many as there may be.' }),
         409,

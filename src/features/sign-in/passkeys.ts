@@ -94,8 +94,8 @@ const challenges = (key: KeyObject, clock: Clock) => {
       const bytes = Buffer.from(challenge, 'base64url')
       if (bytes.length !== nonceBytes + timeBytes + macBytes) return false
       const head = bytes.subarray(0, nonceBytes + timeBytes)
-      const made = timingSafeEqual(bytes.subarray(nonceBytes + timeBytes), macOf(head, purpose))
-      return made && clock() < Number(head.readBigUInt64BE(nonceBytes))
+      const isAuthentic = timingSafeEqual(bytes.subarray(nonceBytes + timeBytes), macOf(head, purpose))
+      return isAuthentic && clock() < Number(head.readBigUInt64BE(nonceBytes))
     },
   }
 }
@@ -104,8 +104,8 @@ const challenges = (key: KeyObject, clock: Clock) => {
 const parsed = <Answer extends { readonly id: string }>(text: string): Answer | null => {
   try {
     const answer: unknown = JSON.parse(text)
-    const fits = typeof answer === 'object' && answer !== null && 'id' in answer
-    return fits && typeof answer.id === 'string' ? (answer as unknown as Answer) : null
+    const hasId = typeof answer === 'object' && answer !== null && 'id' in answer
+    return hasId && typeof answer.id === 'string' ? (answer as unknown as Answer) : null
   } catch {
     return null
   }
@@ -147,7 +147,7 @@ export const createPasskeys = (deps: {
       )
     ).rows
 
-  const named = (rows: readonly Row[]) =>
+  const descriptorsOf = (rows: readonly Row[]) =>
     rows.map((row) => ({
       id: row.credential_id,
       transports: row.transports as AuthenticatorTransport[],
@@ -169,8 +169,8 @@ export const createPasskeys = (deps: {
     const { passkey_id: passkeyId, subject_id: subjectId, salt } = row
     const committed = (await people.read(subjectId, cause)).passkeys.get(passkeyId)
     if (committed === undefined) return false
-    const found = { credentialId: row.credential_id, publicKey: row.public_key }
-    if (salt !== null && committed === passkeyCommitment({ passkeyId, subjectId, salt, ...found }))
+    const storedKey = { credentialId: row.credential_id, publicKey: row.public_key }
+    if (salt !== null && committed === passkeyCommitment({ passkeyId, subjectId, salt, ...storedKey }))
       return true
     logger.error(
       { subjectId, passkeyId },
@@ -191,7 +191,7 @@ export const createPasskeys = (deps: {
         timeout: challengeMs,
         attestationType: 'none',
         supportedAlgorithmIDs: [...algorithms],
-        excludeCredentials: named(await keysOf(subjectId)),
+        excludeCredentials: descriptorsOf(await keysOf(subjectId)),
         authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
       })
     },
@@ -203,7 +203,7 @@ export const createPasskeys = (deps: {
         challenge: challenge.make(purpose),
         timeout: challengeMs,
         userVerification: 'required',
-        ...(subjectId !== null && { allowCredentials: named(await keysOf(subjectId)) }),
+        ...(subjectId !== null && { allowCredentials: descriptorsOf(await keysOf(subjectId)) }),
       })
     },
 
@@ -211,13 +211,13 @@ export const createPasskeys = (deps: {
       const response = parsed<RegistrationResponseJSON>(answer)
       if (response === null) return null
       const { verifyRegistrationResponse } = await webauthn()
-      let answered = ''
+      let usedChallenge = ''
       const verified = await orNull(() =>
         verifyRegistrationResponse({
           response,
-          expectedChallenge: (given) => {
-            answered = given
-            return challenge.fits(given, purpose)
+          expectedChallenge: (receivedChallenge) => {
+            usedChallenge = receivedChallenge
+            return challenge.fits(receivedChallenge, purpose)
           },
           expectedOrigin: origin(),
           expectedRPID: rpId(),
@@ -225,7 +225,7 @@ export const createPasskeys = (deps: {
           supportedAlgorithmIDs: [...algorithms],
         }),
       )
-      if (!verified?.verified || !(await spend(answered))) return null
+      if (!verified?.verified || !(await spend(usedChallenge))) return null
       const { credential } = verified.registrationInfo
       const passkeyId = newId<string>('psk', subjectId)
       const salt = freshSalt()
@@ -269,13 +269,13 @@ export const createPasskeys = (deps: {
       const [row] = rows
       if (!row || !(await isCommitted(row, cause))) return null
       const { verifyAuthenticationResponse } = await webauthn()
-      let answered = ''
+      let usedChallenge = ''
       const verified = await orNull(() =>
         verifyAuthenticationResponse({
           response,
-          expectedChallenge: (given) => {
-            answered = given
-            return challenge.fits(given, purpose)
+          expectedChallenge: (receivedChallenge) => {
+            usedChallenge = receivedChallenge
+            return challenge.fits(receivedChallenge, purpose)
           },
           expectedOrigin: origin(),
           expectedRPID: rpId(),
@@ -288,7 +288,7 @@ export const createPasskeys = (deps: {
           },
         }),
       )
-      if (!verified?.verified || !(await spend(answered))) return null
+      if (!verified?.verified || !(await spend(usedChallenge))) return null
       await pool.query(
         `update vault.console_passkeys set sign_count = $2::bigint, used_at = $3::timestamptz
           where passkey_id = $1::text`,

@@ -51,9 +51,9 @@ export type People = {
   passkeyRemoved(subjectId: string, passkeyId: string, cause: Cause): Promise<PersonResult>
   confirmed(confirmed: ActConfirmed['data'], cause: Cause): Promise<PersonResult>
   /** Refusal: `no_role`. */
-  viewed(viewed: AccountViewed['data'], cause: Cause): Promise<PersonResult>
+  viewed(accountView: AccountViewed['data'], cause: Cause): Promise<PersonResult>
   /** Refusal: `no_role`. */
-  workRetryAsked(asked: WorkRetryAsked['data'], cause: Cause): Promise<PersonResult>
+  workRetryAsked(retryRequest: WorkRetryAsked['data'], cause: Cause): Promise<PersonResult>
   /** The person in the log. */
   read(subjectId: string, cause: Cause): Promise<PersonState>
 }
@@ -88,10 +88,10 @@ export const createPeople = ({ runner }: { readonly runner: CommandRunner }): Pe
       ),
     confirmed: (confirmed, cause) =>
       change('confirm-act', confirmed.subjectId, cause, (state) => decideConfirmation(state, confirmed)),
-    viewed: (viewed, cause) =>
-      change('view-account', viewed.staffId, cause, (state) => decideView(state, viewed)),
-    workRetryAsked: (asked, cause) =>
-      change('ask-work-retry', asked.staffId, cause, (state) => decideWorkRetry(state, asked)),
+    viewed: (accountView, cause) =>
+      change('view-account', accountView.staffId, cause, (state) => decideView(state, accountView)),
+    workRetryAsked: (retryRequest, cause) =>
+      change('ask-work-retry', retryRequest.staffId, cause, (state) => decideWorkRetry(state, retryRequest)),
     read: (subjectId, cause) => readState(runner, { ...cause, name: 'read-person' }, personRef(subjectId)),
   }
 }
@@ -133,8 +133,8 @@ export const claimStaff = async (
      returning staff_id, email, created_at, salt`,
     [newId<string>('stf'), email, freshSalt()],
   )
-  const { staff_id: staffId, email: kept, salt } = rows[0]!
-  return { staffId, emailCommitment: staffEmailCommitment(staffId, salt, kept) }
+  const { staff_id: staffId, email: storedEmail, salt } = rows[0]!
+  return { staffId, emailCommitment: staffEmailCommitment(staffId, salt, storedEmail) }
 }
 
 /** By id or e-mail; null if not found. */

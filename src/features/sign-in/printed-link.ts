@@ -62,8 +62,8 @@ export const printLink = async (
   cause: Cause,
 ): Promise<PrintedLink | Refused<PersonRefusal>> => {
   const expiresAtMs = deps.clock() + printedLinkMs
-  const made = await deps.people.linkMade(subjectId, expiresAtMs, cause)
-  if (made.outcome === 'refused') return made
+  const recorded = await deps.people.linkMade(subjectId, expiresAtMs, cause)
+  if (recorded.outcome === 'refused') return recorded
   const link = await deps.links.printed(subjectId, expiresAtMs)
   return {
     outcome: 'done',

@@ -16,10 +16,10 @@ export const linkFor = async (
   const origin =
     config.console.url ?? (await readConsoleAddress(context)) ?? `http://localhost:${config.port}`
   const deps = { people: createPeople(context), links: createLinks(context), clock: context.clock, origin }
-  const made = await printLink(deps, subjectId, context)
-  if (made.outcome === 'refused')
+  const linkResult = await printLink(deps, subjectId, context)
+  if (linkResult.outcome === 'refused')
     throw new CliRefusal('no_role', 'this member of the staff has no role; "staff grant" gives one')
-  return { url: made.url, expiresAt: made.expiresAt }
+  return { url: linkResult.url, expiresAt: linkResult.expiresAt }
 }
 
 export const linkText = (url: string, expiresAt: string): string =>
@@ -43,7 +43,7 @@ const emailChanged = (staffId: string) =>
   )
 
 /** The staff member with this id or e-mail. @throws CliRefusal when the e-mail does not match the committed one */
-const member = async (context: CliContext, idOrEmail: string): Promise<StaffMember> => {
+const requireStaff = async (context: CliContext, idOrEmail: string): Promise<StaffMember> => {
   const found = await findStaff(context.pool, idOrEmail)
   if (found) {
     const { emailCommitment } = await createPeople(context).read(found.staffId, context)
@@ -69,15 +69,15 @@ export const grant = async (
   if (granted.outcome === 'refused') throw emailChanged(staffId)
   const { passkeys } = await people.read(staffId, context)
   const link = passkeys.isEmpty() ? await linkFor(context, staffId) : null
-  const said = granted.changed
+  const grantText = granted.changed
     ? `granted ${options.role} to ${staffId}`
     : `${staffId} had ${options.role} already`
   return {
     json: { staffId, email: options.email, role: options.role, changed: granted.changed, ...link },
     text:
       link === null
-        ? said
-        : `${said}\n\nThe first passkey is registered through this link:\n\n${linkText(link.url, link.expiresAt)}`,
+        ? grantText
+        : `${grantText}\n\nThe first passkey is registered through this link:\n\n${linkText(link.url, link.expiresAt)}`,
   }
 }
 
@@ -86,12 +86,12 @@ export const revoke = async (
   idOrEmail: string,
   { role }: { readonly role?: StaffRole },
 ): Promise<CliOutput> => {
-  const { staffId } = await member(context, idOrEmail)
+  const { staffId } = await requireStaff(context, idOrEmail)
   const people = createPeople(context)
   const revoked: StaffRole[] = []
   for (const each of role === undefined ? staffRoles : [role]) {
-    const done = await people.revokeRole(staffId, each, context)
-    if (done.outcome === 'done' && done.changed) revoked.push(each)
+    const result = await people.revokeRole(staffId, each, context)
+    if (result.outcome === 'done' && result.changed) revoked.push(each)
   }
   return {
     json: { staffId, revoked, changed: revoked.length > 0 },
@@ -127,7 +127,7 @@ export const list = async (context: CliContext): Promise<CliOutput> => {
 }
 
 export const staffSignInLink = async (context: CliContext, idOrEmail: string) => {
-  const { staffId } = await member(context, idOrEmail)
+  const { staffId } = await requireStaff(context, idOrEmail)
   const link = await linkFor(context, staffId)
   return { json: { staffId, ...link }, text: linkText(link.url, link.expiresAt) }
 }

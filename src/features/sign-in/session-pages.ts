@@ -75,21 +75,21 @@ ${tableOf({
     })
   }
 
-  const end = async ({ visitor, cause }: PersonVisit, what: string) => {
+  const end = async ({ visitor, cause }: PersonVisit, sessionChoice: string) => {
     const { session } = visitor
-    if (what === 'others') {
-      const ended = await sessions.endOthers(session.subjectId, session.sessionId)
-      for (const sessionId of ended)
+    if (sessionChoice === 'others') {
+      const endedIds = await sessions.endOthers(session.subjectId, session.sessionId)
+      for (const sessionId of endedIds)
         await people.sessionEnded({ subjectId: session.subjectId, sessionId, reason: 'revoked' }, cause)
-      return goTo('/console/sessions', `${countText(ended.length, 'session')} ended.`)
+      return goTo('/console/sessions', `${countText(endedIds.length, 'session')} ended.`)
     }
     await endSession(
       { people, sessions },
-      { subjectId: session.subjectId, sessionId: what },
+      { subjectId: session.subjectId, sessionId: sessionChoice },
       'revoked',
       cause,
     )
-    return what === session.sessionId
+    return sessionChoice === session.sessionId
       ? { ...goTo('/console/sign-in'), cookies: [dropCookie('session')] }
       : goTo('/console/sessions', 'The session is over.')
   }
@@ -161,12 +161,12 @@ export const timePages: readonly ConsolePage[] = [
       harmless: true,
       run: async ({ nowMs }, typed) => {
         const zone = zoneOf(typed.text('zone'))
-        const said =
+        const confirmationText =
           zone === null
             ? 'Times are in UTC.'
             : `Times are those of ${zone}: ${textInZone(isoTime(nowMs), zone)}.`
         return {
-          ...goTo(consolePath(typed.text('to')), said),
+          ...goTo(consolePath(typed.text('to')), confirmationText),
           cookies: [zone === null ? dropCookie('zone') : setCookie('zone', zone, 'Lax', yearS)],
         }
       },

@@ -14,7 +14,7 @@ const minuteMs = 60_000
 /** How long a confirmation of identity is valid, milliseconds. */
 export const confirmedMs = 5 * minuteMs
 /** The last use is stored at most once in this time, milliseconds. */
-const seenEveryMs = minuteMs
+const seenUpdateMs = minuteMs
 
 type Row = {
   readonly session_id: string
@@ -52,7 +52,7 @@ export const newSessionId = (subjectId: string): string => newId<string>('ses', 
 const maxAgentLength = 300
 
 /** Whether the session is neither idle nor too old. A clock that is set back does not age it. */
-const lives = ({ subject_id: subjectId, seen_at: seenAt, ends_at: endsAt }: Row, nowMs: number): boolean =>
+const isAlive = ({ subject_id: subjectId, seen_at: seenAt, ends_at: endsAt }: Row, nowMs: number): boolean =>
   nowMs < Date.parse(endsAt) && nowMs - Date.parse(seenAt) < lifetimeOf(subjectId).idleMs
 
 /**
@@ -195,8 +195,8 @@ export const createSessions = ({
       })
       const [row] = rows
       const nowMs = clock()
-      if (!row || !lives(row, nowMs) || !isGenuine(row)) return null
-      if (nowMs - Date.parse(row.seen_at) >= seenEveryMs)
+      if (!row || !isAlive(row, nowMs) || !isGenuine(row)) return null
+      if (nowMs - Date.parse(row.seen_at) >= seenUpdateMs)
         await pool.query(
           'update vault.console_sessions set seen_at = greatest(seen_at, $2::timestamptz) where session_id = $1::text',
           [row.session_id, isoTime(nowMs)],
@@ -225,7 +225,7 @@ export const createSessions = ({
         'select * from vault.console_sessions where subject_id = $1::text order by session_id desc limit 200',
         [subjectId],
       )
-      return rows.filter((row) => lives(row, clock())).map(sessionOf)
+      return rows.filter((row) => isAlive(row, clock())).map(sessionOf)
     },
 
     end: async (subjectId, sessionId) => {
@@ -236,11 +236,11 @@ export const createSessions = ({
       return rows[0] ? { sessionId: rows[0].session_id } : null
     },
 
-    endOthers: async (subjectId, keep) => {
+    endOthers: async (subjectId, keptSessionId) => {
       const { rows } = await pool.query<{ session_id: string }>(
         `delete from vault.console_sessions
         where subject_id = $1::text and session_id is distinct from $2::text returning session_id`,
-        [subjectId, keep],
+        [subjectId, keptSessionId],
       )
       return rows.map(({ session_id }) => session_id)
     },

@@ -182,7 +182,7 @@ export const createLinks = ({ pool, clock, keys, logger }: Deps): Links => {
       const [row] = found.rows
       if (!row || !isGenuine(row)) return null
       const now = isoTime(clock())
-      const taken = await pool.query(
+      const deleted = await pool.query(
         `delete from vault.console_links
           where hash = $1::bytea and signature = $4::bytea and expires_at > $2::timestamptz and not opened
             and (recipient is null or browser = $3::bytea)`,
@@ -190,7 +190,7 @@ export const createLinks = ({ pool, clock, keys, logger }: Deps): Links => {
       )
       // The values of the checked row.
       const { subject_id: subjectId, recipient } = row
-      if (taken.rowCount === 1) {
+      if (deleted.rowCount === 1) {
         if (recipient !== null) await endOthers(row.browser)
         return subjectId === null ? null : { kind: 'session', subjectId, printed: recipient === null }
       }
@@ -204,21 +204,21 @@ export const createLinks = ({ pool, clock, keys, logger }: Deps): Links => {
     },
 
     redeem: async (code, browser) => {
-      const asking = hashOfSecret(browser)
-      if (asking === null) return null
+      const requestHash = hashOfSecret(browser)
+      if (requestHash === null) return null
       const now = isoTime(clock())
       const { rows } = await pool.query<LinkRow & { code: Buffer }>(
         `update vault.console_links set attempts = attempts + 1
           where browser = $1::bytea and opened and expires_at > $2::timestamptz and attempts < ${maxAttempts}
           returning ${linkColumns}, code`,
-        [asking, now],
+        [requestHash, now],
       )
       for (const row of rows) {
         if (!mayTry(row.hash)) continue
-        const isRight = equalSecrets(row.code, codeHash(key, ['link', row.hash.toString('hex'), code]))
-        if (isRight && isGenuine(row)) {
+        const isCodeCorrect = equalSecrets(row.code, codeHash(key, ['link', row.hash.toString('hex'), code]))
+        if (isCodeCorrect && isGenuine(row)) {
           const used = await pool.query('delete from vault.console_links where hash = $1::bytea', [row.hash])
-          await endOthers(asking)
+          await endOthers(requestHash)
           return used.rowCount === 1 && row.subject_id !== null ? { subjectId: row.subject_id } : null
         }
       }
@@ -261,14 +261,16 @@ export const createCodes = ({ pool, clock, keys }: Pick<Deps, 'pool' | 'clock' |
         [sessionId, act, isoTime(clock())],
       )
       // An attempt counts for each code.
-      const tried = rows.filter((row) => mayTry(row.code))
-      const right = tried.find((row) => equalSecrets(row.code, hashOf(sessionId, act, code, row.expires_at)))
-      if (!right) return false
+      const allowedRows = rows.filter((row) => mayTry(row.code))
+      const matching = allowedRows.find((row) =>
+        equalSecrets(row.code, hashOf(sessionId, act, code, row.expires_at)),
+      )
+      if (!matching) return false
       const { rows: used } = await pool.query<{ code: Buffer }>(
         'delete from vault.console_codes where session_id = $1::text and act = $2::text returning code',
         [sessionId, act],
       )
-      return used.some((row) => row.code.equals(right.code))
+      return used.some((row) => row.code.equals(matching.code))
     },
   }
 }

@@ -24,7 +24,7 @@ const waitText = (seconds: number): string =>
 const homeOf = (visit: Visit, typed: FormInput = emptyFormInput): string =>
   consolePath(typed.text('to') || visit.query.get('to'))
 
-const noMail = html`<p class="said warn">This service sends no mail. Ask its operator for a sign-in link, or use a passkey.</p>`
+const noMailNotice = html`<p class="said warn">This service sends no mail. Ask its operator for a sign-in link, or use a passkey.</p>`
 
 /** Sign-in by e-mail or passkey. The answer is the same for known and unknown addresses. */
 export const signInPages = ({
@@ -46,7 +46,7 @@ export const signInPages = ({
   readonly island: Assets['island']
 }): readonly ConsolePage[] => {
   const signInView = async (visit: Visit, typed: FormInput, problems: Problems): Promise<View> => {
-    const to = homeOf(visit, typed)
+    const returnPath = homeOf(visit, typed)
     const options = await passkeys.requestOptions(null, signInPurpose)
     return {
       alone: true,
@@ -55,16 +55,16 @@ export const signInPages = ({
       body: html`${problemsOf(problems)}
 ${
   sendLink === null
-    ? noMail
+    ? noMailNotice
     : html`<form method="post" action="/console/sign-in" class="stack" novalidate>
-<input type="hidden" name="to" value="${to}">
+<input type="hidden" name="to" value="${returnPath}">
 ${fieldOf({ name: 'email', label: 'E-mail', type: 'email', autocomplete: 'email', required: true, maxlength: 254 }, typed, problems)}
 <div class="acts"><button class="first">Send me a link</button></div>
 </form>`
 }
 <h2>With a passkey</h2>
 <form method="post" action="/console/sign-in/passkey" class="stack">
-<input type="hidden" name="to" value="${to}">
+<input type="hidden" name="to" value="${returnPath}">
 ${passkeyButton(options, 'Sign in with a passkey', sendLink === null ? 'first' : 'second')}
 </form>`,
     }
@@ -78,24 +78,27 @@ ${passkeyButton(options, 'Sign in with a passkey', sendLink === null ? 'first' :
       return refusedView(
         await signInView(visit, typed, { email: 'Type an e-mail address such as name@example.com.' }),
       )
-    const wait = signInDelayS(signInLimits, visit.browser.address, email)
-    if (wait > 0) return refusedView(await signInView(visit, typed, { form: waitText(wait) }), 429)
+    const waitS = signInDelayS(signInLimits, visit.browser.address, email)
+    if (waitS > 0) return refusedView(await signInView(visit, typed, { form: waitText(waitS) }), 429)
     // Mails may be late, so the secret is reused: every link that this browser requested works in it.
-    const known = visit.signInRequestSecret
-    const asking = hashOfSecret(known) === null ? newSecret() : known!
-    await sendLink(email, asking)
-    const cookies = [setCookie('asking', asking, 'Strict', linkMs / 1000), wantedCookie(homeOf(visit, typed))]
+    const existingSecret = visit.signInRequestSecret
+    const requestSecret = hashOfSecret(existingSecret) === null ? newSecret() : existingSecret!
+    await sendLink(email, requestSecret)
+    const cookies = [
+      setCookie('asking', requestSecret, 'Strict', linkMs / 1000),
+      wantedCookie(homeOf(visit, typed)),
+    ]
     return { ...goTo('/console/sign-in/sent'), cookies }
   }
 
   const byPasskey = async (visit: Visit, typed: FormInput) => {
-    const wait = signInDelayS(signInLimits, visit.browser.address)
-    const cookies = wait > 0 ? null : await signInByPasskey(visit, typed.text('answer'))
+    const waitS = signInDelayS(signInLimits, visit.browser.address)
+    const cookies = waitS > 0 ? null : await signInByPasskey(visit, typed.text('answer'))
     if (cookies !== null)
       return { ...goTo(homeOf(visit, typed)), cookies: [...cookies, dropCookie('wanted')] }
     const text =
-      wait > 0 ? waitText(wait) : 'This passkey opens nothing here, or the page was open for too long.'
-    return refusedView(await signInView(visit, emptyFormInput, { form: text }), wait > 0 ? 429 : 400)
+      waitS > 0 ? waitText(waitS) : 'This passkey opens nothing here, or the page was open for too long.'
+    return refusedView(await signInView(visit, emptyFormInput, { form: text }), waitS > 0 ? 429 : 400)
   }
 
   return [
@@ -146,8 +149,8 @@ ${fieldOf({ name: 'code', label: 'Code', inputmode: 'numeric', autocomplete: 'on
     const code = codeIn(typed.text('code'))
     if (code === null)
       return refusedView(sentView(typed, { code: 'A code has eight digits, such as 1234 5678.' }))
-    const wait = signInDelayS(signInLimits, visit.browser.address)
-    if (wait > 0) return refusedView(sentView(typed, { form: waitText(wait) }), 429)
+    const waitS = signInDelayS(signInLimits, visit.browser.address)
+    if (waitS > 0) return refusedView(sentView(typed, { form: waitText(waitS) }), 429)
     const redeemed = await links.redeem(code, visit.signInRequestSecret)
     const cookies = redeemed && (await signIn(visit, redeemed.subjectId, 'link'))
     if (!cookies)
@@ -176,9 +179,9 @@ ${fieldOf({ name: 'code', label: 'Code', inputmode: 'numeric', autocomplete: 'on
   }
 
   const openLink = async (visit: Visit, typed: FormInput) => {
-    const wait = signInDelayS(signInLimits, visit.browser.address)
-    if (wait > 0)
-      return refusedView({ ...deadLink, title: 'Too many tries', body: html`<p>${waitText(wait)}</p>` }, 429)
+    const waitS = signInDelayS(signInLimits, visit.browser.address)
+    if (waitS > 0)
+      return refusedView({ ...deadLink, title: 'Too many tries', body: html`<p>${waitText(waitS)}</p>` }, 429)
     const opened = await links.open(typed.text('link'), visit.signInRequestSecret)
     if (opened === null) return refusedView(deadLink, 409)
     if (opened.kind === 'code')

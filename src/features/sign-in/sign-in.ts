@@ -19,7 +19,7 @@ import type { Codes, Links } from './sign-in-links.ts'
 /** The purpose of sign-in challenges. Answers to other challenges do not sign in. */
 export const signInPurpose = 'sign-in'
 
-const ending = `If it was not you, do nothing: nobody gets in without this letter.`
+const closingText = `If it was not you, do nothing: nobody gets in without this letter.`
 
 /** The link has its own line and is short enough not to be wrapped. */
 const signInMail = (to: string, merchant: string, link: string): MailMessage => ({
@@ -30,7 +30,7 @@ const signInMail = (to: string, merchant: string, link: string): MailMessage => 
 ${link}
 
 It is good once, for ten minutes, in the browser in which it was asked for.
-${ending}
+${closingText}
 `,
 })
 
@@ -71,9 +71,9 @@ export const createSendLink =
   }): SendLink =>
   async (typed, browser) => {
     const cause = { actor: { kind: 'system', name: 'console' }, correlationId: newId('run') } as const
-    const known = await accounts.byEmail(typed, cause)
-    const link = await links.mailed({ subjectId: known?.accountId ?? null, email: typed, browser })
-    if (known !== null) mailer.send(signInMail(known.email, name, linkUrl(origin(), link)))
+    const knownAccount = await accounts.byEmail(typed, cause)
+    const link = await links.mailed({ subjectId: knownAccount?.accountId ?? null, email: typed, browser })
+    if (knownAccount !== null) mailer.send(signInMail(knownAccount.email, name, linkUrl(origin(), link)))
   }
 
 /** E-mailed codes, each for one act of one session. */
@@ -123,8 +123,8 @@ const costs = { try: 20, letterOfSource: 60, letter: 12 } as const
 export const signInDelayS = (limits: SignInLimits | null, address: string, mailbox?: string): number => {
   if (limits === null) return 0
   const source = addressSubject(address)
-  const ofSource = limits.perSource.take(source, costs.try)
-  if (ofSource > 0 || mailbox === undefined) return ofSource
+  const sourceDelayS = limits.perSource.take(source, costs.try)
+  if (sourceDelayS > 0 || mailbox === undefined) return sourceDelayS
   const to = mailbox.toLowerCase()
   return limits.letters.take(`${to} ${source}`, costs.letterOfSource) || limits.letters.take(to, costs.letter)
 }
@@ -162,8 +162,8 @@ export const createSignIn =
     const session = { subjectId, sessionId, method }
     const cause = sessionCause(session, visit.requestId)
     if (!isStaff(subjectId) && (await accounts.read(subjectId as AccountId, cause)) === null) return null
-    const done = await people.signIn(session, cause)
-    if (done.outcome === 'refused') return null
+    const result = await people.signIn(session, cause)
+    if (result.outcome === 'refused') return null
     if (visit.visitor) await endSession({ people, sessions }, visit.visitor.session, 'signed_out', cause)
     const opened = await sessions.open(session, visit.browser)
     return [sessionCookie(opened, visit.nowMs), dropCookie('asking')]
@@ -186,8 +186,8 @@ export const createSignInByPasskey =
   }): SignInByPasskey =>
   async (visit, answer) => {
     const cause = { actor: { kind: 'system', name: 'console' }, correlationId: visit.requestId } as const
-    const found = await passkeys.verify(answer, signInPurpose, cause)
-    return found && signIn(visit, found.subjectId, 'passkey')
+    const verifiedPasskey = await passkeys.verify(answer, signInPurpose, cause)
+    return verifiedPasskey && signIn(visit, verifiedPasskey.subjectId, 'passkey')
   }
 
 /** Ends a session permanently. Does nothing if it already ended. */

@@ -43,7 +43,7 @@ ${fieldOf({ name: 'reason', label: 'Why', hint: 'It stays in the log for good: n
     same: ['npx farebox accounts show ACCOUNT', 'npx farebox staff list'],
   })
 
-  const look = async (visit: PersonVisit, typed: FormInput) => {
+  const startViewing = async (visit: PersonVisit, typed: FormInput) => {
     const reason = typed.text('reason')
     const accountId = await findAccount(typed.text('account'))
     const problems: Problems = {
@@ -55,8 +55,8 @@ ${fieldOf({ name: 'reason', label: 'Why', hint: 'It stays in the log for good: n
     if (accountId === null || Object.keys(problems).length > 0)
       return refusedView(view(visit, typed, problems))
     const { subjectId: staffId, sessionId } = visit.visitor.session
-    const viewed = await people.viewed({ staffId, sessionId, accountId, reason }, visit.cause)
-    if (viewed.outcome === 'refused')
+    const result = await people.viewed({ staffId, sessionId, accountId, reason }, visit.cause)
+    if (result.outcome === 'refused')
       return refusedView(
         view(visit, typed, { form: 'Looking at the pages of an account is for operators.' }),
         409,
@@ -73,7 +73,7 @@ ${fieldOf({ name: 'reason', label: 'Why', hint: 'It stays in the log for good: n
       for: ['finance', 'operator'],
       nav: { label: 'Staff', group: 'Staff' },
       show: async (visit) => show(view(visit, emptyFormInput, {})),
-      act: { run: look },
+      act: { run: startViewing },
     }),
     personPage({
       path: '/console/view/stop',

@@ -44,11 +44,12 @@ export const createVisitors = ({
     }
     const member = await findStaff(pool, subjectId)
     if (member === null || person.roles.isEmpty()) return null
-    const own: readonly Role[] = method === 'passkey' ? [...person.roles] : []
-    const account = viewing !== null && own.includes('operator') ? await findAccount(viewing, cause) : null
+    const ownRoles: readonly Role[] = method === 'passkey' ? [...person.roles] : []
+    const account =
+      viewing !== null && ownRoles.includes('operator') ? await findAccount(viewing, cause) : null
     return {
       session,
-      roles: new Set([...own, ...(account ? accountRoles(account) : [])]),
+      roles: new Set([...ownRoles, ...(account ? accountRoles(account) : [])]),
       name: member.email,
       account,
     }

@@ -18,12 +18,16 @@ export const allowances = {
   registration: { endpoint: null, account: 20 },
 } as const satisfies Readonly<Record<string, PerMinute>>
 
-type ByHand = keyof typeof allowances
+type ManualOperation = keyof typeof allowances
 
 /** @throws rate_limited, with the seconds to wait */
-export type TakeAllowance = (what: ByHand, accountId: AccountId, endpointId: string | null) => Promise<void>
+export type TakeAllowance = (
+  manualOperation: ManualOperation,
+  accountId: AccountId,
+  endpointId: string | null,
+) => Promise<void>
 
-const refusedWhat: Readonly<Record<ByHand, string>> = {
+const operationLabels: Readonly<Record<ManualOperation, string>> = {
   test: 'pings',
   redelivery: 'redeliveries',
   outage: 'redeliveries of all that was missed',
@@ -42,29 +46,33 @@ export const createAllowance = (deps: {
   readonly limited: boolean
 }): TakeAllowance => {
   const { pool, clock, limited } = deps
-  return async (what, accountId, endpointId) => {
+  return async (manualOperation, accountId, endpointId) => {
     if (!limited) return
-    const { endpoint, account } = allowances[what]
+    const { endpoint, account } = allowances[manualOperation]
     // The subject contains the account: a caller that guesses another account's endpoint id does not use up its
     // allowance.
-    const counted = [
-      { subject: `${what} ${accountId}`, perMinute: account },
+    const rateLimits = [
+      { subject: `${manualOperation} ${accountId}`, perMinute: account },
       ...(endpoint === null || endpointId === null
         ? []
-        : [{ subject: `${what} ${accountId} ${endpointId}`, perMinute: endpoint }]),
+        : [{ subject: `${manualOperation} ${accountId} ${endpointId}`, perMinute: endpoint }]),
     ]
     const { rows } = await pool.query<{ wait_ms: number }>({
       name: 'webhooks-allowance',
       text: 'select work.take_webhook_allowance($1::text[], $2::integer[], $3::timestamptz) as wait_ms',
       values: [
-        counted.map(({ subject }) => subject),
-        counted.map(({ perMinute }) => perMinute),
+        rateLimits.map(({ subject }) => subject),
+        rateLimits.map(({ perMinute }) => perMinute),
         isoTime(clock()),
       ],
     })
     const waitMs = rows[0]?.wait_ms ?? 0
     if (waitMs > 0)
-      throw refuseWithRetryAfter('rate_limited', `too many ${refusedWhat[what]} in a minute`, waitMs / 1000)
+      throw refuseWithRetryAfter(
+        'rate_limited',
+        `too many ${operationLabels[manualOperation]} in a minute`,
+        waitMs / 1000,
+      )
   }
 }
 

@@ -25,19 +25,20 @@ export type DeliveryRef = {
 /** Outcomes that the log has for deliveries whose outcome another process appended first. */
 export const recordedOutcomes = async (
   log: Pick<EventLog, 'readStreams'>,
-  places: readonly DeliveryRef[],
+  deliveryRefs: readonly DeliveryRef[],
 ): Promise<ReadonlyMap<string, FinishedStatus>> => {
-  if (places.length === 0) return new Map()
-  const streamOf = (place: DeliveryRef) => deliveryStream(place.endpoint_id, place.event, place.resource)
-  const tails = await log.readStreams(
-    places.map((place) => ({ stream: streamOf(place), from: place.revision + 1 })),
+  if (deliveryRefs.length === 0) return new Map()
+  const streamOf = (deliveryRef: DeliveryRef) =>
+    deliveryStream(deliveryRef.endpoint_id, deliveryRef.event, deliveryRef.resource)
+  const laterEvents = await log.readStreams(
+    deliveryRefs.map((deliveryRef) => ({ stream: streamOf(deliveryRef), from: deliveryRef.revision + 1 })),
   )
   return new Map(
-    places.flatMap((place) => {
-      const type = tails.get(streamOf(place))?.[0]?.type as DeliveryOutcome['type'] | undefined
+    deliveryRefs.flatMap((deliveryRef) => {
+      const type = laterEvents.get(streamOf(deliveryRef))?.[0]?.type as DeliveryOutcome['type'] | undefined
       return type === undefined || !outcomeTypes.includes(type)
         ? []
-        : [[place.delivery_id, finishedStatus(type)] as const]
+        : [[deliveryRef.delivery_id, finishedStatus(type)] as const]
     }),
   )
 }

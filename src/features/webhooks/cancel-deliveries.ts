@@ -131,9 +131,9 @@ const cancelPending = async (
       log,
       rows.map((row) => cancelWrite(row, cause, nowMs)),
     )
-    const others = rows.filter((_, index) => outcomes[index]?.status === 'conflict')
+    const conflicting = rows.filter((_, index) => outcomes[index]?.status === 'conflict')
     // If a worker appended its outcome just before, that outcome counts.
-    const standing = await recordedOutcomes(log, others)
+    const recordedStatuses = await recordedOutcomes(log, conflicting)
     await pool.query({
       name: 'webhooks-canceled',
       text: `update work.webhook_deliveries d set status = s.status, finished_at = $3::timestamptz
@@ -141,7 +141,7 @@ const cancelPending = async (
               where d.delivery_id = s.delivery_id and d.status = 'pending'`,
       values: [
         rows.map(({ delivery_id }) => delivery_id),
-        rows.map(({ delivery_id }) => standing.get(delivery_id) ?? 'canceled'),
+        rows.map(({ delivery_id }) => recordedStatuses.get(delivery_id) ?? 'canceled'),
         isoTime(nowMs),
       ],
     })
@@ -192,21 +192,21 @@ export const openCancellations = (deps: Deps): (() => Promise<boolean>) => {
   /** Position of the last failed endpoint. It is skipped until the others are done. */
   let after = 0
 
-  const forget = async (position: number): Promise<void> => {
+  const deleteCancellation = async (position: number): Promise<void> => {
     await pool.query('delete from work.webhook_cancellations where position = $1::bigint', [position])
   }
 
   /** Reads the cause from the log, because rows can be added with SQL. */
-  const inLog = async (position: number): Promise<WebhookCancellation | null> => {
+  const readCancellation = async (position: number): Promise<WebhookCancellation | null> => {
     const stored = await log.eventAt(position)
     return stored && cancellationOf(decode(stored) as RecordedEvent<EndpointEvent>)
   }
 
   const finish = async (position: number): Promise<void> => {
-    const next = await inLog(position)
+    const next = await readCancellation(position)
     if (next === null) {
       logger.error({ position }, 'nothing is canceled for an endpoint that no event disabled or removed')
-      return forget(position)
+      return deleteCancellation(position)
     }
     const isRemoved = next.reason === 'endpoint_removed'
     if (isRemoved) await eraseEndpoint(pool, next.endpoint_id)
@@ -216,7 +216,7 @@ export const openCancellations = (deps: Deps): (() => Promise<boolean>) => {
       await pool.query("delete from work.queue_owners where queue = 'webhooks' and owner = $1::text", [
         next.endpoint_id,
       ])
-    await forget(position)
+    await deleteCancellation(position)
   }
 
   return async () => {

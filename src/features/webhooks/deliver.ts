@@ -18,9 +18,9 @@ const jitter = 0.1
  * @param random From 0 to below 1.
  */
 export const retryDelayMs = (attempt: number, random: number, retryAfterMs: number | null): number => {
-  const planned = Math.min(maxDelayMs, firstDelayMs * 2 ** (attempt - 1))
-  const spread = planned * (1 - jitter + 2 * jitter * random)
-  return Math.round(Math.min(maxDelayMs, Math.max(spread, retryAfterMs ?? 0)))
+  const baseDelayMs = Math.min(maxDelayMs, firstDelayMs * 2 ** (attempt - 1))
+  const jitteredMs = baseDelayMs * (1 - jitter + 2 * jitter * random)
+  return Math.round(Math.min(maxDelayMs, Math.max(jitteredMs, retryAfterMs ?? 0)))
 }
 
 const isAcknowledged = (status: number | null): boolean => status !== null && status >= 200 && status < 300
@@ -99,7 +99,7 @@ export const canceledResult = (delivery: DueDelivery, nowMs: number): DeliveryRe
   },
 })
 
-const postponedMs = 60_000
+const postponeMs = 60_000
 
 /**
  * The URL or secret of the endpoint cannot be read, because it is being removed or is damaged. Checked again each
@@ -109,7 +109,7 @@ export const postponedResult = (delivery: DueDelivery, nowMs: number): DeliveryR
   delivery,
   attempt: null,
   atMs: nowMs,
-  next: { dueMs: nowMs + postponedMs },
+  next: { dueMs: nowMs + postponeMs },
 })
 
 /** Results of earlier attempts to an endpoint. */
@@ -125,15 +125,15 @@ export type EndpointHealth = {
 /** Health of an endpoint before its first attempt. */
 export const initialEndpointHealth: EndpointHealth = { failures: 0, failingSince: null, provenUrlId: null }
 
-const firstHoldMs = 1_000
-const maxHoldMs = 60_000
+const firstPauseMs = 1_000
+const maxPauseMs = 60_000
 
 /**
  * An endpoint is disabled after this time without a successful attempt, and at least this many attempts (two deliveries
  * that were given up).
  */
 export const disableAfterMs = 5 * 24 * 60 * 60 * 1000
-const hopelessFailures = 20
+const minFailuresToDisable = 20
 
 /** Whether the URL has answered 2xx. Only then it receives more than one attempt at a time. */
 export const isVerifiedUrl = ({ provenUrlId }: EndpointHealth, urlId: string | null): boolean =>
@@ -141,31 +141,33 @@ export const isVerifiedUrl = ({ provenUrlId }: EndpointHealth, urlId: string | n
 
 /** The health after one more attempt. */
 export const endpointHealthAfter = (
-  standing: EndpointHealth,
+  endpointHealth: EndpointHealth,
   { urlId, acknowledged, nowMs }: { urlId: string | null; acknowledged: boolean; nowMs: number },
 ): EndpointHealth =>
   acknowledged
     ? { failures: 0, failingSince: null, provenUrlId: urlId }
     : {
-        ...standing,
-        failures: standing.failures + 1,
-        failingSince: standing.failingSince ?? isoTime(nowMs),
+        ...endpointHealth,
+        failures: endpointHealth.failures + 1,
+        failingSince: endpointHealth.failingSince ?? isoTime(nowMs),
       }
 
 /**
  * Pause after a failure, milliseconds. A URL that never answered is paused for 1 s, doubled up to a minute. This
  * protects foreign hosts from floods of webhooks, however many events there are.
  */
-export const endpointPauseMs = (standing: EndpointHealth, urlId: string | null): number =>
-  standing.failures === 0 || isVerifiedUrl(standing, urlId)
+export const endpointPauseMs = (endpointHealth: EndpointHealth, urlId: string | null): number =>
+  endpointHealth.failures === 0 || isVerifiedUrl(endpointHealth, urlId)
     ? 0
-    : Math.min(maxHoldMs, firstHoldMs * 2 ** Math.min(standing.failures - 1, 10))
+    : Math.min(maxPauseMs, firstPauseMs * 2 ** Math.min(endpointHealth.failures - 1, 10))
 
 /** Since when every attempt failed, if that is a reason to disable the endpoint (`disableAfterMs`); else null. */
 export const failingTooLongSince = (
   { failures, failingSince }: EndpointHealth,
   nowMs: number,
 ): string | null =>
-  failures >= hopelessFailures && failingSince !== null && nowMs - Date.parse(failingSince) >= disableAfterMs
+  failures >= minFailuresToDisable &&
+  failingSince !== null &&
+  nowMs - Date.parse(failingSince) >= disableAfterMs
     ? failingSince
     : null

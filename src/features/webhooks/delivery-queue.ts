@@ -54,7 +54,7 @@ const textsOf = ({ event, data }: DueDelivery): Parameters<typeof payloadOf>[1] 
 }
 
 /** Deliveries whose first event is cached. */
-const maxKnown = 2_000
+const maxCachedEvents = 2_000
 
 /**
  * Finds a delivery in the log. SQL can add and change rows of the queue, and the webhook is signed with the receiver's
@@ -65,13 +65,13 @@ const maxKnown = 2_000
  * @throws errors of the log
  */
 export const createEnqueuedDeliveries = (log: Pick<EventLog, 'readStreams'>) => {
-  const known = new LRUCache<StreamName, StoredEvent>({ max: maxKnown })
+  const firstEvents = new LRUCache<StreamName, StoredEvent>({ max: maxCachedEvents })
   const firstOf = createBatchLoader<StreamName, StoredEvent>(async (streams) => {
     const read = await log.readStreams(
       streams.map((stream) => ({ stream, from: 0 })),
       1,
     )
-    for (const [stream, [first]] of read) known.set(stream, first!)
+    for (const [stream, [first]] of read) firstEvents.set(stream, first!)
     return new Map([...read].map(([stream, events]) => [stream, events[0]!]))
   })
   const streamOf = ({ endpoint_id, event, resource }: DueDelivery): StreamName =>
@@ -80,10 +80,10 @@ export const createEnqueuedDeliveries = (log: Pick<EventLog, 'readStreams'>) => 
     const { event } = delivery
     const stream = streamOf(delivery)
     const readAhead = async (): Promise<StoredEvent | undefined> => {
-      const ahead = next.map(streamOf).filter((each) => !known.has(each))
+      const ahead = next.map(streamOf).filter((each) => !firstEvents.has(each))
       return (await Promise.all([stream, ...ahead].map(firstOf)))[0]
     }
-    const first = known.get(stream) ?? (await readAhead())
+    const first = firstEvents.get(stream) ?? (await readAhead())
     if (first?.type !== 'WebhookEnqueued') return null
     const { deliveryId, accountId, data } = JSON.parse(first.data) as WebhookEnqueued['data']
     if (deliveryId !== delivery.delivery_id) return null
@@ -142,13 +142,13 @@ export const createDestinations = (deps: {
     sealed: ReadonlyMap<string, Buffer>,
   ): Endpoint['destination'] => {
     const [url, secret] = [sealed.get(urlId), sealed.get(secretId)]
-    const former = previous && sealed.get(previous.secretId)
+    const sealedPrevious = previous && sealed.get(previous.secretId)
     if (url === undefined || secret === undefined) return 'unreadable'
     try {
       return {
         url: values.open(urlId, endpointId, url),
         secret: values.open(secretId, endpointId, secret),
-        previousSecret: former ? values.open(previous.secretId, endpointId, former) : null,
+        previousSecret: sealedPrevious ? values.open(previous.secretId, endpointId, sealedPrevious) : null,
         previousUntil: previous?.until ?? null,
       }
     } catch (error) {
@@ -176,7 +176,8 @@ export const createDestinations = (deps: {
     const byId = new Map(
       await Promise.all(
         [...Map.groupBy(rows, (row) => row.endpoint_id)].map(
-          async ([endpointId, ofOne]) => [endpointId, await endpointOf(endpointId, ofOne)] as const,
+          async ([endpointId, endpointRows]) =>
+            [endpointId, await endpointOf(endpointId, endpointRows)] as const,
         ),
       ),
     )

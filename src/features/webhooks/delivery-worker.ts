@@ -47,7 +47,7 @@ export type WorkerDeps = {
   readonly random: () => number
   readonly logger: Logger
   /** The receiver answered 410, or every attempt of several days failed. The endpoint is disabled. */
-  readonly onDead: (delivery: DueDelivery, why: DisablingReason) => Promise<void>
+  readonly onDead: (delivery: DueDelivery, disablingReason: DisablingReason) => Promise<void>
   readonly onAttempt?: (result: DeliveryResult) => void
   readonly limits?: Partial<QueueLimits>
 }
@@ -77,7 +77,7 @@ export const startDeliveryWorker = (deps: WorkerDeps): RunningQueue => {
   const attempt = createAttempt(deps)
   const settle = createSettle(deps)
   const enqueuedAs = createEnqueuedDeliveries(log)
-  const standingOf = ({ memory }: EndpointLease): EndpointHealth => memory ?? initialEndpointHealth
+  const healthOf = ({ memory }: EndpointLease): EndpointHealth => memory ?? initialEndpointHealth
 
   const send = async (
     delivery: DueDelivery,
@@ -98,10 +98,10 @@ export const startDeliveryWorker = (deps: WorkerDeps): RunningQueue => {
     const result = await attempt(enqueued, destination)
     const status = result.attempt?.status ?? 0
     const acknowledged = status >= 200 && status < 300
-    const standing = endpointHealthAfter(standingOf(lease), { urlId, acknowledged, nowMs: result.atMs })
-    lease.memory = standing
-    const hold = endpointPauseMs(standing, urlId)
-    lease.holdUntilMs = hold === 0 ? null : result.atMs + hold
+    const health = endpointHealthAfter(healthOf(lease), { urlId, acknowledged, nowMs: result.atMs })
+    lease.memory = health
+    const pauseMs = endpointPauseMs(health, urlId)
+    lease.holdUntilMs = pauseMs === 0 ? null : result.atMs + pauseMs
     onAttempt?.(result)
     return result
   }
@@ -114,9 +114,9 @@ export const startDeliveryWorker = (deps: WorkerDeps): RunningQueue => {
     prepare: createDestinations(deps),
     atOnce: (lease) => {
       const { destination, urlId } = lease.context
-      const standing = standingOf(lease)
-      const trusted = standing.failures === 0 && isVerifiedUrl(standing, urlId)
-      return trusted || typeof destination !== 'object' ? limits.perOwner : 1
+      const health = healthOf(lease)
+      const isTrusted = health.failures === 0 && isVerifiedUrl(health, urlId)
+      return isTrusted || typeof destination !== 'object' ? limits.perOwner : 1
     },
     work: send,
     settle: (settled) => settle(settled.map(({ result }) => result)),
@@ -124,7 +124,7 @@ export const startDeliveryWorker = (deps: WorkerDeps): RunningQueue => {
     settled: async (delivery, { attempt, atMs }, lease) => {
       if (attempt === null) return
       if (attempt.status === 410) return onDead(delivery, { reason: 'gone' })
-      const failingSince = failingTooLongSince(standingOf(lease), atMs)
+      const failingSince = failingTooLongSince(healthOf(lease), atMs)
       if (failingSince !== null) await onDead(delivery, { reason: 'failing', failingSince })
     },
   })

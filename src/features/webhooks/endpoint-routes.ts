@@ -39,19 +39,19 @@ export const endpointRoutes = ({
       handler: async ({ caller, body, requestId }) => {
         const events = subscriptionOf(body.events)
         const cause = causeOf({ caller, requestId })
-        const made = await webhookService.register(caller.accountId, { url: body.url, events }, cause)
+        const registered = await webhookService.register(caller.accountId, { url: body.url, events }, cause)
         return {
           status: 201,
           body: {
-            id: made.endpointId,
-            url: made.url,
+            id: registered.endpointId,
+            url: registered.url,
             events: events ?? defaultEvents,
             status: 'active' as const,
             disabledReason: null,
-            createdAt: isoTime(made.atMs),
-            secret: made.secret,
+            createdAt: isoTime(registered.atMs),
+            secret: registered.secret,
           },
-          position: made.position,
+          position: registered.position,
         }
       },
     }),
@@ -120,14 +120,14 @@ export const endpointRoutes = ({
       errors: ['not_found', 'invalid_url', 'webhook_limit_reached'],
       handler: async ({ caller, params: { id }, body, requestId, after }) => {
         const { url, events, status } = body
-        const place = endpointOwnerOf(caller, id)
+        const owner = endpointOwnerOf(caller, id)
         const { position } = await webhookService.change(
-          place,
+          owner,
           { url, events: events && subscriptionOf(events), status },
           causeOf({ caller, requestId }),
           after,
         )
-        return { status: 200, body: await webhookService.find(place, position), position }
+        return { status: 200, body: await webhookService.find(owner, position), position }
       },
     }),
 
@@ -142,8 +142,8 @@ export const endpointRoutes = ({
       responses: { 204: { description: 'It is gone.' } },
       errors: ['not_found'],
       handler: async ({ caller, params: { id }, requestId }) => {
-        const place = endpointOwnerOf(caller, id)
-        const { position } = await webhookService.remove(place, causeOf({ caller, requestId }))
+        const owner = endpointOwnerOf(caller, id)
+        const { position } = await webhookService.remove(owner, causeOf({ caller, requestId }))
         return { status: 204, position }
       },
     }),

@@ -50,24 +50,24 @@ export type Webhooks = {
     cause: Cause,
   ): Promise<WebhookResult<{ readonly endpointId: string; readonly secret: string }>>
   /** Refusals: `not_found`, `webhook_limit_reached`. */
-  change(place: EndpointOwner, change: EndpointUpdate, cause: Cause): Promise<WebhookResult>
+  change(endpointOwner: EndpointOwner, change: EndpointUpdate, cause: Cause): Promise<WebhookResult>
   /** After it resolves nothing more is sent, except for requests in flight. Refusal: `not_found`. */
-  remove(place: EndpointOwner, cause: Cause): Promise<WebhookResult>
+  remove(endpointOwner: EndpointOwner, cause: Cause): Promise<WebhookResult>
   /** The former secret signs together with the new one for 24 hours. Refusal: `not_found`. */
   rotateSecret(
-    place: EndpointOwner,
+    endpointOwner: EndpointOwner,
     cause: Cause,
   ): Promise<WebhookResult<{ readonly secret: string; readonly previousUntilMs: number }>>
   /** Queues a `ping`, whatever the subscription. Refusal: `not_found`. */
-  ping(place: EndpointOwner, cause: Cause): Promise<WebhookResult<{ readonly deliveryId: string }>>
+  ping(endpointOwner: EndpointOwner, cause: Cause): Promise<WebhookResult<{ readonly deliveryId: string }>>
   /** Queues a finished delivery again. A pending delivery does not change. Refusal: `not_found`. */
   redeliver(
-    place: EndpointOwner,
+    endpointOwner: EndpointOwner,
     delivery: { readonly event: string; readonly resource: string },
     cause: Cause,
   ): Promise<WebhookResult>
   /** For a receiver that answered 410 or only errors. Does nothing if the endpoint is not active. */
-  disable(place: EndpointOwner, why: DisablingReason, cause: Cause): Promise<void>
+  disable(endpointOwner: EndpointOwner, reason: DisablingReason, cause: Cause): Promise<void>
 }
 
 const urlIn = ({ valueId, commitment }: StoredValue) => ({ urlId: valueId, urlCommitment: commitment })
@@ -98,11 +98,12 @@ export const createWebhooks = (deps: {
   const withValues = async <Made>(
     endpointId: string,
     texts: readonly string[],
-    use: (kept: readonly StoredValue[]) => Promise<WebhookResult<Made>>,
+    use: (storedValues: readonly StoredValue[]) => Promise<WebhookResult<Made>>,
   ): Promise<WebhookResult<Made>> => {
-    const kept = texts.length === 0 ? [] : await values.store(endpointId, texts)
-    const result = await use(kept)
-    if (result.outcome === 'refused' && kept.length > 0) await values.drop(kept.map(({ valueId }) => valueId))
+    const storedValues = texts.length === 0 ? [] : await values.store(endpointId, texts)
+    const result = await use(storedValues)
+    if (result.outcome === 'refused' && storedValues.length > 0)
+      await values.drop(storedValues.map(({ valueId }) => valueId))
     return result
   }
 
@@ -112,12 +113,12 @@ export const createWebhooks = (deps: {
     { event, resource }: { readonly event: string; readonly resource: string },
     cause: Cause,
     decide: (state: DeliveryState) => readonly DeliveryEvent[],
-    fresh: boolean,
+    isNew: boolean,
   ): Promise<WebhookResult> => {
     const delivery = {
       stream: deliveryStream(endpointId, event, resource),
       fold: deliveryFold,
-      ...(fresh && { assume: 'absent' as const }),
+      ...(isNew && { assume: 'absent' as const }),
       others: { endpoints: { stream: webhooksStream(accountId), fold: endpointsFold } },
     }
     return handle(runner, { ...cause, name, account: accountId }, delivery, (state, { others }) =>
@@ -129,53 +130,55 @@ export const createWebhooks = (deps: {
     register: async ({ accountId, url, events }, cause) => {
       const endpointId = newId<string>('whs', accountId)
       const secret = newSecret()
-      const result = await withValues(endpointId, [url, secret], ([keptUrl, keptSecret]) =>
+      const result = await withValues(endpointId, [url, secret], ([storedUrl, storedSecret]) =>
         decideOn('register-webhook', { accountId }, cause, (state) =>
           decideRegistration(state, {
             endpointId,
             accountId,
             events,
-            ...urlIn(keptUrl!),
-            ...secretIn(keptSecret!),
+            ...urlIn(storedUrl!),
+            ...secretIn(storedSecret!),
           }),
         ),
       )
       return result.outcome === 'done' ? { ...result, endpointId, secret } : result
     },
 
-    change: (place, { url, events, status }, cause) =>
-      withValues(place.endpointId, url === undefined ? [] : [url], ([kept]) =>
-        decideOn('change-webhook', place, cause, (state) =>
-          decideChange(state, place, { events, status, ...(kept && urlIn(kept)) }),
+    change: (endpointOwner, { url, events, status }, cause) =>
+      withValues(endpointOwner.endpointId, url === undefined ? [] : [url], ([storedValues]) =>
+        decideOn('change-webhook', endpointOwner, cause, (state) =>
+          decideChange(state, endpointOwner, { events, status, ...(storedValues && urlIn(storedValues)) }),
         ),
       ),
 
-    remove: async (place, cause) => {
-      const result = await decideOn('remove-webhook', place, cause, (state) => decideRemoval(state, place))
-      if (result.outcome === 'done') await values.erase(place.endpointId)
+    remove: async (endpointOwner, cause) => {
+      const result = await decideOn('remove-webhook', endpointOwner, cause, (state) =>
+        decideRemoval(state, endpointOwner),
+      )
+      if (result.outcome === 'done') await values.erase(endpointOwner.endpointId)
       return result
     },
 
-    rotateSecret: async (place, cause) => {
+    rotateSecret: async (endpointOwner, cause) => {
       const secret = newSecret()
-      const result = await withValues(place.endpointId, [secret], ([kept]) =>
-        decideOn('rotate-webhook-secret', place, cause, (state, nowMs) =>
-          decideRotation(state, { ...place, ...secretIn(kept!) }, nowMs),
+      const result = await withValues(endpointOwner.endpointId, [secret], ([storedValues]) =>
+        decideOn('rotate-webhook-secret', endpointOwner, cause, (state, nowMs) =>
+          decideRotation(state, { ...endpointOwner, ...secretIn(storedValues!) }, nowMs),
         ),
       )
       if (result.outcome === 'refused') return result
       return { ...result, secret, previousUntilMs: result.atMs + previousSecretMs }
     },
 
-    ping: async (place, cause) => {
-      const { endpointId, accountId } = place
+    ping: async (endpointOwner, cause) => {
+      const { endpointId, accountId } = endpointOwner
       const resource = newId<string>('ping')
       const deliveryId = deliveryIdOf(endpointId, 'ping', resource)
       const data = { webhookId: endpointId, message: 'This is a test of your webhook endpoint.' }
       const enqueued = { deliveryId, endpointId, accountId, event: 'ping', resource, data } as const
       const result = await onDelivery(
         'test-webhook',
-        place,
+        endpointOwner,
         enqueued,
         cause,
         (state) => decideEnqueue(state, enqueued),
@@ -184,11 +187,13 @@ export const createWebhooks = (deps: {
       return result.outcome === 'done' ? { ...result, deliveryId } : result
     },
 
-    redeliver: (place, delivery, cause) =>
-      onDelivery('redeliver-webhook', place, delivery, cause, decideRedelivery, false),
+    redeliver: (endpointOwner, delivery, cause) =>
+      onDelivery('redeliver-webhook', endpointOwner, delivery, cause, decideRedelivery, false),
 
-    disable: async (place, why, cause) => {
-      await decideOn('disable-webhook', place, cause, (state) => decideDisabling(state, place, why))
+    disable: async (endpointOwner, reason, cause) => {
+      await decideOn('disable-webhook', endpointOwner, cause, (state) =>
+        decideDisabling(state, endpointOwner, reason),
+      )
     },
   }
 }

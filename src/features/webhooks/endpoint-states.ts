@@ -5,7 +5,7 @@ import { createLogStates, type LogStates } from '../../platform/commands/log-sta
 import type { EventLog } from '../../platform/eventstore/port.ts'
 
 /** Accounts whose state is cached. */
-const maxKept = 5_000
+const maxCachedStates = 5_000
 
 /**
  * The endpoints of accounts, folded from the log. The ids of an endpoint's URL and secrets are read here, because SQL
@@ -15,5 +15,5 @@ export const createEndpointStates = (log: Pick<EventLog, 'readStreams'>): LogSta
   createLogStates(
     log,
     (account) => ({ stream: webhooksStream(account as AccountId), fold: endpointsFold }),
-    maxKept,
+    maxCachedStates,
   )

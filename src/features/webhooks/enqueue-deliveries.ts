@@ -61,10 +61,10 @@ const orderData = (
   throughRevision: number,
   stored: readonly StoredEvent[],
 ): Readonly<Record<string, unknown>> => {
-  const facts = stored
+  const orderEvents = stored
     .filter(({ revision }) => revision <= throughRevision)
     .map((each) => decode(each) as unknown as OrderEvent)
-  const record = orderRecord(orderAfter(null, facts), false)
+  const record = orderRecord(orderAfter(null, orderEvents), false)
   return {
     orderId: record.orderId,
     status: record.status,
@@ -86,9 +86,9 @@ const streamOf = ({ resource }: DueEvent): StreamName => orderStream(resource as
 
 const ordersOf = async (
   log: EventLog,
-  due: readonly DueEvent[],
+  dueEvents: readonly DueEvent[],
 ): Promise<ReadonlyMap<StreamName, readonly StoredEvent[]>> => {
-  const streams = new Set(due.filter(({ data }) => data === null).map(streamOf))
+  const streams = new Set(dueEvents.filter(({ data }) => data === null).map(streamOf))
   if (streams.size === 0) return new Map()
   return log.readStreams([...streams].map((stream) => ({ stream, from: 0 })))
 }
@@ -96,10 +96,12 @@ const ordersOf = async (
 /** Reads the causes from the log. Causes in orders are already read. */
 const causesOf = async (
   log: Pick<EventLog, 'eventAt'>,
-  due: readonly DueEvent[],
+  dueEvents: readonly DueEvent[],
   orders: ReadonlyMap<StreamName, readonly StoredEvent[]>,
 ): Promise<(each: DueEvent) => RecordedEvent | null> => {
-  const positions = [...new Set(due.filter(({ data }) => data !== null).map(({ position }) => position))]
+  const positions = [
+    ...new Set(dueEvents.filter(({ data }) => data !== null).map(({ position }) => position)),
+  ]
   const found = await Promise.all(positions.map(async (at) => [at, await log.eventAt(at)] as const))
   const byPosition = new Map(found)
   return (each) => {
@@ -119,10 +121,11 @@ const payloadOf = (
 ): Readonly<Record<string, unknown>> | null => {
   if (event === 'plan.low_traffic') {
     // The rest of the plan was computed when the webhook became due, or when the endpoint was subscribed.
-    const of = (cause as RecordedEvent<PlanRanLow | EndpointEvent>).data
+    const eventData = (cause as RecordedEvent<PlanRanLow | EndpointEvent>).data
     const fact = JSON.parse(data ?? 'null')
-    const isOfPlan = 'endpointId' in of ? of.endpointId === endpointId : of.planId === resource
-    return isOfPlan && of.accountId === accountId && fact?.planId === resource ? fact : null
+    const isOfPlan =
+      'endpointId' in eventData ? eventData.endpointId === endpointId : eventData.planId === resource
+    return isOfPlan && eventData.accountId === accountId && fact?.planId === resource ? fact : null
   }
   const trigger = webhookTriggers.get(cause.type)?.(cause)
   if (trigger?.event !== event || trigger.resource !== resource) return null
@@ -143,14 +146,14 @@ const payloadOf = (
  */
 export const enqueueTogether = async (
   { log, logger }: { readonly log: EventLog; readonly logger: Logger },
-  due: readonly DueEvent[],
+  dueEvents: readonly DueEvent[],
   nowMs: number,
 ): Promise<void> => {
-  const orders = await ordersOf(log, due)
-  const causeOf = await causesOf(log, due, orders)
+  const orders = await ordersOf(log, dueEvents)
+  const causeOf = await causesOf(log, dueEvents, orders)
   await appendEvents(
     log,
-    due.flatMap((each): readonly EventAppend[] => {
+    dueEvents.flatMap((each): readonly EventAppend[] => {
       const { endpoint_id: endpointId, account_id: accountId, event, resource, stale } = each
       const cause = causeOf(each)
       const data = cause && payloadOf(each, cause, orders)
@@ -190,10 +193,10 @@ export const enqueueTogether = async (
  */
 export const enqueue = async (
   { pool, ...deps }: { readonly log: EventLog; readonly pool: pg.Pool; readonly logger: Logger },
-  due: readonly DueEvent[],
+  dueEvents: readonly DueEvent[],
   nowMs: number,
 ): Promise<void> => {
-  const failed = await isolateFailures(due, (part) => enqueueTogether(deps, part, nowMs), isTemporary)
+  const failed = await isolateFailures(dueEvents, (part) => enqueueTogether(deps, part, nowMs), isTemporary)
   if (failed.size === 0) return
   for (const [{ endpoint_id: endpointId, event, resource }, err] of failed)
     deps.logger.error(

@@ -19,12 +19,12 @@ export const onWebhooks = (
   { watch }: Pick<Progress, 'watch'>,
   { due = () => undefined, queued }: { readonly due?: () => void; readonly queued: () => void },
 ): (() => void) => {
-  const forget = [
+  const unsubscribers = [
     watch(webhookDue.name, ['webhooks_due', 'webhooks_stale', 'webhook_announcements']).onChange(due),
     watch(webhookDeliveries.name, [webhookQueue.name]).onChange(queued),
   ]
   return () => {
-    for (const each of forget) each()
+    for (const each of unsubscribers) each()
   }
 }
 
@@ -69,10 +69,10 @@ export const startEnqueuer = (deps: EnqueuerDeps): Enqueuer => {
   const { scheduler, logger, onPoint, answerTimeoutMs } = deps
 
   const work = async ({ signal, repeat }: Leadership): Promise<void> => {
-    const over = new AbortController()
-    const either = AbortSignal.any([signal, over.signal])
+    const groupAbort = new AbortController()
+    const combinedSignal = AbortSignal.any([signal, groupAbort.signal])
     /** @param round returns whether there may be more */
-    const keepAt = (round: () => Promise<boolean>): Promise<void> => {
+    const repeatRounds = (round: () => Promise<boolean>): Promise<void> => {
       let busyUntilMs = 0
       return repeat(async () => {
         if (await round()) {
@@ -80,19 +80,19 @@ export const startEnqueuer = (deps: EnqueuerDeps): Enqueuer => {
           return 0
         }
         return performance.now() < busyUntilMs ? busyPollMs : webhookEnqueue.trigger.everyMs
-      }, either)
+      }, combinedSignal)
     }
     const onEnqueued = () => onPoint?.('webhooks-enqueued')
     const loops = [
-      openDueEvents({ ...deps, onEnqueued }).then(keepAt),
-      openFanOuts(deps, either).then(keepAt),
-      keepAt(openCancellations(deps)),
-      keepAt(openStale(deps)),
+      openDueEvents({ ...deps, onEnqueued }).then(repeatRounds),
+      openFanOuts(deps, combinedSignal).then(repeatRounds),
+      repeatRounds(openCancellations(deps)),
+      repeatRounds(openStale(deps)),
     ]
     try {
       await Promise.race(loops)
     } finally {
-      over.abort(new Error('another part of the enqueuer has ended'))
+      groupAbort.abort(new Error('another part of the enqueuer has ended'))
       await Promise.allSettled(loops)
     }
   }

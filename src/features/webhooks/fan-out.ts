@@ -33,9 +33,9 @@ const page = 400
  * apart, and more if appends are slow, because orders come first. The queue grows no faster than it is sent, so that
  * order webhooks never wait behind a hundred thousand announcements.
  */
-const piece = 10
+const pieceSize = 10
 const pieceEveryMs = 25
-const restFactor = 4
+const pauseFactor = 4
 
 /** SQL: the columns of an announcement `n` for a subscription `e`, without `stale`. */
 export const announcedColumnsSql = `
@@ -71,21 +71,24 @@ export const openFanOuts = async (
   let { announced } = await readEnqueueProgress(pool)
 
   /** Reports each piece, so that a restart after an error continues after the last piece. */
-  const enqueuePage = async (due: readonly DueEvent[], onPiece: (last: DueEvent) => void): Promise<void> => {
-    for (let done = 0; done < due.length && !signal.aborted; done += piece) {
+  const enqueuePage = async (
+    dueEvents: readonly DueEvent[],
+    onPiece: (last: DueEvent) => void,
+  ): Promise<void> => {
+    for (let offset = 0; offset < dueEvents.length && !signal.aborted; offset += pieceSize) {
       const startedMs = performance.now()
-      const part = due.slice(done, done + piece)
+      const part = dueEvents.slice(offset, offset + pieceSize)
       await enqueue(deps, part, clock())
       onPiece(part.at(-1) as DueEvent)
       const tookMs = performance.now() - startedMs
-      await sleep(Math.max(pieceEveryMs - tookMs, tookMs * restFactor), undefined, { signal }).catch(
+      await sleep(Math.max(pieceEveryMs - tookMs, tookMs * pauseFactor), undefined, { signal }).catch(
         () => undefined,
       )
     }
   }
 
   /** @param save stores the progress of the announcement after a page or an error; null at its end */
-  const tell = async (
+  const announceTo = async (
     { position }: Announcement,
     from: string,
     save: (endpoint: string | null) => Promise<void>,
@@ -110,16 +113,20 @@ export const openFanOuts = async (
   }
 
   /** An announcement that an older release did not finish. That release stored its own lists. */
-  const findLeft = async (): Promise<Announcement | undefined> => {
+  const findUnfinished = async (): Promise<Announcement | undefined> => {
     const { rows } = await pool.query<Announcement>(
       `select n.position, n.cause_id from work.webhook_fan_outs_left l
          join read.webhook_announcements n on n.cause_id = l.cause_id order by n.position limit 1`,
     )
     return rows[0]
   }
-  for (let left = await findLeft(); left && !signal.aborted; left = await findLeft()) {
-    const { cause_id } = left
-    await tell(left, '', async (endpoint) => {
+  for (
+    let unfinished = await findUnfinished();
+    unfinished && !signal.aborted;
+    unfinished = await findUnfinished()
+  ) {
+    const { cause_id } = unfinished
+    await announceTo(unfinished, '', async (endpoint) => {
       if (endpoint === null)
         await pool.query('delete from work.webhook_fan_outs_left where cause_id = $1::text', [cause_id])
     })
@@ -135,7 +142,7 @@ export const openFanOuts = async (
     })
     const [next] = rows
     if (!next) return false
-    await tell(next, next.position === position ? (endpoint ?? '') : '', async (to) => {
+    await announceTo(next, next.position === position ? (endpoint ?? '') : '', async (to) => {
       await saveAnnouncementProgress(pool, { position: next.position, endpoint: to })
       announced = { position: next.position, endpoint: to }
     })

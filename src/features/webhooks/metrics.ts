@@ -67,19 +67,19 @@ export const createWebhookMetrics = (
 ): WebhookMetrics => {
   const { pool, monotonicMs } = parts
   const registers = [registry]
-  const standing = memo(
+  const readCounts = memo(
     sharedPerScrape(() => readEndpointCounts(pool)),
     monotonicMs,
   )
-  const gauge = (name: string, help: string, read: (now: EndpointCounts) => number): void => {
+  const gauge = (name: string, help: string, read: (counts: EndpointCounts) => number): void => {
     new Gauge({
       name,
       help,
       registers,
       async collect() {
-        const now = await standing()
-        if (now === null) this.remove()
-        else this.set(read(now))
+        const counts = await readCounts()
+        if (counts === null) this.remove()
+        else this.set(read(counts))
       },
     })
   }
@@ -94,10 +94,10 @@ export const createWebhookMetrics = (
     labelNames: ['status'] as const,
     registers,
     async collect() {
-      const now = await standing()
+      const counts = await readCounts()
       this.reset()
-      if (now === null) return
-      const { active, disabled, gone, failing } = now
+      if (counts === null) return
+      const { active, disabled, gone, failing } = counts
       for (const [status, count] of Object.entries({ active, disabled, gone, failing }))
         this.set({ status }, count)
     },

@@ -108,18 +108,18 @@ export const createRedeliverSince = (deps: {
     { actor, correlationId }: Cause,
     nowMs: number,
   ): Promise<number> => {
-    const places = finished.map(({ event, resource }) => deliveryStream(endpointId, event, resource))
-    const streams = await log.readStreams(places.map((stream) => ({ stream, from: 0 })))
-    const writes = places.flatMap((stream): EventAppend[] => {
+    const deliveryStreams = finished.map(({ event, resource }) => deliveryStream(endpointId, event, resource))
+    const streams = await log.readStreams(deliveryStreams.map((stream) => ({ stream, from: 0 })))
+    const writes = deliveryStreams.flatMap((stream): EventAppend[] => {
       const stored = streams.get(stream) ?? []
       const last = stored.at(-1)
-      const [fact] = last ? decideRedelivery(stateOf(stored)) : []
-      if (!last || !fact) return []
+      const [redelivery] = last ? decideRedelivery(stateOf(stored)) : []
+      if (!last || !redelivery) return []
       return [
         {
           stream,
           expected: last.revision,
-          events: [fact],
+          events: [redelivery],
           actor,
           correlationId,
           causationId: null,
@@ -140,27 +140,28 @@ export const createRedeliverSince = (deps: {
     sendable: (position: number) => Promise<void>,
   ): Promise<Redelivered> => {
     const nowMs = clock()
-    const found = await findUndelivered(pool, endpointId, sinceMs, nowMs)
-    const taken = found.slice(0, maxRedelivered)
-    const waiting = taken.filter(({ status }) => status === 'pending')
-    const finished = taken.filter(({ status }) => status !== 'pending')
-    const requeued = finished.length === 0 ? 0 : await requeue(endpointId, finished, cause, nowMs)
+    const matchingDeliveries = await findUndelivered(pool, endpointId, sinceMs, nowMs)
+    const selected = matchingDeliveries.slice(0, maxRedelivered)
+    const pendingDeliveries = selected.filter(({ status }) => status === 'pending')
+    const finished = selected.filter(({ status }) => status !== 'pending')
+    const requeuedCount = finished.length === 0 ? 0 : await requeue(endpointId, finished, cause, nowMs)
     // Another call may have queued them just before. Then they cannot be sent yet either.
-    if (finished.length > 0 && waiting.length > 0) await sendable(await log.head())
+    if (finished.length > 0 && pendingDeliveries.length > 0) await sendable(await log.head())
     // Due with the others, or after the ones that the other call queued.
-    const dueMs = requeued === finished.length ? nowMs : clock()
-    const waitingIds = waiting.map(({ delivery_id }) => delivery_id)
-    const hastened = waiting.length === 0 ? 0 : await deliverNow(pool, endpointId, waitingIds, dueMs)
-    return { count: requeued + hastened, more: found.length > maxRedelivered }
+    const dueMs = requeuedCount === finished.length ? nowMs : clock()
+    const pendingIds = pendingDeliveries.map(({ delivery_id }) => delivery_id)
+    const hastened =
+      pendingDeliveries.length === 0 ? 0 : await deliverNow(pool, endpointId, pendingIds, dueMs)
+    return { count: requeuedCount + hastened, more: matchingDeliveries.length > maxRedelivered }
   }
 }
 
 export type RedeliverSince = ReturnType<typeof createRedeliverSince>
 
 /** The most deliveries of one call. */
-const maxAtOnce = 1_000
+const maxPerCall = 1_000
 
-type Abandoned = {
+type AbandonedDelivery = {
   readonly endpoint_id: string
   readonly account_id: AccountId
   readonly event: string
@@ -177,10 +178,10 @@ export const retryDeliveries = async (
   deliveryIds: readonly string[] | null,
   cause: Cause,
 ): Promise<number> => {
-  const { rows } = await pool.query<Abandoned>(
+  const { rows } = await pool.query<AbandonedDelivery>(
     `select endpoint_id, account_id, event, resource from work.webhook_deliveries
       where status = 'abandoned' and ($1::text[] is null or delivery_id = any ($1::text[]))
-      order by queued_at, delivery_id limit ${maxAtOnce}`,
+      order by queued_at, delivery_id limit ${maxPerCall}`,
     [deliveryIds],
   )
   let count = 0

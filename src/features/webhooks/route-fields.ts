@@ -14,8 +14,8 @@ export const urlField = z.string().meta({
   override: { type: 'string', format: 'uri', maxLength: maxUrlLength },
 })
 
-const known: ReadonlySet<string> = new Set(webhookEvents)
-const quoted = (names: readonly string[]): string =>
+const knownEvents: ReadonlySet<string> = new Set(webhookEvents)
+const quoteAll = (names: readonly string[]): string =>
   [...new Set(names)]
     .slice(0, 20)
     .map((name) => JSON.stringify(name.slice(0, 100)))
@@ -25,12 +25,12 @@ const quoted = (names: readonly string[]): string =>
 export const eventsField = z
   .array(z.string())
   .superRefine((names, context) => {
-    const accepted = `accepted are ${webhookEvents.join(', ')}`
-    const unknown = names.filter((name) => !known.has(name))
-    const twice = names.filter((name, index) => names.indexOf(name) !== index)
-    if (names.length === 0) context.addIssue(`must name at least one event; ${accepted}`)
-    else if (unknown.length > 0) context.addIssue(`has unknown names: ${quoted(unknown)}; ${accepted}`)
-    else if (twice.length > 0) context.addIssue(`names an event twice: ${quoted(twice)}`)
+    const acceptedText = `accepted are ${webhookEvents.join(', ')}`
+    const unknown = names.filter((name) => !knownEvents.has(name))
+    const duplicates = names.filter((name, index) => names.indexOf(name) !== index)
+    if (names.length === 0) context.addIssue(`must name at least one event; ${acceptedText}`)
+    else if (unknown.length > 0) context.addIssue(`has unknown names: ${quoteAll(unknown)}; ${acceptedText}`)
+    else if (duplicates.length > 0) context.addIssue(`names an event twice: ${quoteAll(duplicates)}`)
   })
   .meta({
     description:

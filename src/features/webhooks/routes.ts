@@ -27,7 +27,7 @@ import {
 } from './webhook-record.ts'
 import type { WebhookService } from './webhook-service.ts'
 
-const often = ({ endpoint, account }: { readonly endpoint: number; readonly account: number }): string =>
+const rateText = ({ endpoint, account }: { readonly endpoint: number; readonly account: number }): string =>
   `At most ${endpoint} a minute for an endpoint and ${account} for an account.`
 
 /** Sent deliveries and manual deliveries: docs/http-api.md, "Webhooks and notices". */
@@ -45,7 +45,7 @@ export const deliveryRoutes = ({
       path: '/api/v1/webhooks/{id}/test',
       operationId: 'testWebhook',
       summary: 'Send a ping',
-      description: `Queues a \`ping\`, whatever the endpoint listens to, through the same signing and sending as every event. ${often(allowances.test)}`,
+      description: `Queues a \`ping\`, whatever the endpoint listens to, through the same signing and sending as every event. ${rateText(allowances.test)}`,
       writes: true,
       responses: { 202: { description: 'It is queued.', body: Queued, example: queuedExample } },
       errors: ['not_found'],
@@ -96,7 +96,7 @@ export const deliveryRoutes = ({
       path: '/api/v1/webhooks/{id}/deliveries/{deliveryId}/redeliver',
       operationId: 'redeliverWebhook',
       summary: 'Send a delivery again',
-      description: `Sends a delivery of the last 30 days now, under the same \`webhook-id\`: a finished one once more, with ten attempts of its own; one that waits for its next attempt without the wait. One that is being sent stays as it is. ${often(allowances.redelivery)}`,
+      description: `Sends a delivery of the last 30 days now, under the same \`webhook-id\`: a finished one once more, with ten attempts of its own; one that waits for its next attempt without the wait. One that is being sent stays as it is. ${rateText(allowances.redelivery)}`,
       writes: true,
       params: z.object({ id: z.string(), deliveryId: z.string() }),
       examples: { params: { id: webhookExample.id, deliveryId: queuedExample.deliveryId } },
@@ -115,7 +115,7 @@ export const deliveryRoutes = ({
       path: '/api/v1/webhooks/{id}/redeliver',
       operationId: 'redeliverWebhooks',
       summary: 'Send again what an endpoint missed',
-      description: `After an outage: sends now every delivery of an event since \`since\` (at most 30 days back) that failed, was canceled or waits for its next attempt, in the order of the events. What succeeded or is being sent stays as it is, so calling twice sends nothing twice. A call takes ${maxRedelivered.toLocaleString('en-US')} at most; \`more\` says whether to call again. ${often(allowances.outage)}`,
+      description: `After an outage: sends now every delivery of an event since \`since\` (at most 30 days back) that failed, was canceled or waits for its next attempt, in the order of the events. What succeeded or is being sent stays as it is, so calling twice sends nothing twice. A call takes ${maxRedelivered.toLocaleString('en-US')} at most; \`more\` says whether to call again. ${rateText(allowances.outage)}`,
       writes: true,
       query: z.object({ since: instantQuery('Events that happened at or after this instant.') }),
       examples: { ...onEndpoint.examples, query: { since: '2026-11-21T02:30:00Z' } },

@@ -52,24 +52,28 @@ export const createSettle = ({
         afterMs: Date.parse(delivery.queued_at),
       })),
     )
-    const others = finished.filter((_, index) => written[index]?.status === 'conflict')
-    const standing = await recordedOutcomes(
+    const conflicting = finished.filter((_, index) => written[index]?.status === 'conflict')
+    const recordedStatuses = await recordedOutcomes(
       log,
-      others.map(({ delivery }) => delivery),
+      conflicting.map(({ delivery }) => delivery),
     )
     return new Map(
       finished.map(({ delivery, outcome }) => [
         delivery.delivery_id,
-        standing.get(delivery.delivery_id) ?? finishedStatus(outcome.type),
+        recordedStatuses.get(delivery.delivery_id) ?? finishedStatus(outcome.type),
       ]),
     )
   }
 
-  return async (given: readonly DeliveryResult[]): Promise<void> => {
+  return async (deliveryResults: readonly DeliveryResult[]): Promise<void> => {
     // The last result of each delivery, because an append accepts one item per stream.
-    const results = [...new Map(given.map((each) => [each.delivery.delivery_id, each])).values()]
+    const results = [
+      ...new Map(
+        deliveryResults.map((deliveryResult) => [deliveryResult.delivery.delivery_id, deliveryResult]),
+      ).values(),
+    ]
     const statuses = await writeOutcomes(results)
-    const of = <Value>(pick: (result: DeliveryResult) => Value): Value[] => results.map(pick)
+    const columnOf = <Value>(pick: (result: DeliveryResult) => Value): Value[] => results.map(pick)
     await pool.query({
       name: 'webhooks-settle',
       text: `with results as materialized (
@@ -89,17 +93,17 @@ export const createSettle = ({
                from results r
               where d.delivery_id = r.delivery_id and d.round = r.round and d.status = 'pending'`,
       values: [
-        textArray(of(({ delivery }) => delivery.delivery_id)),
-        int4Array(of(({ delivery }) => delivery.round)),
-        int4Array(of(({ delivery, attempt }) => delivery.attempts + (attempt === null ? 0 : 1))),
-        textArray(of(({ delivery }) => statuses.get(delivery.delivery_id) ?? null)),
-        timestamptzArray(of(({ next }) => ('dueMs' in next ? isoTime(next.dueMs) : null))),
-        timestamptzArray(of(({ attempt }) => (attempt === null ? null : isoTime(attempt.startedMs)))),
-        int4Array(of(({ attempt }) => attempt?.status ?? null)),
-        int4Array(of(({ attempt }) => attempt?.latencyMs ?? 0)),
-        textArray(of(({ attempt }) => attempt?.error ?? null)),
-        textArray(of(({ attempt }) => attempt?.answer ?? '')),
-        timestamptzArray(of(({ atMs }) => isoTime(atMs))),
+        textArray(columnOf(({ delivery }) => delivery.delivery_id)),
+        int4Array(columnOf(({ delivery }) => delivery.round)),
+        int4Array(columnOf(({ delivery, attempt }) => delivery.attempts + (attempt === null ? 0 : 1))),
+        textArray(columnOf(({ delivery }) => statuses.get(delivery.delivery_id) ?? null)),
+        timestamptzArray(columnOf(({ next }) => ('dueMs' in next ? isoTime(next.dueMs) : null))),
+        timestamptzArray(columnOf(({ attempt }) => (attempt === null ? null : isoTime(attempt.startedMs)))),
+        int4Array(columnOf(({ attempt }) => attempt?.status ?? null)),
+        int4Array(columnOf(({ attempt }) => attempt?.latencyMs ?? 0)),
+        textArray(columnOf(({ attempt }) => attempt?.error ?? null)),
+        textArray(columnOf(({ attempt }) => attempt?.answer ?? '')),
+        timestamptzArray(columnOf(({ atMs }) => isoTime(atMs))),
       ],
     })
   }

@@ -75,15 +75,15 @@ const start = (core: ServerCore, parts: Parts): Pick<RunningWorker, 'stop'> => {
     random: Math.random,
     logger,
     onAttempt: createWebhookMetrics(core.registry, core).onAttempt,
-    onDead: ({ account_id, endpoint_id, delivery_id }, why) =>
-      webhooks.disable({ accountId: account_id as AccountId, endpointId: endpoint_id }, why, {
+    onDead: ({ account_id, endpoint_id, delivery_id }, reason) =>
+      webhooks.disable({ accountId: account_id as AccountId, endpointId: endpoint_id }, reason, {
         actor: { kind: 'system', name: 'webhooks' },
         correlationId: delivery_id,
       }),
   })
   const enqueuer = startEnqueuer({ scheduler, pool, log, clock, logger })
   const retries = startEnqueueRetries({ workers: parts.workers, pool, log, clock, logger })
-  const forget = onWebhooks(projecting.progress, {
+  const unsubscribe = onWebhooks(projecting.progress, {
     due: enqueuer.wake,
     queued: () => {
       worker.wake()
@@ -99,7 +99,7 @@ const start = (core: ServerCore, parts: Parts): Pick<RunningWorker, 'stop'> => {
   return {
     stop: async () => {
       await retention.stop()
-      forget()
+      unsubscribe()
       await enqueuer.stop()
       await retries.stop()
       await worker.stop()

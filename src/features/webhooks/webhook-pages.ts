@@ -39,7 +39,7 @@ const root = '/console/webhooks'
 const dayMs = 86_400_000
 
 const pathOf = (id: string): string => `${root}/${id}`
-const placeOf = ({ account, params }: AccountVisit) => ({
+const ownerOf = ({ account, params }: AccountVisit) => ({
   accountId: account.accountId,
   endpointId: params.id ?? '',
 })
@@ -78,7 +78,7 @@ const instantOf = (text: string): number | undefined => {
 const endpointFields = (
   typed: FormInput,
   problems: Problems,
-  has: Pick<WebhookRecord, 'url' | 'events'>,
+  subscribed: Pick<WebhookRecord, 'url' | 'events'>,
 ): Html =>
   html`${fieldOf(
     {
@@ -86,7 +86,7 @@ const endpointFields = (
       label: 'URL',
       hint: 'Begins with https:// and leads to a public host. It is kept sealed.',
       maxlength: 2_048,
-      value: has.url,
+      value: subscribed.url,
     },
     typed,
     problems,
@@ -96,7 +96,7 @@ ${choicesOf(
     name: 'events',
     legend: 'What it is told of',
     choices: webhookEvents.map((value) => ({ value, label: value })),
-    chosen: has.events,
+    chosen: subscribed.events,
   },
   typed,
   problems,
@@ -104,11 +104,11 @@ ${choicesOf(
 
 /** The chosen events, or the error. If all are still ticked, the subscription includes events of later versions too. */
 const eventsOf = (typed: FormInput) => {
-  const ticked = typed.all('events')
-  const read = eventsField.safeParse(ticked)
+  const checkedEvents = typed.all('events')
+  const read = eventsField.safeParse(checkedEvents)
   if (!read.success) return { problem: `It ${read.error.issues[0]?.message ?? 'cannot be read'}.` }
-  const named = subscriptionOf(read.data) ?? []
-  return { events: String(named) === String(defaultEvents) ? null : named }
+  const chosenEvents = subscriptionOf(read.data) ?? []
+  return { events: String(chosenEvents) === String(defaultEvents) ? null : chosenEvents }
 }
 
 const secretView = (title: string, path: string, secret: string, more: Html) =>
@@ -122,8 +122,8 @@ ${more}
   })
 
 /** A button that posts an action to a page. */
-const doButton = (visit: AccountVisit, path: string, what: string, label: string): Html =>
-  html`<form method="post" action="${path}" class="inline">${keyField(visit.formKey)}<button name="do" value="${what}">${label}</button></form>`
+const doButton = (visit: AccountVisit, path: string, operation: string, label: string): Html =>
+  html`<form method="post" action="${path}" class="inline">${keyField(visit.formKey)}<button name="do" value="${operation}">${label}</button></form>`
 
 /** Webhook endpoints of an account and their deliveries. */
 export const webhookPages = ({
@@ -180,16 +180,16 @@ ${endpointFields(typed, problems, { url: '', events: [...defaultEvents] })}
     if (read.events === undefined || Object.keys(problems).length > 0)
       return refusedView(newView(visit, typed, problems))
     try {
-      const made = await webhookService.register(
+      const registered = await webhookService.register(
         visit.account.accountId,
         { url, events: read.events },
         visit.cause,
       )
       return secretView(
         'Your endpoint',
-        pathOf(made.endpointId),
-        made.secret,
-        html`<p>${made.url} is told of ${countText((read.events ?? defaultEvents).length, 'event')}.</p>`,
+        pathOf(registered.endpointId),
+        registered.secret,
+        html`<p>${registered.url} is told of ${countText((read.events ?? defaultEvents).length, 'event')}.</p>`,
       )
     } catch (error) {
       const { text, status } = refusalOf(error)
@@ -202,13 +202,13 @@ ${endpointFields(typed, problems, { url: '', events: [...defaultEvents] })}
 
   const deliveriesOf = async (visit: AccountVisit): Promise<Html> => {
     const { query } = visit
-    const place = placeOf(visit)
-    const path = pathOf(place.endpointId)
+    const owner = ownerOf(visit)
+    const path = pathOf(owner.endpointId)
     const status = statusOf(query.get('status'))
     const before = query.get('before')
     const after = afterOf(before)
-    await webhookService.deliveriesReady(place, null)
-    const found = await deliveriesAfter(pool, place.endpointId, { status, after, limit: pageRows + 1 })
+    await webhookService.deliveriesReady(owner, null)
+    const found = await deliveriesAfter(pool, owner.endpointId, { status, after, limit: pageRows + 1 })
     const { rows, next } = pagedOf(found.map(deliveryRecord), (row) => afterText(row.createdAt, row.id))
     const filter: Readonly<Record<string, string>> = status === undefined ? {} : { status }
     return html`${filtersOf(path, [
@@ -246,8 +246,8 @@ ${tableOf({
 ${pagerOf(path, filter, { before: after === null ? null : before, next })}`
   }
 
-  const oneView = async (visit: AccountVisit, problems: Problems = {}) => {
-    const webhook = await webhookService.find(placeOf(visit), null)
+  const endpointView = async (visit: AccountVisit, problems: Problems = {}) => {
+    const webhook = await webhookService.find(ownerOf(visit), null)
     const path = pathOf(webhook.id)
     const active = webhook.status === 'active'
     return {
@@ -283,37 +283,37 @@ ${await deliveriesOf(visit)}`,
     refused: (problems: Problems, status: 400 | 409 | 429) => Promise<PageOutcome>,
   ): Promise<PageOutcome> => {
     try {
-      return goTo(pathOf(placeOf(visit).endpointId), await work())
+      return goTo(pathOf(ownerOf(visit).endpointId), await work())
     } catch (error) {
       const { text, status } = refusalOf(error)
       return refused({ form: text }, status)
     }
   }
 
-  const actOnOne = (visit: AccountVisit, typed: FormInput) => {
-    const place = placeOf(visit)
-    const what = typed.text('do')
+  const changeEndpoint = (visit: AccountVisit, typed: FormInput) => {
+    const owner = ownerOf(visit)
+    const operation = typed.text('do')
     return actOn(
       visit,
       async () => {
-        if (what === 'ping') {
-          const { deliveryId } = await webhookService.ping(place, visit.cause)
+        if (operation === 'ping') {
+          const { deliveryId } = await webhookService.ping(owner, visit.cause)
           return `A ping is on its way as ${deliveryId}.`
         }
-        if (what !== 'enable' && what !== 'disable')
+        if (operation !== 'enable' && operation !== 'disable')
           throw refuse('invalid_body', 'the form must say ping, enable or disable')
-        const status = what === 'enable' ? 'active' : 'disabled'
-        await webhookService.change(place, { status }, visit.cause, null)
+        const status = operation === 'enable' ? 'active' : 'disabled'
+        await webhookService.change(owner, { status }, visit.cause, null)
         return status === 'active'
           ? 'The endpoint is active.'
           : 'The endpoint is disabled, and what waited is canceled.'
       },
-      async (problems, status) => refusedView(await oneView(visit, problems), status),
+      async (problems, status) => refusedView(await endpointView(visit, problems), status),
     )
   }
 
   const changeView = async (visit: AccountVisit, typed: FormInput, problems: Problems) => {
-    const webhook = await webhookService.find(placeOf(visit), null)
+    const webhook = await webhookService.find(ownerOf(visit), null)
     const path = pathOf(webhook.id)
     return {
       title: 'Change the endpoint',
@@ -329,21 +329,21 @@ ${endpointFields(typed, problems, webhook)}
   }
 
   const change = async (visit: AccountVisit, typed: FormInput) => {
-    const place = placeOf(visit)
-    const now = await webhookService.find(place, null)
+    const owner = ownerOf(visit)
+    const now = await webhookService.find(owner, null)
     const url = typed.text('url')
     const read = eventsOf(typed)
     if (read.events === undefined)
       return refusedView(await changeView(visit, typed, { events: read.problem }))
-    const named = read.events ?? defaultEvents
+    const chosenEvents = read.events ?? defaultEvents
     return actOn(
       visit,
       async () => {
         await webhookService.change(
-          place,
+          owner,
           {
             url: url === now.url ? undefined : url,
-            events: String(named) === String(now.events) ? undefined : named,
+            events: String(chosenEvents) === String(now.events) ? undefined : chosenEvents,
           },
           visit.cause,
           null,
@@ -359,7 +359,7 @@ ${endpointFields(typed, problems, webhook)}
   }
 
   const sinceView = async (visit: AccountVisit, typed: FormInput, problems: Problems) => {
-    const { id, url } = await webhookService.find(placeOf(visit), null)
+    const { id, url } = await webhookService.find(ownerOf(visit), null)
     const path = pathOf(id)
     return {
       title: 'Send again',
@@ -398,7 +398,7 @@ ${fieldOf(
       visit,
       async () => {
         const { count, more } = await webhookService.redeliverSince(
-          placeOf(visit),
+          ownerOf(visit),
           sinceMs,
           visit.cause,
           null,
@@ -414,12 +414,12 @@ ${fieldOf(
   }
 
   const deliveryView = async (visit: AccountVisit, problems: Problems = {}) => {
-    const place = placeOf(visit)
-    await webhookService.deliveriesReady(place, null)
-    const row = await showDelivery(pool, place.endpointId, visit.params.delivery ?? '')
+    const owner = ownerOf(visit)
+    await webhookService.deliveriesReady(owner, null)
+    const row = await showDelivery(pool, owner.endpointId, visit.params.delivery ?? '')
     if (!row) throw refuse('not_found', 'no delivery of this webhook has this id')
     const delivery = deliveryRecord(row)
-    const path = `${pathOf(place.endpointId)}/deliveries/${delivery.id}`
+    const path = `${pathOf(owner.endpointId)}/deliveries/${delivery.id}`
     return {
       title: `Delivery of ${delivery.event}`,
       acts: doButton(
@@ -433,7 +433,7 @@ ${fieldOf(
 <dt>Delivery</dt><dd>${idText(delivery.id)} <small>also the header webhook-id</small></dd>
 <dt>About</dt><dd>${idText(delivery.resource)}</dd>
 <dt>State</dt><dd>${deliveryState(delivery.status)}</dd>
-<dt>Endpoint</dt><dd><a href="${pathOf(place.endpointId)}">${idText(place.endpointId)}</a></dd>
+<dt>Endpoint</dt><dd><a href="${pathOf(owner.endpointId)}">${idText(owner.endpointId)}</a></dd>
 <dt>Queued</dt><dd>${timeText(delivery.createdAt)}</dd>
 <dt>Next attempt</dt><dd>${timeText(delivery.nextAttemptAt, 'none')}</dd>
 <dt>Finished</dt><dd>${timeText(delivery.finishedAt, 'not yet')}</dd>
@@ -456,7 +456,7 @@ ${tableOf({
   ],
 })}`,
       same: [
-        `curl -X POST $API/webhooks/${place.endpointId}/deliveries/${delivery.id}/redeliver -H "X-API-Key: $KEY"`,
+        `curl -X POST $API/webhooks/${owner.endpointId}/deliveries/${delivery.id}/redeliver -H "X-API-Key: $KEY"`,
       ],
     }
   }
@@ -481,8 +481,8 @@ ${tableOf({
       path: '/console/webhooks/{id}',
       name: 'showWebhook',
       summary: 'One webhook endpoint with its deliveries',
-      show: async (visit) => show(await oneView(visit)),
-      act: { once: true, run: actOnOne },
+      show: async (visit) => show(await endpointView(visit)),
+      act: { once: true, run: changeEndpoint },
     }),
     accountPage({
       path: '/console/webhooks/{id}/change',
@@ -497,7 +497,7 @@ ${tableOf({
       summary: 'Gives a webhook endpoint another signing secret',
       confirmed: true,
       show: async (visit) => {
-        const { id, url } = await webhookService.find(placeOf(visit), null)
+        const { id, url } = await webhookService.find(ownerOf(visit), null)
         return show({
           title: 'Rotate the signing secret',
           body: html`<p>Deliveries to ${url} are signed with a new secret. For 24 hours they carry a signature of the former one too.</p>
@@ -508,11 +508,11 @@ ${tableOf({
       act: {
         once: true,
         run: async (visit) => {
-          const place = placeOf(visit)
-          const { secret, previousUntilMs } = await webhookService.rotateSecret(place, visit.cause, null)
+          const owner = ownerOf(visit)
+          const { secret, previousUntilMs } = await webhookService.rotateSecret(owner, visit.cause, null)
           return secretView(
             'The new secret',
-            pathOf(place.endpointId),
+            pathOf(owner.endpointId),
             secret,
             html`<p>The former one signs as well until ${timeText(isoTime(previousUntilMs))}.</p>`,
           )
@@ -537,7 +537,7 @@ ${tableOf({
           actOn(
             visit,
             async () => {
-              await webhookService.redeliver(placeOf(visit), visit.params.delivery ?? '', visit.cause, null)
+              await webhookService.redeliver(ownerOf(visit), visit.params.delivery ?? '', visit.cause, null)
               return 'The delivery is sent again.'
             },
             async (problems, status) => refusedView(await deliveryView(visit, problems), status),
@@ -549,7 +549,7 @@ ${tableOf({
       name: 'deleteWebhookPage',
       summary: 'Removes a webhook endpoint',
       show: async (visit) => {
-        const { id, url } = await webhookService.find(placeOf(visit), null)
+        const { id, url } = await webhookService.find(ownerOf(visit), null)
         return show({
           title: 'Delete the endpoint',
           body: html`<p>${url} is told of nothing more. Its secrets go, and so does everything that waits to be sent to it.</p>
@@ -559,7 +559,7 @@ ${tableOf({
       },
       act: {
         run: async (visit) => {
-          await webhookService.remove(placeOf(visit), visit.cause)
+          await webhookService.remove(ownerOf(visit), visit.cause)
           return goTo(root, 'The endpoint is deleted.')
         },
       },

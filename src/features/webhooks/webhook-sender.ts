@@ -30,7 +30,7 @@ export type SenderOptions = {
 }
 
 /** Bytes of an answer that are stored, and bytes that are read before the connection is closed. */
-const keptBytes = 1_024
+const maxAnswerBytes = 1_024
 const readBytes = 16_384
 
 /** The reason for a missing answer, worded for the operator of the receiver. It reveals nothing about our network. */
@@ -52,8 +52,8 @@ const reasonOf = (error: unknown): string => {
 }
 
 /** Postgres texts cannot contain NUL. */
-const textOf = (kept: readonly Buffer[]): string =>
-  Buffer.concat(kept).toString('utf8').replaceAll('\u0000', '\ufffd')
+const textOf = (chunks: readonly Buffer[]): string =>
+  Buffer.concat(chunks).toString('utf8').replaceAll('\u0000', '\ufffd')
 
 /**
  * Sends one request and stores the beginning of its answer. The rest is not read. A truncated answer counts like a
@@ -67,30 +67,30 @@ const exchange = (
   timeoutMs: number,
 ): Promise<Attempted> =>
   new Promise((resolve) => {
-    const kept: Buffer[] = []
+    const chunks: Buffer[] = []
     let bytes = 0
     let status: number | null = null
     let retryAfter: string | undefined
-    let over = false
+    let isSettled = false
     let controller: Dispatcher.DispatchController | null = null
 
     const end = (error: string): void => {
-      if (over) return
-      over = true
+      if (isSettled) return
+      isSettled = true
       clearTimeout(timer)
-      resolve({ status, answer: textOf(kept), retryAfter, error: status === null ? error : null })
+      resolve({ status, answer: textOf(chunks), retryAfter, error: status === null ? error : null })
     }
     /** Ends before the answer is complete, so the connection is closed. */
-    const cut = (error: string): void => {
+    const abortWith = (error: string): void => {
       end(error)
       controller?.abort(new Error(error))
     }
-    const timer = setTimeout(cut, timeoutMs, 'timed out')
+    const timer = setTimeout(abortWith, timeoutMs, 'timed out')
 
     agent.dispatch(request, {
       onRequestStart: (started) => {
         // The time limit passed before there was a connection. Nothing is sent.
-        if (over) started.abort(new Error('timed out'))
+        if (isSettled) started.abort(new Error('timed out'))
         else controller = started
       },
       onResponseStart: (_controller, statusCode, headers) => {
@@ -100,9 +100,9 @@ const exchange = (
         retryAfter = Array.isArray(header) ? header[0] : header
       },
       onResponseData: (_controller, chunk) => {
-        if (bytes < keptBytes) kept.push(chunk.subarray(0, keptBytes - bytes))
+        if (bytes < maxAnswerBytes) chunks.push(chunk.subarray(0, maxAnswerBytes - bytes))
         bytes += chunk.length
-        if (bytes > readBytes) cut('too long')
+        if (bytes > readBytes) abortWith('too long')
       },
       onResponseEnd: () => end('no answer'),
       onResponseError: (_controller, error) => end(reasonOf(error)),

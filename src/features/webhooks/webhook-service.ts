@@ -150,61 +150,79 @@ export const createWebhookService = (deps: WebhookServiceDeps) => {
     /** The secret is returned only here. */
     register: async (
       accountId: AccountId,
-      asked: { readonly url: string; readonly events: Subscription },
+      endpointInput: { readonly url: string; readonly events: Subscription },
       cause: Cause,
     ) => {
       await takeAllowance('registration', accountId, null)
-      const url = await checkedUrl(asked.url)
-      const made = done(await webhooks.register({ accountId, url, events: asked.events }, cause))
-      return { ...made, url }
+      const url = await checkedUrl(endpointInput.url)
+      const registered = done(
+        await webhooks.register({ accountId, url, events: endpointInput.events }, cause),
+      )
+      return { ...registered, url }
     },
 
-    change: async (place: EndpointOwner, change: EndpointUpdate, cause: Cause, after: number | null) => {
+    change: async (
+      endpointOwner: EndpointOwner,
+      change: EndpointUpdate,
+      cause: Cause,
+      after: number | null,
+    ) => {
       const url = change.url === undefined ? undefined : await checkedUrl(change.url)
       // The URL of a missing endpoint must not be stored.
-      await endpoints.endpointOf(place, place.endpointId, after)
-      return done(await webhooks.change(place, { ...change, url }, cause))
+      await endpoints.endpointOf(endpointOwner, endpointOwner.endpointId, after)
+      return done(await webhooks.change(endpointOwner, { ...change, url }, cause))
     },
 
-    remove: async (place: EndpointOwner, cause: Cause) => done(await webhooks.remove(place, cause)),
+    remove: async (endpointOwner: EndpointOwner, cause: Cause) =>
+      done(await webhooks.remove(endpointOwner, cause)),
 
     /** The new secret is returned only here. */
-    rotateSecret: async (place: EndpointOwner, cause: Cause, after: number | null) => {
-      await endpoints.endpointOf(place, place.endpointId, after)
-      return done(await webhooks.rotateSecret(place, cause))
+    rotateSecret: async (endpointOwner: EndpointOwner, cause: Cause, after: number | null) => {
+      await endpoints.endpointOf(endpointOwner, endpointOwner.endpointId, after)
+      return done(await webhooks.rotateSecret(endpointOwner, cause))
     },
 
-    ping: async (place: EndpointOwner, cause: Cause) => {
-      await takeAllowance('test', place.accountId, place.endpointId)
-      return done(await webhooks.ping(place, cause))
+    ping: async (endpointOwner: EndpointOwner, cause: Cause) => {
+      await takeAllowance('test', endpointOwner.accountId, endpointOwner.endpointId)
+      return done(await webhooks.ping(endpointOwner, cause))
     },
 
     /** After it resolves, `listDeliveries` and `deliveriesAfter` include all deliveries queued until now. */
-    deliveriesReady: async (place: EndpointOwner, after: number | null): Promise<void> => {
-      await endpoints.endpointOf(place, place.endpointId, after)
+    deliveriesReady: async (endpointOwner: EndpointOwner, after: number | null): Promise<void> => {
+      await endpoints.endpointOf(endpointOwner, endpointOwner.endpointId, after)
       await queued()
     },
 
     /** @returns the position of the event; null when the delivery was pending and nothing was written */
-    redeliver: async (place: EndpointOwner, deliveryId: string, cause: Cause, after: number | null) => {
-      const { accountId, endpointId } = place
-      await endpoints.endpointOf(place, endpointId, after)
+    redeliver: async (
+      endpointOwner: EndpointOwner,
+      deliveryId: string,
+      cause: Cause,
+      after: number | null,
+    ) => {
+      const { accountId, endpointId } = endpointOwner
+      await endpoints.endpointOf(endpointOwner, endpointId, after)
       const delivery = await findDelivery(pool, endpointId, deliveryId)
       if (!delivery) throw refuse('not_found', 'no delivery of this webhook has this id')
       await takeAllowance('redelivery', accountId, endpointId)
-      const { position } = done(await webhooks.redeliver(place, delivery, cause))
+      const { position } = done(await webhooks.redeliver(endpointOwner, delivery, cause))
       // Nothing was written: the delivery is pending, and may wait for its next attempt.
       if (position === null) await deliverNow(pool, endpointId, [deliveryId], clock())
       return position
     },
 
     /** @param sinceMs events that happened at or after it */
-    redeliverSince: async (place: EndpointOwner, sinceMs: number, cause: Cause, after: number | null) => {
-      await endpoints.endpointOf(place, place.endpointId, after)
-      await takeAllowance('outage', place.accountId, place.endpointId)
+    redeliverSince: async (
+      endpointOwner: EndpointOwner,
+      sinceMs: number,
+      cause: Cause,
+      after: number | null,
+    ) => {
+      await endpoints.endpointOf(endpointOwner, endpointOwner.endpointId, after)
+      await takeAllowance('outage', endpointOwner.accountId, endpointOwner.endpointId)
       await queued()
-      return redeliverSince(place.endpointId, sinceMs, cause, async (position) => {
-        await endpoints.settled(place, position)
+      return redeliverSince(endpointOwner.endpointId, sinceMs, cause, async (position) => {
+        await endpoints.settled(endpointOwner, position)
         await queued(position)
       })
     },

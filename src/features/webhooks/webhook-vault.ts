@@ -109,8 +109,8 @@ export const createWebhookValues = ({
       const sealed = new Map(rows.map((row) => [row.value_id, row.sealed]))
       return new Map(
         values.flatMap(({ valueId, endpointId }) => {
-          const found = sealed.get(valueId)
-          return found === undefined ? [] : [[valueId, open(valueId, endpointId, found)]]
+          const sealedValue = sealed.get(valueId)
+          return sealedValue === undefined ? [] : [[valueId, open(valueId, endpointId, sealedValue)]]
         }),
       )
     },
