@@ -46,7 +46,7 @@ type CheckRecord = {
   readonly found: readonly Found[]
 }
 
-const nothing: CheckRecord = { run: 0, runThrough: 0, ranges: [], found: [] }
+const emptyRecord: CheckRecord = { run: 0, runThrough: 0, ranges: [], found: [] }
 
 /** Merges ranges into the fewest ranges that cover the same positions. */
 export const joinRanges = (ranges: readonly Range[]): readonly Range[] => {
@@ -68,17 +68,17 @@ const joinFound = (...lists: readonly (readonly Found[])[]): readonly Found[] =>
 /** Merges two records. When one of them has a later complete check, older violations of the other are dropped. */
 const joinRecords = (one: CheckRecord, other: CheckRecord): CheckRecord => {
   const [newer, older] = one.run >= other.run ? [one, other] : [other, one]
-  const still =
+  const remainingFound =
     newer.run === older.run ? older.found : older.found.filter(({ position }) => position > newer.runThrough)
   return {
     ...newer,
     runThrough: newer.run === older.run ? Math.max(newer.runThrough, older.runThrough) : newer.runThrough,
     ranges: joinRanges([...newer.ranges, ...older.ranges]),
-    found: joinFound(newer.found, still),
+    found: joinFound(newer.found, remainingFound),
   }
 }
 
-const foundIn = ({ tables }: FoldedBatch): readonly Found[] => {
+const violationsIn = ({ tables }: FoldedBatch): readonly Found[] => {
   const changed = tables.find(({ table }) => table.name === violationsTable.name)
   const rows = (changed === undefined
     ? []
@@ -137,51 +137,54 @@ const createRecordStore = ({
 export const createCheckedEvents = (deps: Parameters<typeof createRecordStore>[0]): CheckedEvents => {
   const store = createRecordStore(deps)
   /** The ranges that this process checked. */
-  let own: readonly Range[] = []
-  let known: CheckRecord = nothing
-  /** The signature of the row as last read or written. `known` contains everything in that row. */
-  let current: Buffer | null = null
+  let ownRanges: readonly Range[] = []
+  let knownRecord: CheckRecord = emptyRecord
+  /** The signature of the row as last read or written. `knownRecord` contains everything in that row. */
+  let storedSignature: Buffer | null = null
   /** The result so far of rebuilding the tables of the invariants. */
-  let replay: CheckRecord = nothing
+  let replayedRecord: CheckRecord = emptyRecord
   let unsigned: readonly Found[] = []
   const acknowledged = new Set<string>()
-  let turn: Promise<unknown> = Promise.resolve()
+  let saveQueue: Promise<unknown> = Promise.resolve()
 
   const readKnown = async (db?: Queries): Promise<void> => {
     const { record, signature } = await store.read(db)
-    if (record !== null) known = joinRecords(known, record)
-    current = signature
+    if (record !== null) knownRecord = joinRecords(knownRecord, record)
+    storedSignature = signature
   }
 
   /** Writes the record. Calls run one after another. */
-  const save = (change: (known: CheckRecord) => CheckRecord, db: Queries): Promise<void> => {
+  const save = (change: (knownRecord: CheckRecord) => CheckRecord, db: Queries): Promise<void> => {
     const write = async (): Promise<void> => {
       for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
-        const { found, ...next } = change(known)
-        const record = { ...next, found: found.filter((violation) => !acknowledged.has(keyOf(violation))) }
-        const signature = await store.write(record, current, db)
+        const { found, ...changedRecord } = change(knownRecord)
+        const record = {
+          ...changedRecord,
+          found: found.filter((violation) => !acknowledged.has(keyOf(violation))),
+        }
+        const signature = await store.write(record, storedSignature, db)
         if (signature !== null) {
-          known = joinRecords(record, known)
-          current = signature
+          knownRecord = joinRecords(record, knownRecord)
+          storedSignature = signature
           return
         }
         await readKnown(db)
       }
       throw new Error('work.checked_events does not keep what is written: somebody changed it, or many write')
     }
-    const saved = turn.then(write)
-    turn = saved.catch(() => undefined)
-    return saved
+    const saving = saveQueue.then(write)
+    saveQueue = saving.catch(() => undefined)
+    return saving
   }
 
-  const rangeCovered = ({ after, through }: Range): boolean =>
-    after >= through || known.ranges.some((range) => range.after <= after && through <= range.through)
+  const isRangeCovered = ({ after, through }: Range): boolean =>
+    after >= through || knownRecord.ranges.some((range) => range.after <= after && through <= range.through)
 
   return {
     async beforeWrite(batch) {
       const { group, after, through } = batch
       if (group !== invariantGroup.name) return
-      const found = foundIn(batch)
+      const found = violationsIn(batch)
       await save(
         (record) => ({
           ...record,
@@ -190,39 +193,41 @@ export const createCheckedEvents = (deps: Parameters<typeof createRecordStore>[0
         }),
         deps.pool,
       )
-      own = joinRanges([...own, { after, through }])
+      ownRanges = joinRanges([...ownRanges, { after, through }])
     },
     onReplayed(batch) {
       const { group, after, through } = batch
       if (group !== invariantGroup.name) return
-      const before = after === 0 ? nothing : replay
-      replay = {
+      const previous = after === 0 ? emptyRecord : replayedRecord
+      replayedRecord = {
         run: 0,
         runThrough: through,
         ranges: [{ after: 0, through }],
-        found: joinFound(before.found, foundIn(batch)),
+        found: joinFound(previous.found, violationsIn(batch)),
       }
     },
     async beforeSwap(group, client) {
       if (group !== invariantGroup.name) return
-      await save((record) => joinRecords({ ...replay, run: record.run + 1 }, record), client)
-      own = joinRanges([...own, ...replay.ranges])
+      await save((record) => joinRecords({ ...replayedRecord, run: record.run + 1 }, record), client)
+      ownRanges = joinRanges([...ownRanges, ...replayedRecord.ranges])
     },
     foundUnsigned(found) {
       unsigned = joinFound(unsigned, found)
     },
     count({ after, through }) {
-      const counts = own.map((range) => Math.min(through, range.through) - Math.max(after, range.after))
+      const counts = ownRanges.map((range) => Math.min(through, range.through) - Math.max(after, range.after))
       return counts.reduce((sum, count) => sum + Math.max(0, count), 0)
     },
     async covers(range) {
-      if (!rangeCovered(range)) await readKnown()
-      return rangeCovered(range)
+      if (!isRangeCovered(range)) await readKnown()
+      return isRangeCovered(range)
     },
-    found: () => known.found.length + unsigned.length,
+    found: () => knownRecord.found.length + unsigned.length,
     async *open(log, isWanted = () => true) {
       await readKnown()
-      const found = joinFound(known.found, unsigned).toSorted((one, other) => one.position - other.position)
+      const found = joinFound(knownRecord.found, unsigned).toSorted(
+        (one, other) => one.position - other.position,
+      )
       for (const violation of found) {
         const { position, rule } = violation
         const key = keyOf(violation)

@@ -111,7 +111,7 @@ export const eventDictionary = (): EventDictionary => {
       reseller_when: { event: 'AccountCreated', account: 'accountId', is: 'reseller' },
     },
     metadata: schemaOf(metadata),
-    events: Object.fromEntries(eventDefinitions.map((fact) => [fact.type, entryOf(fact)])),
+    events: Object.fromEntries(eventDefinitions.map((definition) => [definition.type, entryOf(definition)])),
     $defs: defs,
   }
 }
@@ -123,9 +123,9 @@ const nameOfRef = (ref: string): string => ref.replace('#/$defs/', '')
 const isObject = (schema: JsonSchema): boolean => schema.properties !== undefined
 
 /** The schema without its null alternative, for a nullable field. */
-const beside = (schema: JsonSchema): JsonSchema => {
-  const [only, ...more] = (schema.anyOf ?? []).filter(({ type }) => type !== 'null')
-  return only !== undefined && more.length === 0 ? only : schema
+const withoutNull = (schema: JsonSchema): JsonSchema => {
+  const [singleOption, ...more] = (schema.anyOf ?? []).filter(({ type }) => type !== 'null')
+  return singleOption !== undefined && more.length === 0 ? singleOption : schema
 }
 const isNullable = (schema: JsonSchema): boolean =>
   (Array.isArray(schema.type) && schema.type.includes('null')) ||
@@ -159,10 +159,10 @@ const plainType = (schema: JsonSchema): string => {
 
 const rowsOf = (schema: JsonSchema, path = ''): readonly Row[] =>
   Object.entries(schema.properties ?? {}).flatMap(([name, field]) => {
-    const full = `${path}${name}`
-    const inner = beside(field)
+    const fieldPath = `${path}${name}`
+    const nonNullSchema = withoutNull(field)
     const type = [
-      plainType(inner),
+      plainType(nonNullSchema),
       ...(isNullable(field) ? ['or null'] : []),
       ...(schema.required?.includes(name) ? [] : ['may be absent']),
     ].join(', ')
@@ -176,16 +176,16 @@ const rowsOf = (schema: JsonSchema, path = ''): readonly Row[] =>
       readonly description?: string
     }
     const row: Row = [
-      `\`${full}\``,
+      `\`${fieldPath}\``,
       type,
       [unit, sign].filter((part) => part !== undefined).join(', '),
       description,
     ]
-    const items = inner.items === undefined ? undefined : beside(inner.items)
-    if (isObject(inner)) return [row, ...rowsOf(inner, `${full}.`)]
-    if (items !== undefined && isObject(items)) return [row, ...rowsOf(items, `${full}[].`)]
-    const options = inner.anyOf ?? []
-    return [row, ...options.filter(isObject).flatMap((option) => optionRows(option, `${full}.`))]
+    const items = nonNullSchema.items === undefined ? undefined : withoutNull(nonNullSchema.items)
+    if (isObject(nonNullSchema)) return [row, ...rowsOf(nonNullSchema, `${fieldPath}.`)]
+    if (items !== undefined && isObject(items)) return [row, ...rowsOf(items, `${fieldPath}[].`)]
+    const options = nonNullSchema.anyOf ?? []
+    return [row, ...options.filter(isObject).flatMap((option) => optionRows(option, `${fieldPath}.`))]
   })
 
 /** The fields of one of several forms. Each row names the form. */
@@ -197,10 +197,12 @@ const optionRows = (option: JsonSchema, path: string): readonly Row[] =>
     meaning,
   ])
 
-const escaped = (cell: string): string => cell.replaceAll('|', '\\|')
+const escapeCell = (cell: string): string => cell.replaceAll('|', '\\|')
 
-const markdownTable = (heads: readonly string[], rows: readonly (readonly string[])[]): string =>
-  [heads, heads.map(() => '---'), ...rows].map((cells) => `| ${cells.map(escaped).join(' | ')} |`).join('\n')
+const markdownTable = (headings: readonly string[], rows: readonly (readonly string[])[]): string =>
+  [headings, headings.map(() => '---'), ...rows]
+    .map((cells) => `| ${cells.map(escapeCell).join(' | ')} |`)
+    .join('\n')
 
 const fieldsTable = (schema: JsonSchema): string => {
   const rows = schema.anyOf ? schema.anyOf.flatMap((option) => optionRows(option, '')) : rowsOf(schema)
@@ -211,7 +213,10 @@ const fieldsTable = (schema: JsonSchema): string => {
 
 const sumText = (debit: BookedLeg['debit']): string =>
   Object.entries(debit)
-    .map(([field, times], at) => `${times === 1 ? (at === 0 ? '' : '+ ') : at === 0 ? '− ' : '− '}${field}`)
+    .map(
+      ([field, times], index) =>
+        `${times === 1 ? (index === 0 ? '' : '+ ') : index === 0 ? '− ' : '− '}${field}`,
+    )
     .join(' ')
 
 const whenText = (when: BookedLeg['when']): string =>
@@ -249,9 +254,9 @@ How to read it:
 
 /** docs/events.md */
 export const eventsPage = (): string => {
-  const { events, metadata: beside, $defs } = eventDictionary()
+  const { events, metadata: metadataSchema, $defs } = eventDictionary()
   const byStream = Map.groupBy(Object.entries(events), ([, { stream }]) => stream)
-  const parts = [intro, '## Beside the data', '', fieldsTable(beside), '']
+  const parts = [intro, '## Beside the data', '', fieldsTable(metadataSchema), '']
   for (const [name, schema] of Object.entries($defs))
     parts.push(
       `## ${name}`,
@@ -261,9 +266,9 @@ export const eventsPage = (): string => {
       fieldsTable(schema),
       '',
     )
-  for (const [stream, list] of byStream) {
+  for (const [stream, typeEntries] of byStream) {
     parts.push(`## \`${stream}\``, '')
-    for (const [type, { means, data, books }] of list) {
+    for (const [type, { means, data, books }] of typeEntries) {
       parts.push(`### ${type}`, '', means, '', fieldsTable(data), '')
       if (books) parts.push('In the books:', '', booksTable(books), '')
     }

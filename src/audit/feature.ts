@@ -42,7 +42,7 @@ export type AuditSettings = {
 
 const caughtUpWithinMs = 1_000
 
-const seconds = (ms: number): string => `${Math.round(ms / 1000)} s`
+const secondsText = (ms: number): string => `${Math.round(ms / 1000)} s`
 
 /** The probe of violations. It is a note: orders can still be placed. */
 const violationProbe = (core: ServerCore, checked: CheckedEvents): Probe => ({
@@ -55,10 +55,10 @@ const violationProbe = (core: ServerCore, checked: CheckedEvents): Probe => ({
     const problem = await readViolationProblem({ ...core, checked }, through)
     if (problem !== null) return problem
     if (await progress.reached(invariantGroup.name, await core.log.head(), caughtUpWithinMs)) return null
-    const waitsMs = (await waitAfter(core, progress.position(invariantGroup.name))) ?? 0
-    return waitsMs <= lateMs
+    const waitedMs = (await waitAfter(core, progress.position(invariantGroup.name))) ?? 0
+    return waitedMs <= lateMs
       ? null
-      : `events wait for ${seconds(waitsMs)} to be checked: see what stops the projection "${invariantGroup.name}"`
+      : `events wait for ${secondsText(waitedMs)} to be checked: see what stops the projection "${invariantGroup.name}"`
   },
 })
 
@@ -70,10 +70,10 @@ export const sealProbe = (core: Parameters<typeof unsealedWait>[0], everySeconds
   name: 'seals',
   note: true,
   check: async () => {
-    const waitsMs = (await unsealedWait(core)) ?? 0
-    return waitsMs <= everySeconds * 1000 + lateMs
+    const waitedMs = (await unsealedWait(core)) ?? 0
+    return waitedMs <= everySeconds * 1000 + lateMs
       ? null
-      : `events wait for ${seconds(waitsMs)} to be sealed: the log lines of the sealer say why, or somebody else holds its lock`
+      : `events wait for ${secondsText(waitedMs)} to be sealed: the log lines of the sealer say why, or somebody else holds its lock`
   },
 })
 
@@ -81,19 +81,19 @@ export const sealProbe = (core: Parameters<typeof unsealedWait>[0], everySeconds
  * The cache time of the guard comparison, milliseconds. Anyone may poll `/readyz`, and the comparison takes Postgres
  * tens of milliseconds.
  */
-const guardsFreshMs = 5_000
+const guardCacheMs = 5_000
 
 /** The probe of changes that could hide a violation. It is a note: orders can still be placed. */
 const guardProbe = ({ pool }: ServerCore): Probe => {
-  let last: { readonly atMs: number; readonly problem: string | null } | null = null
+  let cached: { readonly atMs: number; readonly problem: string | null } | null = null
   return {
     name: 'guards',
     note: true,
     check: async () => {
       const nowMs = performance.now()
-      if (last === null || nowMs - last.atMs > guardsFreshMs)
-        last = { atMs: nowMs, problem: await readGuardProblem(pool) }
-      return last.problem
+      if (cached === null || nowMs - cached.atMs > guardCacheMs)
+        cached = { atMs: nowMs, problem: await readGuardProblem(pool) }
+      return cached.problem
     },
   }
 }
@@ -110,15 +110,15 @@ const sealTargetProbes = (core: Core, { location }: StoreSettings): readonly Pro
 
 const registerLag = (core: Core, registry: Registry, lagNow: () => Promise<DeliveryLag>): void => {
   const lag = sharedPerScrape(lagNow)
-  const gauge = (name: string, help: string, read: (found: DeliveryLag) => number): void => {
+  const gauge = (name: string, help: string, read: (currentLag: DeliveryLag) => number): void => {
     new Gauge({
       name,
       help,
       registers: [registry],
       async collect() {
-        const found = await lag()
-        if (found === null) this.remove()
-        else this.set(read(found))
+        const currentLag = await lag()
+        if (currentLag === null) this.remove()
+        else this.set(read(currentLag))
       },
     })
   }
@@ -225,11 +225,11 @@ export const open = (
     assets: { island },
     isLogInPostgres,
   } = core
-  const verifications = createVerificationRuns(async (asked) => {
+  const verifications = createVerificationRuns(async (request) => {
     const { publicKey } = sealKeyOf(keys.seal)
     const wholeLog = yieldingLog(core)
     const deps = { pool, log: wholeLog, groups, logInPostgres: isLogInPostgres, clock, master: keys.master }
-    return (await runVerification(deps, { ...asked, publicKey, exported: null })).run
+    return (await runVerification(deps, { ...request, publicKey, exported: null })).run
   })
   core.closing.add(verifications.stop)
   return {

@@ -34,17 +34,17 @@ const maxWaitAttempts = 60
  * @param through the position up to which the tables have the violations
  */
 export const readViolationProblem = async (
-  { pool, log, checked }: Pick<ClearedDeps, 'pool' | 'log' | 'checked'>,
+  { pool, log, checked }: Pick<InvariantCheckDeps, 'pool' | 'log' | 'checked'>,
   through: number,
 ): Promise<string | null> => {
   const problem = openViolationsText(await readOpenViolations(pool))
   if (problem !== null) return problem
-  for await (const hidden of checked.open(log, ({ position }) => position <= through))
-    return openViolationsText({ count: 1, first: hidden })
+  for await (const hiddenViolation of checked.open(log, ({ position }) => position <= through))
+    return openViolationsText({ count: 1, first: hiddenViolation })
   return null
 }
 
-type ClearedDeps = {
+type InvariantCheckDeps = {
   readonly pool: pg.Pool
   readonly log: Pick<EventLog, 'readStream' | 'eventAt'>
   readonly checked: Pick<CheckedEvents, 'open' | 'covers'>
@@ -68,14 +68,14 @@ export const readUncheckedProblem = async (
  * @throws Error when the check does not reach the position in time
  */
 export const requireInvariantsHold = async (
-  deps: ClearedDeps,
+  deps: InvariantCheckDeps,
   { sealed, position }: { readonly sealed: number; readonly position: number },
   signal: AbortSignal,
 ): Promise<void> => {
   const { pool, progress, checked, isLogInPostgres } = deps
-  for (let waits = 0; !(await progress.reached(invariantGroup.name, position, waitMs)); waits += 1) {
+  for (let attempt = 0; !(await progress.reached(invariantGroup.name, position, waitMs)); attempt += 1) {
     signal.throwIfAborted()
-    if (waits === maxWaitAttempts)
+    if (attempt === maxWaitAttempts)
       throw new Error(
         `the laws are not checked up to position ${position}: see what stops the projection "${invariantGroup.name}"`,
       )
@@ -83,12 +83,12 @@ export const requireInvariantsHold = async (
   const problem = await readViolationProblem(deps, position)
   if (problem !== null) throw new UnresolvedViolation(problem)
   // Only in Postgres the ordinal of the last sealed event equals its position.
-  const unchecked = isLogInPostgres
+  const uncheckedProblem = isLogInPostgres
     ? await readUncheckedProblem(checked, { after: sealed, through: position })
     : null
-  if (unchecked !== null) throw new UnresolvedViolation(unchecked)
-  const changed = await readGuardProblem(pool)
-  if (changed !== null) throw new UnresolvedViolation(changed)
+  if (uncheckedProblem !== null) throw new UnresolvedViolation(uncheckedProblem)
+  const guardProblem = await readGuardProblem(pool)
+  if (guardProblem !== null) throw new UnresolvedViolation(guardProblem)
 }
 
 export type ViolationMonitor = Pick<RunningWorker, 'stop'> & {
@@ -176,64 +176,64 @@ export const startViolationMonitor = (deps: {
   readonly intervalMs?: number
 }): ViolationMonitor => {
   const { scheduler, pool, log, runner, checked, progress, logger, blocks } = deps
-  let open: OpenViolations = { count: 0, first: null, digest: '' }
+  let openViolations: OpenViolations = { count: 0, first: null, digest: '' }
   /** The number of open violations that are missing in the tables. */
-  let hidden = 0
+  let hiddenCount = 0
   /** The state in which all violations were processed. */
-  let processed = ''
-  let logged: ReadonlySet<string> = new Set()
-  let enforced: ReadonlySet<string> = new Set()
+  let processedState = ''
+  let loggedKeys: ReadonlySet<string> = new Set()
+  let enforcedKeys: ReadonlySet<string> = new Set()
 
   /**
    * Processes every open violation. Rejects with the first failure after all were tried.
    * @returns false when a found violation is not in the tables yet
    */
   const processAll = async (): Promise<boolean> => {
-    const [nowLogged, nowEnforced] = [new Set<string>(), new Set<string>()]
-    const blocked = new Set<AccountId>()
+    const [newLoggedKeys, newEnforcedKeys] = [new Set<string>(), new Set<string>()]
+    const blockedAccounts = new Set<AccountId>()
     const failures: unknown[] = []
     const through = progress.position(invariantGroup.name)
     const processOne = async (violation: Violation): Promise<void> => {
       const { eventId, rule, accountId } = violation
       const key = keyOf(violation)
-      if (!logged.has(key)) logger.fatal({ eventId, rule, accountId }, violationText(violation))
-      nowLogged.add(key)
+      if (!loggedKeys.has(key)) logger.fatal({ eventId, rule, accountId }, violationText(violation))
+      newLoggedKeys.add(key)
       if (!blocks || accountId === null) return
       try {
-        const isDone = enforced.has(key) || blocked.has(accountId)
+        const isDone = enforcedKeys.has(key) || blockedAccounts.has(accountId)
         if (!isDone && !(await isUnblockedSince(log, accountId, violation)))
-          if (await blockAccount(runner, accountId, violation)) blocked.add(accountId)
-        nowEnforced.add(key)
+          if (await blockAccount(runner, accountId, violation)) blockedAccounts.add(accountId)
+        newEnforcedKeys.add(key)
       } catch (error) {
         failures.push(error)
       }
     }
     for await (const violation of eachViolation(pool, { open: true })) await processOne(violation)
-    let others = 0
-    let isWhole = true
-    const isHidden = (found: Found): boolean => {
-      isWhole &&= found.position <= through
-      return found.position <= through && !nowLogged.has(keyOf(found))
+    let currentHiddenCount = 0
+    let isComplete = true
+    const isHidden = (candidate: Found): boolean => {
+      isComplete &&= candidate.position <= through
+      return candidate.position <= through && !newLoggedKeys.has(keyOf(candidate))
     }
     for await (const violation of checked.open(log, isHidden)) {
-      others += 1
+      currentHiddenCount += 1
       await processOne(violation)
     }
-    hidden = others
-    logged = nowLogged
-    enforced = nowEnforced
+    hiddenCount = currentHiddenCount
+    loggedKeys = newLoggedKeys
+    enforcedKeys = newEnforcedKeys
     if (failures.length > 0) throw failures[0]
-    return isWhole
+    return isComplete
   }
 
   const check = async (): Promise<void> => {
     // There is nothing to check before the tables exist.
     if (!(await progress.reached(invariantGroup.name, 0, 0))) return
-    open = await readOpenViolations(pool)
-    const now = `${open.digest} ${checked.found()}`
-    if (now === processed && hidden === 0) return
-    processed = (await processAll()) ? now : ''
+    openViolations = await readOpenViolations(pool)
+    const currentState = `${openViolations.digest} ${checked.found()}`
+    if (currentState === processedState && hiddenCount === 0) return
+    processedState = (await processAll()) ? currentState : ''
   }
   const { stop } = scheduler.start(lawGuard, check, { everyMs: deps.intervalMs })
-  return { open: () => ({ count: open.count + hidden, first: open.first }), stop }
+  return { open: () => ({ count: openViolations.count + hiddenCount, first: openViolations.first }), stop }
 }

@@ -3,13 +3,16 @@ import { sealStream } from '../kernel/streams.ts'
 import type { EventCodec } from '../platform/eventstore/codec.ts'
 import type { EventLog } from '../platform/eventstore/port.ts'
 
-type Place = { readonly log: EventLog; readonly clock: Clock; readonly codec: Pick<EventCodec, 'decode'> }
+type WaitDeps = { readonly log: EventLog; readonly clock: Clock; readonly codec: Pick<EventCodec, 'decode'> }
 
 /** The delay of a check that is not reported yet, milliseconds. */
 export const lateMs = 60_000
 
 /** The age of the first event after a position, milliseconds; null when there is none. */
-export const waitAfter = async ({ log, clock, codec }: Place, position: number): Promise<number | null> => {
+export const waitAfter = async (
+  { log, clock, codec }: WaitDeps,
+  position: number,
+): Promise<number | null> => {
   const [first] = await log.readAll(position, 1)
   if (first === undefined) return null
   return clock() - Date.parse(codec.decode(first).metadata.recordedAt)
@@ -18,5 +21,5 @@ export const waitAfter = async ({ log, clock, codec }: Place, position: number):
 /**
  * How long the first event after the last seal has waited for the next seal, milliseconds; null without such an event.
  */
-export const unsealedWait = async (place: Place): Promise<number | null> =>
-  waitAfter(place, (await place.log.lastOf(sealStream))?.position ?? 0)
+export const unsealedWait = async (deps: WaitDeps): Promise<number | null> =>
+  waitAfter(deps, (await deps.log.lastOf(sealStream))?.position ?? 0)

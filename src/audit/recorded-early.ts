@@ -19,8 +19,8 @@ export const eachRecordedEarly = async function* (
     page = await log.readAll(page.at(-1)?.position ?? 0, pageSize)
     const times = await check(page, ordinal)
     ordinal += page.length
-    for (const [at, { id, type, stream, position }] of page.entries()) {
-      const problem = times[at]!.problem
+    for (const [index, { id, type, stream, position }] of page.entries()) {
+      const problem = times[index]!.problem
       if (problem !== null && position > after)
         yield {
           position,

@@ -127,7 +127,10 @@ const verificationExample = {
   },
 } as const
 
-const shown = ({ result, ...run }: Verification): z.input<typeof Verifications>['verifications'][number] => ({
+const toVerificationJson = ({
+  result,
+  ...run
+}: Verification): z.input<typeof Verifications>['verifications'][number] => ({
   ...run,
   result: result && {
     position: positionToken(result.position),
@@ -196,7 +199,10 @@ export const auditRoutes = ({
         listVerifications(pool, query),
         checkRuns(pool),
       ])
-      return { status: 200, body: { verifications: verifications.map(shown), chain, total, ...query } }
+      return {
+        status: 200,
+        body: { verifications: verifications.map(toVerificationJson), chain, total, ...query },
+      }
     },
   }),
 ]

@@ -11,11 +11,11 @@ import { sealsBefore, sealsFileOf } from './seals/seal-queries.ts'
 
 const sealsPath = '/console/finance/seals'
 
-const seals = async (log: EventLog, { query }: PersonVisit) => {
-  const typed = textOf(query, 'before')
-  const before = /^\d{1,15}$/.test(typed) ? Number(typed) : null
-  const found = await sealsBefore(log, { before, limit: pageRows })
-  const [newest] = found.seals
+const renderSeals = async (log: EventLog, { query }: PersonVisit) => {
+  const beforeText = textOf(query, 'before')
+  const before = /^\d{1,15}$/.test(beforeText) ? Number(beforeText) : null
+  const page = await sealsBefore(log, { before, limit: pageRows })
+  const [newest] = page.seals
   return show({
     title: 'Seals',
     acts:
@@ -25,7 +25,7 @@ const seals = async (log: EventLog, { query }: PersonVisit) => {
     body: html`<p>A seal is a signature over a digest of the log. With a seal that was kept elsewhere, anybody finds out whether the log was cut or rewritten since.</p>
 ${tableOf({
   caption: 'Seals, newest first',
-  rows: found.seals,
+  rows: page.seals,
   empty: html`<p>${before === null ? 'Nothing is sealed yet.' : 'None is older.'}</p>`,
   columns: [
     { title: 'Sealed', head: true, cell: ({ sealedAt }) => timeText(sealedAt) },
@@ -34,7 +34,7 @@ ${tableOf({
     { title: 'Key', cell: ({ publicKey }) => html`<code>${publicKey.slice(0, 16)}…</code>` },
   ],
 })}
-${pagerOf(sealsPath, {}, { before: before === null ? null : typed, next: found.next === null ? null : String(found.next) })}
+${pagerOf(sealsPath, {}, { before: before === null ? null : beforeText, next: page.next === null ? null : String(page.next) })}
 ${
   newest === undefined
     ? nothing
@@ -56,7 +56,7 @@ ${
 }
 
 /** The number of seals in one file. */
-const lastSeals = 100
+const maxSealsInFile = 100
 
 /** The page of seals, and the file that proves the log without Farebox. */
 export const sealPages = ({
@@ -72,7 +72,7 @@ export const sealPages = ({
     summary: 'The seals of the log',
     for: ['finance'],
     nav: { label: 'Seals', group: 'Finance' },
-    show: (visit) => seals(log, visit),
+    show: (visit) => renderSeals(log, visit),
   }),
   personPage({
     path: '/console/finance/seals.json',
@@ -80,7 +80,7 @@ export const sealPages = ({
     summary: 'The last seals and all changes of the key, to be kept elsewhere',
     for: ['finance'],
     show: async ({ nowMs }) => {
-      const file = await sealsFileOf({ log, clock }, lastSeals)
+      const file = await sealsFileOf({ log, clock }, maxSealsInFile)
       if (file === null) throw refuse('not_found', 'nothing is sealed yet')
       return {
         kind: 'file',

@@ -32,14 +32,14 @@ import { checkRuns, type RunsChain } from './checks/verification-chain.ts'
 import { findVerification, newRunId, type Verification, verificationsAfter } from './verification-runs.ts'
 import type { VerifyOptions, VerifyProgress } from './verify.ts'
 
-const outcomes: Readonly<Record<Verification['outcome'], readonly [string, BadgeTone]>> = {
+const outcomeTexts: Readonly<Record<Verification['outcome'], readonly [string, BadgeTone]>> = {
   running: ['runs', 'warn'],
   clean: ['clean', 'good'],
   differs: ['differs', 'bad'],
   failed: ['ended without a verdict', 'off'],
 }
 
-const runs = '/console/finance/verifications'
+const verificationsPath = '/console/finance/verifications'
 
 /** The state of the chain of runs. Every page shows it, not only the page of the broken run. */
 const chainText = ({ links, digest, findings }: RunsChain): Html => {
@@ -51,65 +51,66 @@ const chainText = ({ links, digest, findings }: RunsChain): Html => {
     : html`<p>${countText(links, 'run')} chained, and each fits the one before it. Digest after the last, to be kept elsewhere: <code>${digest}</code></p>`
 }
 
-const phases: Readonly<Record<VerifyProgress['phase'], string>> = {
+const phaseTexts: Readonly<Record<VerifyProgress['phase'], string>> = {
   log: 'reads the log',
   order: 'checks seals and laws',
   projections: 'compares the tables',
 }
 
-const begunState = ({ state, runId }: VerificationRun): Html => {
+const runStateHtml = ({ state, runId }: VerificationRun): Html => {
   switch (state.kind) {
     case 'runs': {
       const { progress } = state
       if (progress === null) return stateText('begins', 'warn')
       const { phase, done, total, count } = progress
       const unit = phase === 'projections' ? 'table' : 'event'
-      return html`${stateText(phases[phase], 'warn')} ${progressBar(done, total, phase === 'order' ? 'of the whole log' : `${countText(count, unit)} so far`)}`
+      return html`${stateText(phaseTexts[phase], 'warn')} ${progressBar(done, total, phase === 'order' ? 'of the whole log' : `${countText(count, unit)} so far`)}`
     }
     case 'failed':
-      return html`${stateText(...outcomes.failed)}<br><small>${state.why}</small>`
+      return html`${stateText(...outcomeTexts.failed)}<br><small>${state.why}</small>`
     case 'done':
-      return html`<a href="${runs}/${runId}">${stateText(...outcomes[state.result.outcome])}</a>`
+      return html`<a href="${verificationsPath}/${runId}">${stateText(...outcomeTexts[state.result.outcome])}</a>`
     default:
       return state satisfies never
   }
 }
 
 /** The runs that pages of this process started. */
-const begunHere = (begun: readonly VerificationRun[], part: Html): Html =>
+const startedRunsHtml = (startedRuns: readonly VerificationRun[], content: Html): Html =>
   followingRuns(
     'runs',
-    runs,
-    begun.some(({ state }) => state.kind === 'runs'),
+    verificationsPath,
+    startedRuns.some(({ state }) => state.kind === 'runs'),
     html`${
-      begun.length === 0
+      startedRuns.length === 0
         ? nothing
         : tableOf({
             caption: 'Begun from this page, newest first',
-            rows: begun,
+            rows: startedRuns,
             empty: nothing,
             columns: [
               { title: 'Run', head: true, cell: ({ runId }) => idText(runId) },
-              { title: 'State', cell: begunState },
+              { title: 'State', cell: runStateHtml },
               { title: 'Began', cell: ({ startedAtMs }) => timeText(isoTime(startedAtMs)) },
               { title: 'By', cell: ({ by }) => by },
             ],
           })
     }
-${part}`,
+${content}`,
   )
 
 /** Runs the verifications that pages start, one at a time. */
 export const createVerificationRuns = (
   verify: (
-    asked: Pick<VerifyOptions, 'runId' | 'onProgress' | 'signal'> & { readonly actor: Actor },
+    request: Pick<VerifyOptions, 'runId' | 'onProgress' | 'signal'> & { readonly actor: Actor },
   ) => Promise<Verification>,
 ): VerificationRuns & { stop(): Promise<void> } => {
-  const runs = createLongRuns<VerificationRunRef, VerifyProgress, Verification>()
+  const longRuns = createLongRuns<VerificationRunRef, VerifyProgress, Verification>()
   return {
-    list: runs.list,
-    start: (asked, actor) => runs.start(asked, (on) => verify({ runId: asked.runId, actor, ...on })),
-    stop: runs.stop,
+    list: longRuns.list,
+    start: (request, actor) =>
+      longRuns.start(request, (callbacks) => verify({ runId: request.runId, actor, ...callbacks })),
+    stop: longRuns.stop,
   }
 }
 
@@ -119,22 +120,22 @@ type VerificationServices = {
   readonly island: Assets['island']
 }
 
-const listed = async (
+const renderVerifications = async (
   { pool, verifications, island }: VerificationServices,
   { query, formKey }: PersonVisit,
 ) => {
   const before = textOf(query, 'before')
   const after = afterOf(before)
-  const [found, chain] = await Promise.all([
+  const [verificationRows, chain] = await Promise.all([
     verificationsAfter(pool, { after, limit: pageRows + 1 }),
     checkRuns(pool),
   ])
-  const { rows, next } = pagedOf(found, ({ startedAt, runId }) => afterText(startedAt, runId))
+  const { rows, next } = pagedOf(verificationRows, ({ startedAt, runId }) => afterText(startedAt, runId))
   return show({
     title: 'Verifications',
     body: html`<p>A verification folds the whole log anew, compares what the tables hold, checks every seal and every law of the books. It changes nothing, runs beside the service, and takes as much disk in Postgres as the read tables while it runs; a log of many millions of events is better verified by the command on another machine.</p>
-<form method="post" action="${runs}">${keyField(formKey)}<div class="acts"><button class="first">Verify the log now</button></div></form>
-${begunHere(
+<form method="post" action="${verificationsPath}">${keyField(formKey)}<div class="acts"><button class="first">Verify the log now</button></div></form>
+${startedRunsHtml(
   verifications.list(),
   html`${chainText(chain)}
 ${tableOf({
@@ -142,8 +143,12 @@ ${tableOf({
   rows,
   empty: html`<p>The log was never verified.</p>`,
   columns: [
-    { title: 'Run', head: true, cell: ({ runId }) => html`<a href="${runs}/${runId}">${runId}</a>` },
-    { title: 'Outcome', cell: ({ outcome }) => stateText(...outcomes[outcome]) },
+    {
+      title: 'Run',
+      head: true,
+      cell: ({ runId }) => html`<a href="${verificationsPath}/${runId}">${runId}</a>`,
+    },
+    { title: 'Outcome', cell: ({ outcome }) => stateText(...outcomeTexts[outcome]) },
     { title: 'Findings', number: true, cell: ({ result }) => String(result?.findingCount ?? '') },
     { title: 'Events', number: true, cell: ({ result }) => String(result?.events ?? '') },
     { title: 'Began', cell: ({ startedAt }) => timeText(startedAt) },
@@ -151,7 +156,7 @@ ${tableOf({
   ],
 })}`,
 )}
-${pagerOf(runs, {}, { before: after === null ? null : before, next })}`,
+${pagerOf(verificationsPath, {}, { before: after === null ? null : before, next })}`,
     same: [
       'curl "$FINANCE/verifications?limit=50" -H "Authorization: Bearer $TOKEN"',
       'npx farebox ledger verify',
@@ -161,41 +166,41 @@ ${pagerOf(runs, {}, { before: after === null ? null : before, next })}`,
   })
 }
 
-const begin = (verifications: VerificationRuns, { visitor, nowMs, cause }: PersonVisit) => {
-  const begun = verifications.start(
+const startVerification = (verifications: VerificationRuns, { visitor, nowMs, cause }: PersonVisit) => {
+  const startedRun = verifications.start(
     { runId: newRunId(), by: displayNameOf(visitor), startedAtMs: nowMs },
     cause.actor,
   )
   return goTo(
-    runs,
-    begun === null
+    verificationsPath,
+    startedRun === null
       ? 'Another verification runs in this process already: nothing was begun.'
       : 'The verification has begun. Below is how far it is; its verdict is kept.',
   )
 }
 
-const verification = async (pool: pg.Pool, { params, visitor }: PersonVisit) => {
+const renderVerification = async (pool: pg.Pool, { params, visitor }: PersonVisit) => {
   const run = await findVerification(pool, params.id ?? '')
   if (run === null) throw refuse('not_found', 'no verification has this id')
   const { result } = run
   const { roles } = visitor
-  const fact = (name: string, value: Html | string): Html => html`<dt>${name}</dt><dd>${value}</dd>\n`
+  const factHtml = (name: string, value: Html | string): Html => html`<dt>${name}</dt><dd>${value}</dd>\n`
   return show({
     title: 'A verification',
     body: html`<dl class="facts">
-${fact('Run', idText(run.runId))}
-${fact('Outcome', stateText(...outcomes[run.outcome]))}
-${fact('Began', timeText(run.startedAt))}
-${fact('Ended', timeText(run.finishedAt, 'not yet'))}
-${fact('By', run.actor)}
+${factHtml('Run', idText(run.runId))}
+${factHtml('Outcome', stateText(...outcomeTexts[run.outcome]))}
+${factHtml('Began', timeText(run.startedAt))}
+${factHtml('Ended', timeText(run.finishedAt, 'not yet'))}
+${factHtml('By', run.actor)}
 ${
   result === null
     ? nothing
-    : html`${fact('Up to', linkedText(positionToken(result.position), roles))}
-${fact('Events', String(result.events))}
-${fact('Seals', String(result.seals.seals))}
-${fact('Sealed', `the first ${countText(result.seals.sealedThrough, 'event')}; ${result.seals.unsealed} after them`)}
-${fact('Digest', html`<code>${result.seals.digest}</code>`)}`
+    : html`${factHtml('Up to', linkedText(positionToken(result.position), roles))}
+${factHtml('Events', String(result.events))}
+${factHtml('Seals', String(result.seals.seals))}
+${factHtml('Sealed', `the first ${countText(result.seals.sealedThrough, 'event')}; ${result.seals.unsealed} after them`)}
+${factHtml('Digest', html`<code>${result.seals.digest}</code>`)}`
 }
 </dl>
 ${
@@ -213,7 +218,7 @@ ${
     ? nothing
     : html`<h2>Acknowledged</h2>
 <p>${countText(result.acknowledged.count, 'event')}, which an operator knows of; the first ${result.acknowledged.first.length} are kept.</p>
-<ul>${result.acknowledged.first.map((known) => html`<li>${linkedText(acknowledgedText(known), roles)}</li>\n`)}</ul>`
+<ul>${result.acknowledged.first.map((acknowledgedEvent) => html`<li>${linkedText(acknowledgedText(acknowledgedEvent), roles)}</li>\n`)}</ul>`
 }
 <h2>What was compared</h2>
 ${tableOf({
@@ -235,20 +240,20 @@ ${tableOf({
 /** The pages with the verifications of the log, and the form that starts one. */
 export const verificationPages = (services: VerificationServices): readonly ConsolePage[] => [
   personPage({
-    path: runs,
+    path: verificationsPath,
     name: 'showVerifications',
     summary: 'The runs that verified the log, and the start of another',
     for: ['finance'],
     nav: { label: 'Verifications', group: 'Finance' },
-    show: (visit) => listed(services, visit),
-    act: { once: true, run: async (visit) => begin(services.verifications, visit) },
+    show: (visit) => renderVerifications(services, visit),
+    act: { once: true, run: async (visit) => startVerification(services.verifications, visit) },
   }),
   personPage({
     path: '/console/finance/verifications/{id}',
     name: 'showVerification',
     summary: 'One verification with what it found',
     for: ['finance'],
-    show: (visit) => verification(services.pool, visit),
+    show: (visit) => renderVerification(services.pool, visit),
   }),
 ]
 
@@ -263,5 +268,5 @@ export type VerificationRun = LongRun<VerificationRunRef, VerifyProgress, Verifi
 export type VerificationRuns = {
   list(): readonly VerificationRun[]
   /** @returns a promise that resolves when the run ends; null while another one runs */
-  start(asked: Omit<VerificationRun, 'state'>, actor: Actor): Promise<void> | null
+  start(request: Omit<VerificationRun, 'state'>, actor: Actor): Promise<void> | null
 }

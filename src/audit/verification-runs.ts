@@ -53,8 +53,8 @@ export const resultJson = <Result extends VerificationResult>(result: Result) =>
   ...(result.acknowledged && {
     acknowledged: {
       ...result.acknowledged,
-      first: result.acknowledged.first.map(({ event, ...decided }) => ({
-        ...decided,
+      first: result.acknowledged.first.map(({ event, ...acknowledgement }) => ({
+        ...acknowledgement,
         event: { ...event, position: positionToken(event.position) },
       })),
     },
@@ -62,7 +62,7 @@ export const resultJson = <Result extends VerificationResult>(result: Result) =>
 })
 
 /** The number of findings that are stored of each run. */
-const keptFindings = 20
+const maxStoredFindings = 20
 
 type Row = {
   run_id: string
@@ -96,8 +96,8 @@ export const listVerifications = async (
       limit $1::bigint offset $2::bigint`,
     [limit, offset],
   )
-  const counted = await pool.query<{ total: number }>('select count(*) as total from work.verifications')
-  return { verifications: rows.map(toVerification), total: counted.rows[0]?.total ?? 0 }
+  const totalResult = await pool.query<{ total: number }>('select count(*) as total from work.verifications')
+  return { verifications: rows.map(toVerification), total: totalResult.rows[0]?.total ?? 0 }
 }
 
 /** Up to `limit` verifications after another one, newest first; null: from the newest on. */
@@ -125,7 +125,7 @@ export const findVerification = async (pool: pg.Pool, runId: string): Promise<Ve
   return rows[0] ? toVerification(rows[0]) : null
 }
 
-type Started = {
+type RunStart = {
   readonly runId: string
   readonly logId: string
   readonly actor: Actor
@@ -135,7 +135,7 @@ type Started = {
 /** Records the start of a run. Runs whose process has ended are recorded as failed. */
 export const recordStart = async (
   pool: pg.Pool,
-  { runId, logId, actor, startedAt }: Started,
+  { runId, logId, actor, startedAt }: RunStart,
 ): Promise<void> => {
   const { rows } = await pool.query<{ run_id: string }>(
     `select run_id from work.verifications where outcome = 'running'`,
@@ -164,9 +164,9 @@ const toStored = (result: VerifyResult): VerificationResult => ({
   streams: result.streams,
   seals: result.seals,
   groups: result.groups,
-  acknowledged: { ...result.acknowledged, first: result.acknowledged.first.slice(0, keptFindings) },
+  acknowledged: { ...result.acknowledged, first: result.acknowledged.first.slice(0, maxStoredFindings) },
   findingCount: result.findingCount,
-  findings: result.findings.slice(0, keptFindings),
+  findings: result.findings.slice(0, maxStoredFindings),
 })
 
 /**
@@ -231,16 +231,16 @@ const withProblem = (result: VerifyResult, problem: string): VerifyResult => ({
  */
 export const runVerification = async (
   { clock, master, ...deps }: VerificationDeps,
-  { actor, ...asked }: VerificationRequest,
+  { actor, ...request }: VerificationRequest,
 ): Promise<{ readonly run: Verification; readonly result: VerifyResult }> => {
   const { pool, log } = deps
-  const { runId } = asked
-  const started = { runId, logId: await log.logId(), actor, startedAt: isoTime(clock()) }
-  const notStarted = await recordStart(pool, started).then(() => null, recordProblem)
+  const { runId } = request
+  const runStart = { runId, logId: await log.logId(), actor, startedAt: isoTime(clock()) }
+  const startProblem = await recordStart(pool, runStart).then(() => null, recordProblem)
   let result: VerifyResult
   try {
     result = await verifyLog(deps, {
-      ...asked,
+      ...request,
       customerIdOf: createCustomerIds(master),
       keys: { master },
       clock,
@@ -250,11 +250,11 @@ export const runVerification = async (
     throw error
   }
   const finishedAt = isoTime(clock())
-  const ended = await recordEnd(pool, runId, finishedAt, result).catch(recordProblem)
-  if (typeof ended !== 'string') return { run: ended, result }
-  result = withProblem(result, notStarted ?? ended)
+  const storedRun = await recordEnd(pool, runId, finishedAt, result).catch(recordProblem)
+  if (typeof storedRun !== 'string') return { run: storedRun, result }
+  result = withProblem(result, startProblem ?? storedRun)
   const run: Verification = {
-    ...started,
+    ...runStart,
     actor: actorText(actor),
     finishedAt,
     outcome: outcomeOf(result),

@@ -24,7 +24,12 @@ import type { VerifyOptions, VerifyResult } from './verify.ts'
 export type UnverifiedTables = Readonly<Record<'engine' | 'vault' | 'work', readonly string[]>>
 
 /** The tables of these schemas that are compared with the log. All others are not. */
-const checked: readonly string[] = ['work.event_digests', 'work.verifications', trafficTable, ...vaultTables]
+const checkedTables: readonly string[] = [
+  'work.event_digests',
+  'work.verifications',
+  trafficTable,
+  ...vaultTables,
+]
 
 /** Reads the unverified tables of this database. Tables of later migrations are included without a change here. */
 export const readUnverifiedTables = async (pool: pg.Pool): Promise<UnverifiedTables> => {
@@ -34,11 +39,11 @@ export const readUnverifiedTables = async (pool: pg.Pool): Promise<UnverifiedTab
       where n.nspname in ('engine', 'vault', 'work') and c.relkind in ('r', 'p') and not c.relispartition
         and n.nspname || '.' || c.relname <> all ($1::text[])
       order by c.relname collate "C"`,
-    [checked],
+    [checkedTables],
   )
-  const of = (schema: keyof UnverifiedTables): readonly string[] =>
+  const tablesOf = (schema: keyof UnverifiedTables): readonly string[] =>
     rows.filter((row) => row.schema === schema).map(({ name }) => name)
-  return { engine: of('engine'), vault: of('vault'), work: of('work') }
+  return { engine: tablesOf('engine'), vault: tablesOf('vault'), work: tablesOf('work') }
 }
 
 /** The options of `ledger verify`. */
@@ -50,18 +55,18 @@ type VerifyInput = {
   readonly maxUnsealed?: number
 }
 
-const shownFindings = 20
+const maxShownFindings = 20
 
 const signaturesText = ({ signatures }: VerifyResult): string => {
   if (signatures === null) return 'no event: EventStoreDB keeps no signatures'
   const { signed, batches, keys, unsigned } = signatures
-  const told = `${pluralize(signed, 'event')} in ${pluralize(batches, 'batch', 'batches')}, by ${pluralize(keys, 'key')}`
-  return unsigned === 0 ? told : `${told}; ${unsigned} of times without signing`
+  const signedText = `${pluralize(signed, 'event')} in ${pluralize(batches, 'batch', 'batches')}, by ${pluralize(keys, 'key')}`
+  return unsigned === 0 ? signedText : `${signedText}; ${unsigned} of times without signing`
 }
 
 const resultText = ({ result }: { readonly result: VerifyResult }): string => {
-  const { seals, groups: compared } = result
-  const rows = compared.reduce((sum, group) => sum + group.rows, 0)
+  const { seals, groups: groupSummaries } = result
+  const rows = groupSummaries.reduce((sum, group) => sum + group.rows, 0)
   return fields({
     events: result.events,
     position: positionToken(result.position),
@@ -86,7 +91,7 @@ const resultText = ({ result }: { readonly result: VerifyResult }): string => {
         ? null
         : `${result.unloggedTraffic.bytes} bytes of ${pluralize(result.unloggedTraffic.plans, 'plan')}, counted and not in the log yet`,
     'runs before': `${result.runs.links} chained`,
-    'read tables': compared
+    'read tables': groupSummaries
       .map(
         ({ group, tables, position }) => `${group}: ${tables} tables at position ${positionToken(position)}`,
       )
@@ -100,53 +105,59 @@ const resultText = ({ result }: { readonly result: VerifyResult }): string => {
 /** The acknowledged events, each with the operator, the time and the reason. */
 const acknowledgedLines = ({ acknowledged: { count, first } }: VerifyResult): string => {
   if (count === 0) return ''
-  const lines = first.slice(0, shownFindings).map((known) => `  ${acknowledgedText(known)}`)
+  const lines = first
+    .slice(0, maxShownFindings)
+    .map((acknowledgedEvent) => `  ${acknowledgedText(acknowledgedEvent)}`)
   const more = count - lines.length
   return [`acknowledged: ${pluralize(count, 'event')}`, ...lines, ...(more > 0 ? [`  and ${more} more`] : [])]
     .map((line) => `${line}\n`)
     .join('')
 }
 
-const outsideText = (outside: UnverifiedTables): string =>
+const outsideText = (unverifiedTables: UnverifiedTables): string =>
   [
-    ...Object.entries(outside).map(([schema, tables]) => `not checked, ${schema}: ${tables.join(', ')}`),
+    ...Object.entries(unverifiedTables).map(
+      ([schema, tables]) => `not checked, ${schema}: ${tables.join(', ')}`,
+    ),
     'told by digests, seals and signatures alone, no law: the fields of docs/no-law.md',
   ].join('\n')
 
 const differenceText = ({ findings, findingCount }: VerifyResult): string => {
-  const lines = findings.slice(0, shownFindings).map((finding) => `DIFFERENT ${findingText(finding)}`)
+  const lines = findings.slice(0, maxShownFindings).map((finding) => `DIFFERENT ${findingText(finding)}`)
   const more = findingCount - lines.length
   return [...lines, ...(more > 0 ? [`and ${more} more`] : [])].join('\n')
 }
 
 /** Seals of another log are a wrong argument, not a difference. @throws CliMisuse */
-const refuseOtherLog = async ({ log }: CliContext, kept: ExternalSeals): Promise<void> => {
+const refuseOtherLog = async ({ log }: CliContext, externalSeals: ExternalSeals): Promise<void> => {
   const [first] = await log.readAll(0, 1)
-  if (kept.logId !== (await log.logId()) && kept.firstEventId !== first?.id)
+  if (externalSeals.logId !== (await log.logId()) && externalSeals.firstEventId !== first?.id)
     throw new CliMisuse(
-      `${kept.from} holds the seals of ${kept.logId === null ? 'a log' : `the log ${kept.logId}`}, which begins with event ${kept.firstEventId}; this is the log ${await log.logId()} and begins with ${first?.id ?? 'no event'}`,
+      `${externalSeals.from} holds the seals of ${externalSeals.logId === null ? 'a log' : `the log ${externalSeals.logId}`}, which begins with event ${externalSeals.firstEventId}; this is the log ${await log.logId()} and begins with ${first?.id ?? 'no event'}`,
     )
 }
 
 const optionsOf = async (
   context: CliContext,
   systemClock: Clock,
-  given: VerifyInput,
+  input: VerifyInput,
 ): Promise<Pick<VerifyOptions, 'publicKey' | 'exported'>> => {
   const publicKey =
-    given.publicKey === undefined
+    input.publicKey === undefined
       ? sealKeyOf(context.keys.seal).publicKey
-      : await readPublicKey(given.publicKey)
+      : await readPublicKey(input.publicKey)
   const { config } = context
-  const kept: ExternalSeals[] = []
-  if (given.seals !== undefined)
-    kept.push(await readExportedSeals(given.seals, config.sealTarget, systemClock, publicKey))
-  if (given.witness !== undefined)
-    kept.push(await readWitnessedSeals(given.witness, given.witnessKey, publicKey))
-  else if (given.witnessKey !== undefined) throw new CliMisuse('--witness-key is for --witness')
-  if (kept.length === 0) return { publicKey, exported: null }
-  for (const each of kept) await refuseOtherLog(context, each)
-  const exported = kept.flatMap(({ seals }) => seals).sort((a, b) => a.throughOrdinal - b.throughOrdinal)
+  const sealSources: ExternalSeals[] = []
+  if (input.seals !== undefined)
+    sealSources.push(await readExportedSeals(input.seals, config.sealTarget, systemClock, publicKey))
+  if (input.witness !== undefined)
+    sealSources.push(await readWitnessedSeals(input.witness, input.witnessKey, publicKey))
+  else if (input.witnessKey !== undefined) throw new CliMisuse('--witness-key is for --witness')
+  if (sealSources.length === 0) return { publicKey, exported: null }
+  for (const sealSource of sealSources) await refuseOtherLog(context, sealSource)
+  const exported = sealSources
+    .flatMap(({ seals }) => seals)
+    .sort((a, b) => a.throughOrdinal - b.throughOrdinal)
   return { publicKey, exported }
 }
 
@@ -166,13 +177,13 @@ const isServerRunning = async (pool: pg.Pool): Promise<boolean> => {
 /** Verifies the whole log. @throws CliRefusal `log_differs`, `log_unsealed` */
 export const verify =
   (systemClock: Clock) =>
-  async (context: CliContext, given: VerifyInput): Promise<CliOutput> => {
+  async (context: CliContext, input: VerifyInput): Promise<CliOutput> => {
     const { pool, log, clock, actor, config } = context
-    const options = await optionsOf(context, systemClock, given)
+    const options = await optionsOf(context, systemClock, input)
     const wasRunning = await isServerRunning(pool)
     const bar = createProgressBar(process.stderr)
-    let steps: ReturnType<typeof stepsOf> | null = null
-    let label = ''
+    let reportSteps: ReturnType<typeof stepsOf> | null = null
+    let currentPhase = ''
     const { run, result } = await runVerification(
       { pool, log, groups, logInPostgres: config.eventStoreUrl === null, clock, master: context.keys.master },
       {
@@ -182,28 +193,35 @@ export const verify =
         onWait: (text) => void process.stderr.write(`${text}\n`),
         onProgress: ({ phase, done, total, count }) => {
           const unit = phase === 'projections' ? 'tables' : 'events'
-          if (steps === null || phase !== label) steps = stepsOf(bar, `verify: ${phase}`, total, unit)
-          label = phase
-          steps(done, count)
+          if (reportSteps === null || phase !== currentPhase)
+            reportSteps = stepsOf(bar, `verify: ${phase}`, total, unit)
+          currentPhase = phase
+          reportSteps(done, count)
         },
       },
     ).finally(() => bar.end())
-    const outside = await readUnverifiedTables(pool)
-    const running = wasRunning || (await isServerRunning(pool))
-    const maxUnsealed = given.maxUnsealed ?? (running ? null : 0)
-    const json = { ...run, result: resultJson(result), outside, running, maxUnsealed }
-    const summary = `${acknowledgedLines(result)}${resultText({ result })}\n${outsideText(outside)}`
+    const unverifiedTables = await readUnverifiedTables(pool)
+    const isRunning = wasRunning || (await isServerRunning(pool))
+    const maxUnsealed = input.maxUnsealed ?? (isRunning ? null : 0)
+    const json = {
+      ...run,
+      result: resultJson(result),
+      outside: unverifiedTables,
+      running: isRunning,
+      maxUnsealed,
+    }
+    const summary = `${acknowledgedLines(result)}${resultText({ result })}\n${outsideText(unverifiedTables)}`
     if (result.findingCount > 0)
       throw new CliRefusal('log_differs', `${differenceText(result)}\n${summary}`, json)
     const { unsealed } = result.seals
     if (maxUnsealed !== null && unsealed > maxUnsealed) {
-      const why =
-        given.maxUnsealed === undefined
+      const reason =
+        input.maxUnsealed === undefined
           ? 'no server is running that would seal them'
           : `--max-unsealed allows ${maxUnsealed}`
       throw new CliRefusal(
         'log_unsealed',
-        `${pluralize(unsealed, 'event')} not sealed yet, and ${why}: no seal proves them. Run "ledger seal" and verify again\n${summary}`,
+        `${pluralize(unsealed, 'event')} not sealed yet, and ${reason}: no seal proves them. Run "ledger seal" and verify again\n${summary}`,
         json,
       )
     }
@@ -233,11 +251,11 @@ export const verifications = async (
     ],
     'none was run yet; "ledger verify" runs one',
   )
-  const shown = runs.map((run) => ({ ...run, result: run.result && resultJson(run.result) }))
+  const verificationsJson = runs.map((run) => ({ ...run, result: run.result && resultJson(run.result) }))
   const chain = await checkRuns(pool)
-  const json = { verifications: shown, total, chain }
+  const json = { verifications: verificationsJson, total, chain }
   if (chain.findings.length > 0)
     throw new CliRefusal('verifications_differ', `${chain.findings.join('\n')}\n${text}`, json)
-  const chained = `${pluralize(chain.links, 'run')} chained, digest ${chain.digest}`
-  return { json, text: chain.digest === null ? text : `${text}\n${chained}` }
+  const chainText = `${pluralize(chain.links, 'run')} chained, digest ${chain.digest}`
+  return { json, text: chain.digest === null ? text : `${text}\n${chainText}` }
 }

@@ -96,7 +96,7 @@ export type VerifyOptions = {
 }
 
 /** The summary of a log whose seals could not be checked. */
-const notSealed = (events: number): SealSummary => ({
+const emptySealSummary = (events: number): SealSummary => ({
   seals: 0,
   sealedThrough: 0,
   unsealed: events,
@@ -121,8 +121,8 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
   const findings = createFindings()
   const logId = await log.logId()
   const scratch = await openScratch(pool, runId, options.onWait)
-  const stopped = AbortSignal.any([scratch.signal, ...(signal ? [signal] : [])])
-  const attempt = createAttempt(findings, stopped)
+  const stopSignal = AbortSignal.any([scratch.signal, ...(signal ? [signal] : [])])
+  const attempt = createAttempt(findings, stopSignal)
   try {
     const { schema } = scratch
     const seals = await attempt({ check: 'seals' }, () =>
@@ -133,8 +133,8 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
           createSignatureFindings({ pool, log, findings, publicKey }),
         )
       : null
-    const placesSession = await scratch.session()
-    const { client } = placesSession
+    const locationsSession = await scratch.session()
+    const { client } = locationsSession
     await attempt({ check: 'invariants' }, () => rememberQueuedWork(client, schema))
     const sequence = await attempt({ check: 'revisions' }, () =>
       createSequenceCheck({ client, schema, log, findings, gapless: logInPostgres, clock }),
@@ -144,10 +144,10 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
     )
     const rulesSession = await scratch.session()
     const poisons = createPoisons()
-    const kept = await attempt({ check: 'invariants' }, () =>
+    const ruleDerivation = await attempt({ check: 'invariants' }, () =>
       createDerivation(rulesSession, schema, rules, (poison) => poisons.ofRules(poison)),
     )
-    const rederived: Rederivation[] = []
+    const rederivations: Rederivation[] = []
     for (const group of groups) {
       const rederivation = await attempt({ group: group.name }, () =>
         createRederivation({
@@ -158,7 +158,7 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
           onPoison: (poison) => poisons.ofModels(poison),
         }),
       )
-      if (rederivation !== null) rederived.push(rederivation)
+      if (rederivation !== null) rederivations.push(rederivation)
     }
     const periods = createPeriodCheck(findings)
     const reader = createEventReader()
@@ -166,9 +166,9 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
     let position = 0
     let target = await log.head()
 
-    const takeContent = async (page: readonly StoredEvent[]): Promise<void> => {
-      const read = reader.read(page, events + 1)
-      for (const { stored, ordinal, problem } of read)
+    const checkContent = async (page: readonly StoredEvent[]): Promise<void> => {
+      const readEvents = reader.read(page, events + 1)
+      for (const { stored, ordinal, problem } of readEvents)
         if (problem !== null)
           findings.add({
             where: 'event',
@@ -176,37 +176,38 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
             event: eventLocationOf(stored, ordinal),
             problem,
           })
-      periods.take(read)
-      const known = readable(read)
-      await attempt({ check: 'invariants' }, async () => kept?.take(known))
-      for (const group of rederived) await attempt({ group: group.group }, () => group.take(known))
+      periods.take(readEvents)
+      const readableEvents = readable(readEvents)
+      await attempt({ check: 'invariants' }, async () => ruleDerivation?.take(readableEvents))
+      for (const group of rederivations)
+        await attempt({ group: group.group }, () => group.take(readableEvents))
     }
 
-    const tables = groups.flatMap(({ models }) => models.flatMap((model) => model.tables)).length
-    let tablesCompared = 0
+    const tableCount = groups.flatMap(({ models }) => models.flatMap((model) => model.tables)).length
+    let comparedCount = 0
     const reportTable = (): void => {
-      tablesCompared += 1
-      onProgress({ phase: 'projections', done: tablesCompared, total: tables, count: tablesCompared })
+      comparedCount += 1
+      onProgress({ phase: 'projections', done: comparedCount, total: tableCount, count: comparedCount })
     }
     const report = (phase: VerifyPhase, done: number, count: number, total = target): void =>
       onProgress({ phase, done, total, count })
     report('log', 0, 0)
-    const read = (after: number): Promise<readonly StoredEvent[]> => {
+    const readPage = (after: number): Promise<readonly StoredEvent[]> => {
       const page = log.readAll(after, pageSize)
       page.catch(() => undefined) // awaited later; avoids an unhandled rejection before that
       return page
     }
-    let next = read(0)
+    let nextPage = readPage(0)
     for (;;) {
-      stopped.throwIfAborted()
-      const page = (await attempt({ check: 'positions' }, () => next)) ?? []
+      stopSignal.throwIfAborted()
+      const page = (await attempt({ check: 'positions' }, () => nextPage)) ?? []
       const last = page.at(-1)
       if (last !== undefined) {
-        if (page.length === pageSize) next = read(last.position)
+        if (page.length === pageSize) nextPage = readPage(last.position)
         await attempt({ check: 'seals' }, async () => seals?.take(page, events + 1))
         await attempt({ check: 'signatures' }, async () => signatures?.take(page, events + 1))
         await attempt({ check: 'revisions' }, async () => sequence?.take(page, events + 1))
-        await takeContent(page)
+        await checkContent(page)
         events += page.length
         position = last.position
         target = Math.max(target, position)
@@ -215,12 +216,12 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
       if (page.length < pageSize) break
     }
     report('order', 0, 0)
-    const sealed = await attempt({ check: 'seals' }, async () => seals?.end(events))
-    const signed = await attempt({ check: 'signatures' }, async () => signatures?.end())
+    const sealSummary = await attempt({ check: 'seals' }, async () => seals?.end(events))
+    const signatureSummary = await attempt({ check: 'signatures' }, async () => signatures?.end())
     await attempt({ check: 'revisions' }, async () => sequence?.written())
-    await attempt({ check: 'invariants' }, async () => kept?.written())
+    await attempt({ check: 'invariants' }, async () => ruleDerivation?.written())
     await planForWholeTables(client, schema)
-    const ordered = await attempt({ check: 'revisions' }, async () => sequence?.end(events))
+    const sequenceSummary = await attempt({ check: 'revisions' }, async () => sequence?.end(events))
     const acknowledged = await attempt({ check: 'times' }, () => checkRecordedEarly(client, schema, findings))
     await attempt({ check: 'invariants' }, async () => {
       await readViolations(client, schema, findings)
@@ -244,11 +245,11 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
       findings.add({ where: 'log', check: 'verifications', problem })
     if (logInPostgres) await attempt({ check: 'append-only' }, () => checkAppendOnly(pool, findings))
     await attempt({ check: 'guards' }, () => checkGuards(pool, findings))
-    report('projections', 0, 0, tables)
-    const compared: GroupSummary[] = []
-    for (const group of rederived) {
+    report('projections', 0, 0, tableCount)
+    const groupSummaries: GroupSummary[] = []
+    for (const group of rederivations) {
       const summary = await attempt({ group: group.group }, () => group.compare(reportTable))
-      if (summary !== null) compared.push(summary)
+      if (summary !== null) groupSummaries.push(summary)
     }
     // Problems of read models are complete only now: they are folded up to the position of the live tables.
     await attempt({ check: 'content' }, () => poisons.report(client, schema, findings))
@@ -256,13 +257,13 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
       logId,
       position,
       events,
-      streams: ordered?.streams ?? 0,
-      seals: sealed ?? notSealed(events),
-      signatures: signed ?? null,
+      streams: sequenceSummary?.streams ?? 0,
+      seals: sealSummary ?? emptySealSummary(events),
+      signatures: signatureSummary ?? null,
       vault,
       runs: runs ?? { links: 0, digest: null, findings: [] },
       unloggedTraffic: unloggedTraffic ?? { bytes: 0, plans: 0 },
-      groups: compared,
+      groups: groupSummaries,
       acknowledged: acknowledged ?? { count: 0, first: [] },
       findings: findings.list(),
       findingCount: findings.count,

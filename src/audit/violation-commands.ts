@@ -25,7 +25,7 @@ import {
 
 const maxListed = 1_000
 
-const checkedOf = ({ pool, log, keys }: CliContext): CheckedEvents =>
+const openCheckedEvents = ({ pool, log, keys }: CliContext): CheckedEvents =>
   createCheckedEvents({ pool, log, master: keys.master })
 
 /** Checks invariants and signatures up to the current end of the log. Returns that position. */
@@ -56,21 +56,21 @@ const openRefusal = async (
   { pool, log }: CliContext,
   checked: CheckedEvents,
   message: string,
-  listed: readonly Violation[],
+  listedViolations: readonly Violation[],
   through: number,
 ): Promise<CliRefusal | null> => {
   const { count } = await readOpenViolations(pool)
   if (count === 0) {
-    for await (const hidden of checked.open(log, ({ position }) => position <= through))
-      return new CliRefusal('law_broken', `${message}\n${violationTable([hidden])}`, {
+    for await (const hiddenViolation of checked.open(log, ({ position }) => position <= through))
+      return new CliRefusal('law_broken', `${message}\n${violationTable([hiddenViolation])}`, {
         open: 1,
-        breaches: [hidden],
+        breaches: [hiddenViolation],
       })
     return null
   }
-  return new CliRefusal('law_broken', `${message}\n${violationTable(listed)}`, {
+  return new CliRefusal('law_broken', `${message}\n${violationTable(listedViolations)}`, {
     open: count,
-    breaches: listed,
+    breaches: listedViolations,
   })
 }
 
@@ -80,7 +80,7 @@ const openRefusal = async (
  * @throws CliRefusal `law_broken` when a violation is not acknowledged; `not_checked`; `guards_differ`
  */
 export const refuseUnresolvedViolations = async (context: CliContext, sealed: number): Promise<void> => {
-  const checked = checkedOf(context)
+  const checked = openCheckedEvents(context)
   const through = await checkWholeLog(context, checked)
   const refusal = await openRefusal(
     context,
@@ -91,11 +91,12 @@ export const refuseUnresolvedViolations = async (context: CliContext, sealed: nu
   )
   if (refusal !== null) throw refusal
   if (context.config.eventStoreUrl === null) {
-    const unchecked = await readUncheckedProblem(checked, { after: sealed, through })
-    if (unchecked !== null) throw new CliRefusal('not_checked', `the log is not sealed: ${unchecked}`)
+    const uncheckedProblem = await readUncheckedProblem(checked, { after: sealed, through })
+    if (uncheckedProblem !== null)
+      throw new CliRefusal('not_checked', `the log is not sealed: ${uncheckedProblem}`)
   }
-  const changed = await readGuardProblem(context.pool)
-  if (changed !== null) throw new CliRefusal('guards_differ', `the log is not sealed: ${changed}`)
+  const guardProblem = await readGuardProblem(context.pool)
+  if (guardProblem !== null) throw new CliRefusal('guards_differ', `the log is not sealed: ${guardProblem}`)
 }
 
 const violationTable = (violations: readonly Violation[]): string =>
@@ -117,7 +118,7 @@ export const breaches = async (
   context: CliContext,
   { open = false }: { readonly open?: boolean },
 ): Promise<CliOutput> => {
-  const checked = checkedOf(context)
+  const checked = openCheckedEvents(context)
   const through = await checkWholeLog(context, checked)
   const violations = await listViolations(context.pool, { open, limit: maxListed })
   const refusal = await openRefusal(context, checked, 'an event breaks a law', violations, through)
@@ -125,17 +126,17 @@ export const breaches = async (
   return { json: { breaches: violations }, text: violationTable(violations) }
 }
 
-type Choice = {
+type Selection = {
   readonly eventId: string | undefined
   readonly all: boolean
   readonly since: Moment | undefined
 }
 
 /** The violations that the arguments select. @throws CliMisuse when they select none unambiguously */
-const choose = async function* (
+const selectViolations = async function* (
   context: CliContext,
   checked: CheckedEvents,
-  { eventId, all, since }: Choice,
+  { eventId, all, since }: Selection,
 ): AsyncGenerator<Pick<Violation, 'eventId' | 'eventType' | 'rule' | 'problem'>> {
   const { pool, log } = context
   if (eventId !== undefined) {
@@ -149,27 +150,27 @@ const choose = async function* (
   }
   if (!all || since === undefined) throw new CliMisuse('name an event, or use --all with --since')
   // Selects by position in the log, because an event's own time may be forged.
-  const before = await createMoments(context).before(since, await log.head())
-  yield* eachViolation(pool, { open: true, from: before + 1 })
-  for await (const violation of eachRecordedEarly(context, { after: before }))
+  const beforePosition = await createMoments(context).before(since, await log.head())
+  yield* eachViolation(pool, { open: true, from: beforePosition + 1 })
+  for await (const violation of eachRecordedEarly(context, { after: beforePosition }))
     if (!(await isAcknowledged(log, violation))) yield violation
   // Last, because the violations of the tables are acknowledged by then.
-  for await (const violation of checked.open(log)) if (violation.position > before) yield violation
+  for await (const violation of checked.open(log)) if (violation.position > beforePosition) yield violation
 }
 
 const maxShown = 20
 
-const decidedText = (
-  decided: readonly Pick<Violation, 'eventId' | 'eventType' | 'rule' | 'problem'>[],
+const acknowledgedText = (
+  acknowledged: readonly Pick<Violation, 'eventId' | 'eventType' | 'rule' | 'problem'>[],
   all: boolean,
 ): string => {
-  const [first] = decided
+  const [first] = acknowledged
   if (first === undefined) return 'no open violation is of that time'
   if (!all)
-    return `it is on record why ${first.eventId} stands against ${decided.map(({ rule }) => rule).join(', ')}`
-  const lines = decided.slice(0, maxShown).map(violationText)
-  const more = decided.length > maxShown ? [`and ${decided.length - maxShown} more`] : []
-  return [`${pluralize(decided.length, 'violation')} acknowledged:`, ...lines, ...more].join('\n')
+    return `it is on record why ${first.eventId} stands against ${acknowledged.map(({ rule }) => rule).join(', ')}`
+  const lines = acknowledged.slice(0, maxShown).map(violationText)
+  const more = acknowledged.length > maxShown ? [`and ${acknowledged.length - maxShown} more`] : []
+  return [`${pluralize(acknowledged.length, 'violation')} acknowledged:`, ...lines, ...more].join('\n')
 }
 
 /** The options of `ledger decide`. */
@@ -182,29 +183,29 @@ export const decide = momentWork(
     eventId: string | undefined,
     { all = false, since, reason }: DecideInput,
   ): Promise<CliOutput> => {
-    const checked = checkedOf(context)
+    const checked = openCheckedEvents(context)
     await checkWholeLog(context, checked)
-    const decided: Pick<Violation, 'eventId' | 'eventType' | 'rule' | 'problem'>[] = []
-    for await (const violation of choose(context, checked, { eventId, all, since })) {
+    const acknowledged: Pick<Violation, 'eventId' | 'eventType' | 'rule' | 'problem'>[] = []
+    for await (const violation of selectViolations(context, checked, { eventId, all, since })) {
       await acknowledgeViolation(context.runner, violation, reason, context)
-      decided.push(violation)
+      acknowledged.push(violation)
     }
-    if (eventId !== undefined && decided.length === 0)
+    if (eventId !== undefined && acknowledged.length === 0)
       throw new CliMisuse(
         `no event ${eventId} breaks a law; "ledger breaches" lists those that do`,
         {},
         'not_found',
       )
-    const text = decidedText(decided, all)
+    const text = acknowledgedText(acknowledged, all)
     if (eventId === undefined)
       return {
         json: {
-          count: decided.length,
-          violations: decided.map(({ eventId, rule }) => ({ eventId, rule })),
+          count: acknowledged.length,
+          violations: acknowledged.map(({ eventId, rule }) => ({ eventId, rule })),
           reason,
         },
         text,
       }
-    return { json: { eventId, rules: decided.map(({ rule }) => rule), reason }, text }
+    return { json: { eventId, rules: acknowledged.map(({ rule }) => rule), reason }, text }
   },
 )

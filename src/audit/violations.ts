@@ -56,7 +56,7 @@ const toViolation = (row: Row): Violation => ({
     row.reason === null ? null : { reason: row.reason, by: row.decided_by ?? '', at: row.decided_at ?? '' },
 })
 
-const found = `
+const violationsSql = `
   (select position, event_id, event_type, stream, account_id, rule, problem from read.violations
    union all
    select position, event_id::text, event_type, stream, account_id, '${signatureRule}', problem
@@ -81,7 +81,7 @@ export const listViolations = async (
   },
 ): Promise<readonly Violation[]> => {
   const { rows } = await pool.query<Row>(
-    `select v.*, d.reason, d.decided_by, d.decided_at from ${found}
+    `select v.*, d.reason, d.decided_by, d.decided_at from ${violationsSql}
       where (not $1::boolean or d.reason is null)
         and ($3::bigint is null or (v.position, v.rule) > ($3::bigint, $4::text))
       order by v.position, v.rule limit $2::int`,
@@ -127,7 +127,7 @@ export type OpenViolations = {
 export const readOpenViolations = async (pool: Pick<pg.Pool, 'query'>): Promise<OpenViolations> => {
   const { rows } = await pool.query<{ count: number; digest: string }>(
     `select count(*)::int as count, coalesce(sum(hashtextextended(event_id || ' ' || rule, 0)), 0)::text as digest
-       from ${found} where d.reason is null`,
+       from ${violationsSql} where d.reason is null`,
   )
   const { count, digest } = rows[0]!
   const [first = null] = count === 0 ? [] : await listViolations(pool, { open: true, limit: 1 })

@@ -24,20 +24,20 @@ const couldNotRun = (part: Part, error: unknown): Finding => {
  */
 const waitCodes: readonly unknown[] = ['55P03', '57014', '40P01', '40001']
 
-const isLost = (error: unknown): boolean =>
+const isConnectionLost = (error: unknown): boolean =>
   isDatabaseOutage(error) && !waitCodes.includes((error as { code?: unknown }).code)
 
-/** @param stopped aborted when the verification must end */
-export const createAttempt = (findings: Findings, stopped: AbortSignal): Attempt => {
-  const failed = new Set<string>()
+/** @param stopSignal aborted when the verification must end */
+export const createAttempt = (findings: Findings, stopSignal: AbortSignal): Attempt => {
+  const failedParts = new Set<string>()
   return async (part, step) => {
     const key = JSON.stringify(part)
-    if (failed.has(key)) return null
+    if (failedParts.has(key)) return null
     try {
       return await step()
     } catch (error) {
-      if (stopped.aborted || isLost(error)) throw error
-      failed.add(key)
+      if (stopSignal.aborted || isConnectionLost(error)) throw error
+      failedParts.add(key)
       findings.add(couldNotRun(part, error))
       return null
     }

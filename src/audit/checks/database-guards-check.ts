@@ -1,10 +1,10 @@
 import type pg from 'pg'
 import { inTransaction } from '../../platform/postgres/transaction.ts'
 import { type Finding, type Findings, findingText } from './finding.ts'
-import made from './guards.json' with { type: 'json' }
+import freshDatabaseGuards from './guards.json' with { type: 'json' }
 
 /** Facts that are only available when the log is stored in Postgres. */
-type Facts = {
+type LogFacts = {
   readonly unread: number
   readonly head: number
   readonly last: number
@@ -17,18 +17,18 @@ type Facts = {
  */
 export const checkAppendOnly = async (pool: pg.Pool, findings: Findings): Promise<void> => {
   // One statement reads one state of the log.
-  const { rows } = await pool.query<Facts>(
+  const { rows } = await pool.query<LogFacts>(
     `select (select count(*) from log.events where position < 1 or position > h.last_position) as unread,
             h.last_position as head,
             coalesce((select max(position) from log.events), 0) as last
        from log.head h`,
   )
-  const say = (problem: string): void => findings.add({ where: 'log', check: 'append-only', problem })
+  const report = (problem: string): void => findings.add({ where: 'log', check: 'append-only', problem })
   const [facts] = rows
-  if (facts === undefined) return say('the row of its head is gone')
+  if (facts === undefined) return report('the row of its head is gone')
   const { unread, head, last } = facts
-  if (unread > 0) say(`${unread} events stand at positions outside of 1 to ${head}, where no reader looks`)
-  if (last !== head) say(`its head is at position ${head}, its last event at ${last}`)
+  if (unread > 0) report(`${unread} events stand at positions outside of 1 to ${head}, where no reader looks`)
+  if (last !== head) report(`its head is at position ${head}, its last event at ${last}`)
 }
 
 /**
@@ -86,7 +86,7 @@ const sessionSettings = [
  * read tables; one role may be both. `not null` is part of the column's fact, because only Postgres 18 and later name
  * it as a constraint.
  */
-const facts = `
+const factsSql = `
   with known as (
     select (select relowner from pg_class where oid = to_regclass('public.farebox_migration')) as owner,
       (select nspowner from pg_namespace where nspname = 'read') as service
@@ -306,8 +306,8 @@ const guardsOf = (rows: readonly Row[]): Guards => {
   const guards: Record<string, Record<string, string>> = {}
   for (const { object, fact, value } of rows) {
     guards[object] ??= {}
-    const known = guards[object][fact]
-    guards[object][fact] = known === undefined ? value : [known, value].sort().join('; ')
+    const previousValue = guards[object][fact]
+    guards[object][fact] = previousValue === undefined ? value : [previousValue, value].sort().join('; ')
   }
   return guards
 }
@@ -323,7 +323,7 @@ export const readGuards = (pool: pg.Pool): Promise<Guards> =>
       await client.query(`set local quote_all_identifiers = off`)
       await client.query(`set local intervalstyle = postgres`)
       await client.query(`set local bytea_output = hex`)
-      const { rows } = await client.query<Row>(facts, [auditTables, sessionSettings])
+      const { rows } = await client.query<Row>(factsSql, [auditTables, sessionSettings])
       return guardsOf(rows)
     },
     'isolation level repeatable read read only',
@@ -333,7 +333,7 @@ export const readGuards = (pool: pg.Pool): Promise<Guards> =>
  * The guards of a fresh, migrated database. test/audit/checks/database-guards.test.ts generates them and compares them
  * with such a database.
  */
-export const expectedGuards: Guards = made
+export const expectedGuards: Guards = freshDatabaseGuards
 
 type Difference = {
   readonly object: string
@@ -346,24 +346,25 @@ type Difference = {
 }
 
 /** The first line that differs in texts of several lines; `-` where one text has no such line. */
-const nearest = (expected: string, found: string): Pick<Difference, 'expected' | 'found'> => {
+const firstDifference = (expected: string, found: string): Pick<Difference, 'expected' | 'found'> => {
   const [one, other] = [expected.split('\n'), found.split('\n')]
   if (one.length === 1 && other.length === 1) return { expected, found }
   const length = Math.max(one.length, other.length)
-  const at = Array.from({ length }, (_, n) => n).find((n) => one[n] !== other[n]) ?? 0
-  const line = (lines: readonly string[]): string => `line ${at + 1}: ${lines[at]?.trim() ?? '-'}`
+  const index = Array.from({ length }, (_, n) => n).find((n) => one[n] !== other[n]) ?? 0
+  const line = (lines: readonly string[]): string => `line ${index + 1}: ${lines[index]?.trim() ?? '-'}`
   return { expected: line(one), found: line(other) }
 }
 
 /** Facts of an object that only one database has. Omits the body, because a function can be long. */
-const inShort = ({ body: _, ...facts }: Readonly<Record<string, string>>): string =>
+const factsText = ({ body: _, ...facts }: Readonly<Record<string, string>>): string =>
   Object.entries(facts)
     .sort(([one], [other]) => (one < other ? -1 : 1))
     .map(([fact, value]) => `${fact} ${value}`)
     .join(', ')
     .slice(0, 500)
 
-const sortedKeys = (...of: readonly object[]): string[] => [...new Set(of.flatMap(Object.keys))].sort()
+const sortedKeys = (...objects: readonly object[]): string[] =>
+  [...new Set(objects.flatMap(Object.keys))].sort()
 
 /** The service writes nothing to a table that no migration made, so the form of such a table is no difference. */
 const factsOfOther = (object: string, facts: Guards[string] = {}): Guards[string] | undefined => {
@@ -382,13 +383,19 @@ export const compareGuards = (expected: Guards, found: Guards): readonly Differe
     if (one === undefined && other === undefined) return []
     if (one === undefined || other === undefined)
       return [
-        { object, fact: null, expected: one ? inShort(one) : null, found: other ? inShort(other) : null },
+        { object, fact: null, expected: one ? factsText(one) : null, found: other ? factsText(other) : null },
       ]
     return sortedKeys(one, other).flatMap((fact): Difference[] => {
-      const [was, is] = [one[fact] ?? null, other[fact] ?? null]
-      if (was === is) return []
+      const [expectedValue, foundValue] = [one[fact] ?? null, other[fact] ?? null]
+      if (expectedValue === foundValue) return []
       return [
-        { object, fact, ...(was !== null && is !== null ? nearest(was, is) : { expected: was, found: is }) },
+        {
+          object,
+          fact,
+          ...(expectedValue !== null && foundValue !== null
+            ? firstDifference(expectedValue, foundValue)
+            : { expected: expectedValue, found: foundValue }),
+        },
       ]
     })
   })

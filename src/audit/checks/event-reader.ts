@@ -28,26 +28,26 @@ const pathsOf = (schema: z.ZodType): readonly Path[] => {
   return (options ?? []).flatMap(pathsOf)
 }
 
-const known = new Map<string, readonly Path[]>()
+const pathCache = new Map<string, readonly Path[]>()
 const pastTimesOf = (type: string): readonly Path[] => {
-  const before = known.get(type)
-  if (before) return before
-  const fact = eventDefinitionOf(type)
-  const paths = fact === null ? [] : pathsOf(fact.data)
-  known.set(type, paths)
+  const cached = pathCache.get(type)
+  if (cached) return cached
+  const definition = eventDefinitionOf(type)
+  const paths = definition === null ? [] : pathsOf(definition.data)
+  pathCache.set(type, paths)
   return paths
 }
 
-const laterAt = (value: unknown, path: Path, latest: string): string | null => {
+const laterTimeAt = (value: unknown, path: Path, latest: string): string | null => {
   const [name, ...rest] = path
   // All times in events have one format that sorts as text.
   if (name === undefined) return typeof value === 'string' && value > latest ? value : null
   if (typeof value !== 'object' || value === null) return null
-  if (name !== '*') return laterAt((value as Readonly<Record<string, unknown>>)[name], rest, latest)
+  if (name !== '*') return laterTimeAt((value as Readonly<Record<string, unknown>>)[name], rest, latest)
   if (!Array.isArray(value)) return null
   for (const item of value) {
-    const found = laterAt(item, rest, latest)
-    if (found !== null) return found
+    const laterTime = laterTimeAt(item, rest, latest)
+    if (laterTime !== null) return laterTime
   }
   return null
 }
@@ -61,7 +61,7 @@ export const laterThan = (
   latest: string,
 ): { readonly field: string; readonly at: string } | null => {
   for (const path of pastTimesOf(type)) {
-    const at = laterAt(data, path, latest)
+    const at = laterTimeAt(data, path, latest)
     if (at !== null) return { field: path.join('.'), at }
   }
   return null
@@ -94,7 +94,7 @@ const metadataProblem = (metadata: unknown): string | null => {
 }
 
 /** The problem of an event that reports a past time after its own time of recording; null without one. */
-const futureIn = (event: RecordedEvent): string | null => {
+const futureTimeProblem = (event: RecordedEvent): string | null => {
   const recordedAt = event.metadata.continuesAt ?? event.metadata.recordedAt
   const later = laterThan(event, new Date(Date.parse(recordedAt) + maxAheadMs).toISOString())
   return later && `its ${later.field} is ${later.at}, and it was recorded at ${recordedAt}, before that`
@@ -108,7 +108,7 @@ export type EventReader = {
 /** Reads events. Foreign events are returned with the reason why they cannot be read. */
 export const createEventReader = (): EventReader => {
   const { decode } = createCodec()
-  const decoded = (stored: StoredEvent): RecordedEvent | string => {
+  const decodeOrProblem = (stored: StoredEvent): RecordedEvent | string => {
     try {
       return decode(stored)
     } catch (error) {
@@ -116,7 +116,7 @@ export const createEventReader = (): EventReader => {
     }
   }
   const readOne = (stored: StoredEvent, ordinal: number): ReadEvent => {
-    const event = decoded(stored)
+    const event = decodeOrProblem(stored)
     const unreadable = (problem: string): ReadEvent => ({
       stored,
       ordinal,
@@ -127,10 +127,12 @@ export const createEventReader = (): EventReader => {
     if (!isObject(event.data)) return unreadable('its data is no JSON object')
     const problem = metadataProblem(event.metadata)
     return problem === null
-      ? { stored, ordinal, event, problem: dataProblem(event.type, event.data) ?? futureIn(event) }
+      ? { stored, ordinal, event, problem: dataProblem(event.type, event.data) ?? futureTimeProblem(event) }
       : unreadable(problem)
   }
-  return { read: (events, firstOrdinal) => events.map((event, at) => readOne(event, firstOrdinal + at)) }
+  return {
+    read: (events, firstOrdinal) => events.map((event, index) => readOne(event, firstOrdinal + index)),
+  }
 }
 
 export const readable = (events: readonly ReadEvent[]): readonly RecordedEvent[] =>

@@ -39,23 +39,23 @@ export type CheckedTimes = StoredTimes & {
  */
 export const createTimeCheck = (log: Pick<EventLog, 'readStream'>, clock: Clock | null) => {
   const seals = sealsOf(log)
-  const ahead: Seal[] = []
-  let readThrough = 0
+  const upcomingSeals: Seal[] = []
+  let readThroughOrdinal = 0
 
   /** Reads seals up to the first one that covers this ordinal. */
   const readSeals = async (ordinal: number): Promise<void> => {
-    while (readThrough < ordinal) {
+    while (readThroughOrdinal < ordinal) {
       const { value, done } = await seals.next()
       if (done) return
-      readThrough = Math.max(readThrough, value.throughOrdinal)
-      ahead.push(value)
+      readThroughOrdinal = Math.max(readThroughOrdinal, value.throughOrdinal)
+      upcomingSeals.push(value)
     }
   }
   const problemOf = (atMs: number, nowMs: number, ordinal: number): string | null => {
     if (atMs > nowMs + maxAheadMs)
       return `it was recorded at ${isoTime(atMs)}, and it is ${isoTime(nowMs)} now`
-    while (ahead[0] !== undefined && ahead[0].throughOrdinal < ordinal) ahead.shift()
-    const [seal] = ahead
+    while (upcomingSeals[0] !== undefined && upcomingSeals[0].throughOrdinal < ordinal) upcomingSeals.shift()
+    const [seal] = upcomingSeals
     return seal === undefined || atMs <= seal.atMs + maxAheadMs
       ? null
       : `it was recorded at ${isoTime(atMs)}, and the seal of the events up to ${seal.throughOrdinal} was made at ${isoTime(seal.atMs)}, before that`
@@ -65,13 +65,13 @@ export const createTimeCheck = (log: Pick<EventLog, 'readStream'>, clock: Clock 
   return async (events: readonly StoredEvent[], firstOrdinal: number): Promise<readonly CheckedTimes[]> => {
     await readSeals(firstOrdinal + events.length - 1)
     const nowMs = clock?.() ?? Number.POSITIVE_INFINITY
-    return events.map(({ metadata }, at) => {
+    return events.map(({ metadata }, index) => {
       const times = storedTimes(metadata)
       const atMs = times.decidedMs ?? times.recordedMs
       return {
         ...times,
         isFuture: atMs > nowMs + maxAheadMs,
-        problem: problemOf(atMs, nowMs, firstOrdinal + at),
+        problem: problemOf(atMs, nowMs, firstOrdinal + index),
       }
     })
   }

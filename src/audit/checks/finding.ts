@@ -100,8 +100,8 @@ const cellText = (finding: Extract<Finding, { where: 'cell' }>): string => {
 }
 
 const guardText = ({ object, fact, expected, found }: Extract<Finding, { where: 'guard' }>): string => {
-  const shown = (value: string | null): string => (value === null ? 'none' : JSON.stringify(value))
-  return `${object}${fact === null ? '' : `, ${fact}`}: expected ${shown(expected)}, found ${shown(found)}`
+  const valueText = (value: string | null): string => (value === null ? 'none' : JSON.stringify(value))
+  return `${object}${fact === null ? '' : `, ${fact}`}: expected ${valueText(expected)}, found ${valueText(found)}`
 }
 
 export const eventText = ({ ordinal, position, eventId, type, stream, revision }: EventLocation): string =>
@@ -134,7 +134,7 @@ export const findingJson = (finding: Finding) =>
     : finding
 
 /** Checks, most specific first. Findings about one event are sorted in this order. */
-const checks: readonly Check[] = [
+const checkOrder: readonly Check[] = [
   'seals',
   'signatures',
   'content',
@@ -175,10 +175,10 @@ const ordinalOf = (finding: Finding): number => {
 export const inOrder = (findings: readonly Finding[]): Finding[] =>
   findings.toSorted((one, other) => {
     const [a, b] = [ordinalOf(one), ordinalOf(other)]
-    return a === b ? checks.indexOf(one.check) - checks.indexOf(other.check) : a - b
+    return a === b ? checkOrder.indexOf(one.check) - checkOrder.indexOf(other.check) : a - b
   })
 
-/** Collects findings. All are counted; of each check only the first `shownOfCheck` are stored. */
+/** Collects findings. All are counted; of each check only the first `maxShownPerCheck` are stored. */
 export type Findings = {
   add(finding: Finding): void
   /** Counts further findings that are not listed. */
@@ -189,18 +189,18 @@ export type Findings = {
 }
 
 /** The number of findings that are shown of each check. All are counted. */
-const shownOfCheck = 100
+const maxShownPerCheck = 100
 
-export const createFindings = (limit = shownOfCheck): Findings => {
-  const kept: Finding[] = []
+export const createFindings = (limit = maxShownPerCheck): Findings => {
+  const listed: Finding[] = []
   const perCheck = new Map<Check, number>()
   let count = 0
   return {
     add(finding) {
       count += 1
-      const known = perCheck.get(finding.check) ?? 0
-      perCheck.set(finding.check, known + 1)
-      if (known < limit) kept.push(finding)
+      const previousCount = perCheck.get(finding.check) ?? 0
+      perCheck.set(finding.check, previousCount + 1)
+      if (previousCount < limit) listed.push(finding)
     },
     addUnshown(more) {
       count += more
@@ -208,7 +208,7 @@ export const createFindings = (limit = shownOfCheck): Findings => {
     get count() {
       return count
     },
-    list: () => inOrder(kept),
+    list: () => inOrder(listed),
   }
 }
 
@@ -263,7 +263,7 @@ export const firstRows = async <Row extends object>(
   values: unknown[] = [],
 ): Promise<{ readonly rows: readonly Row[]; readonly total: number }> => {
   const { rows } = await client.query<Row & { total_rows: number }>(
-    `select *, count(*) over () as total_rows from (${sql}) as found order by ${order} limit ${shownOfCheck}`,
+    `select *, count(*) over () as total_rows from (${sql}) as found order by ${order} limit ${maxShownPerCheck}`,
     values,
   )
   return { rows, total: rows[0]?.total_rows ?? 0 }

@@ -36,13 +36,13 @@ export const rememberQueuedWork = async (client: pg.Client, schema: string): Pro
   )
 }
 
-const openEnd = (
+const defineWork = (
   boundMs: number,
   tables: readonly Pick<Table, 'name'>[],
   sql: (...names: readonly string[]) => string,
 ): UnfinishedWork => ({ boundMs, sql: (schema) => sql(...tables.map(({ name }) => `${schema}.${name}`)) })
 
-const orders = openEnd(
+const orders = defineWork(
   promptBoundMs,
   [ordersTable],
   (table) => `
@@ -63,7 +63,7 @@ const orders = openEnd(
    where due is not null`,
 )
 
-const unpaidOrders = openEnd(
+const unpaidOrders = defineWork(
   promptBoundMs,
   [depositsTable, ordersTable],
   (deposits, table) => `
@@ -74,7 +74,7 @@ const unpaidOrders = openEnd(
      and o.outcome is null and not o.placed and o.debited_micros is null`,
 )
 
-const payments = openEnd(
+const payments = defineWork(
   promptBoundMs,
   [paymentsTable],
   (table) => `
@@ -84,7 +84,7 @@ const payments = openEnd(
     from ${table} where not marked`,
 )
 
-const settling = openEnd(
+const settlements = defineWork(
   promptBoundMs,
   [depositsTable],
   (table) => `
@@ -93,17 +93,17 @@ const settling = openEnd(
     from ${table} where credited_micros >= invoiced_micros and coalesce(settled_micros, 0) < invoiced_micros`,
 )
 
-const deposits = openEnd(
+const deposits = defineWork(
   waitingBoundMs,
   [depositsTable, queuedTable],
-  (table, queued) => `
+  (table, queueName) => `
   select last_position as position, closes_ms as since_ms,
          'deposit ' || deposit_id || ' is neither paid nor closed, and its time is over' as problem
     from ${table} d where state = 'open' and credited_micros < invoiced_micros
-     and not exists (select from ${queued} q where q.id = d.deposit_id)`,
+     and not exists (select from ${queueName} q where q.id = d.deposit_id)`,
 )
 
-const manual = openEnd(
+const manualMovements = defineWork(
   promptBoundMs,
   [manualTable],
   (table) => `
@@ -113,7 +113,7 @@ const manual = openEnd(
     from ${table} where state in ('recorded', 'moved')`,
 )
 
-const tries = openEnd(
+const scrapeAttempts = defineWork(
   promptBoundMs,
   [triesTable],
   (table) => `
@@ -123,7 +123,7 @@ const tries = openEnd(
     from ${table} where outcome is null or (held and not is_hold_over)`,
 )
 
-const periods = openEnd(
+const periods = defineWork(
   promptBoundMs,
   [paidPeriodsTable],
   (table) => `
@@ -132,7 +132,7 @@ const periods = openEnd(
     from ${table} where fulfilled and not refunded`,
 )
 
-const subscriptions = openEnd(
+const subscriptions = defineWork(
   waitingBoundMs,
   [subscriptionsTable],
   (table) => `
@@ -141,16 +141,16 @@ const subscriptions = openEnd(
     from ${table}`,
 )
 
-const rentals = openEnd(
+const rentals = defineWork(
   waitingBoundMs,
   [rentalsTable, ordersTable],
-  (table, named) => `
+  (table, ordersName) => `
   select o.last_position as position, r.expires_ms as since_ms,
          'rental ' || r.proxy_id || ' is over, and its address was not taken back' as problem
-    from ${table} r join ${named} o using (order_id) where r.open`,
+    from ${table} r join ${ordersName} o using (order_id) where r.open`,
 )
 
-const batches = openEnd(
+const batches = defineWork(
   waitingBoundMs,
   [batchesTable],
   (table) => `
@@ -159,23 +159,23 @@ const batches = openEnd(
     from ${table} where not finished`,
 )
 
-const deliveries = openEnd(
+const deliveries = defineWork(
   waitingBoundMs,
   [deliveriesTable, queuedTable],
-  (table, queued) => `
+  (table, queueName) => `
   select last_position as position, null::bigint as since_ms,
          'delivery ' || delivery_id || ' came to no end' as problem
-    from ${table} d where not exists (select from ${queued} q where q.id = d.delivery_id)`,
+    from ${table} d where not exists (select from ${queueName} q where q.id = d.delivery_id)`,
 )
 
 export const unfinishedWork: readonly UnfinishedWork[] = [
   orders,
   unpaidOrders,
   payments,
-  settling,
+  settlements,
   deposits,
-  manual,
-  tries,
+  manualMovements,
+  scrapeAttempts,
   periods,
   subscriptions,
   rentals,
@@ -200,11 +200,11 @@ export const checkUnfinishedWork = async (
   schema: string,
   findings: Findings,
 ): Promise<void> => {
-  const { rows: ends } = await client.query<{ last_ms: number | null }>(
+  const { rows: lastTimeRows } = await client.query<{ last_ms: number | null }>(
     `select max(recorded_ms) as last_ms from ${schema}.event_places
       where recorded_ms <= (select max(recorded_ms) from ${schema}.event_places) - ${catchUpMs}`,
   )
-  const lastMs = ends[0]?.last_ms
+  const lastMs = lastTimeRows[0]?.last_ms
   if (lastMs === null || lastMs === undefined) return
   for (const { sql, boundMs } of unfinishedWork)
     await addEventFindings<Row>(

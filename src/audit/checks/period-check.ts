@@ -16,8 +16,10 @@ export const createPeriodCheck = (findings: Findings) => {
   const closings = new Map<string, Closings>()
 
   const problemOf = ({ data }: PeriodClosed): string | null => {
-    const made = closings.get(data.period)
-    return made === undefined ? `${data.period} was closed before it was over` : differenceOf(data, made)
+    const expected = closings.get(data.period)
+    return expected === undefined
+      ? `${data.period} was closed before it was over`
+      : differenceOf(data, expected)
   }
 
   const reportsUpTo = (event: RecordedEvent): readonly PeriodReport[] => {
@@ -30,7 +32,7 @@ export const createPeriodCheck = (findings: Findings) => {
     }
   }
 
-  const takeOne = ({ stored, event, ordinal }: ReadEvent): void => {
+  const checkEvent = ({ stored, event, ordinal }: ReadEvent): void => {
     if (event === null) {
       fold.passBy(stored.id)
       return
@@ -45,7 +47,7 @@ export const createPeriodCheck = (findings: Findings) => {
   return {
     /** Takes the next events of the log in decoded form. */
     take(page: readonly ReadEvent[]): void {
-      for (const read of page) takeOne(read)
+      for (const readEvent of page) checkEvent(readEvent)
     },
   }
 }

@@ -10,35 +10,35 @@ export type Poisons = {
   report(client: pg.Client, schema: string, findings: Findings): Promise<void>
 }
 
-type Problem = { readonly ofRules: boolean; readonly models: Set<string>; readonly why: string }
+type Problem = { readonly ofRules: boolean; readonly models: Set<string>; readonly errorText: string }
 
 /** Events beyond this number are only counted. A genuine log does not have so many. */
 const limit = 1_000
 
 export const createPoisons = (): Poisons => {
   const problems = new Map<number, Problem>()
-  let more = 0
-  const take = (poison: PoisonEvent, ofRules: boolean): void => {
+  let unlistedCount = 0
+  const addProblem = (poison: PoisonEvent, ofRules: boolean): void => {
     const { event, model, cause } = poison
-    const known = problems.get(event.position)
-    if (known) known.models.add(model)
-    else if (problems.size === limit) more += 1
+    const existing = problems.get(event.position)
+    if (existing) existing.models.add(model)
+    else if (problems.size === limit) unlistedCount += 1
     else
       problems.set(event.position, {
         ofRules,
         models: new Set([model]),
-        why: cause instanceof Error ? cause.message : String(cause),
+        errorText: cause instanceof Error ? cause.message : String(cause),
       })
   }
-  const text = ({ ofRules, models, why }: Problem): string => {
+  const problemText = ({ ofRules, models, errorText }: Problem): string => {
     const names = [...models].join(', ')
     return ofRules
-      ? `no rule can read what it says: ${why} (${names})`
-      : `a read table cannot take it: ${why} (${names})`
+      ? `no rule can read what it says: ${errorText} (${names})`
+      : `a read table cannot take it: ${errorText} (${names})`
   }
   return {
-    ofRules: (poison) => take(poison, true),
-    ofModels: (poison) => take(poison, false),
+    ofRules: (poison) => addProblem(poison, true),
+    ofModels: (poison) => addProblem(poison, false),
     report: async (client, schema, findings) => {
       const { rows } = await client.query<EventLocationRow>(
         `select * from ${schema}.event_places where position = any ($1::bigint[]) order by ordinal`,
@@ -50,16 +50,16 @@ export const createPoisons = (): Poisons => {
           where: 'event',
           check: 'content',
           event: toEventLocation(row),
-          problem: text(problem),
+          problem: problemText(problem),
         })
       }
-      if (more === 0) return
+      if (unlistedCount === 0) return
       findings.add({
         where: 'log',
         check: 'content',
-        problem: `rules or read tables could not take ${more} more events`,
+        problem: `rules or read tables could not take ${unlistedCount} more events`,
       })
-      findings.addUnshown(more - 1)
+      findings.addUnshown(unlistedCount - 1)
     },
   }
 }

@@ -60,7 +60,7 @@ const pageSize = 5_000
 const nearEvents = 20_000
 const maxRounds = 50
 
-const existing = async (client: pg.ClientBase, group: ReadModelGroup): Promise<ReadonlySet<string>> => {
+const readLiveTables = async (client: pg.ClientBase, group: ReadModelGroup): Promise<ReadonlySet<string>> => {
   const names = group.models.flatMap(({ tables }) => tables.map(({ name }) => name))
   const { rows } = await client.query<{ name: string }>(
     `select tablename as name from pg_tables where schemaname = 'read' and tablename = any ($1::text[])
@@ -103,36 +103,39 @@ export const createRederivation = async (options: {
   const { scratch, log, group, findings, onPoison } = options
   const session = await scratch.session()
   const { client } = session
-  const derived = await createDerivation(session, scratch.schema, group.models, onPoison)
+  const derivation = await createDerivation(session, scratch.schema, group.models, onPoison)
   // The position of the live tables. Events after it are not folded until the live tables have passed them.
   let bound = (await readCheckpoint(client, group.name))?.position ?? 0
   let position = 0
   const reader = createEventReader()
 
-  const say = (problem: string): void =>
+  const report = (problem: string): void =>
     findings.add({ where: 'group', check: 'projections', group: group.name, problem })
 
-  const take = async (events: readonly RecordedEvent[]): Promise<void> => {
+  const foldEvents = async (events: readonly RecordedEvent[]): Promise<void> => {
     const last = events.at(-1)
     if (last === undefined || position >= bound) return
-    await derived.take(last.position <= bound ? events : events.filter((event) => event.position <= bound))
+    await derivation.take(last.position <= bound ? events : events.filter((event) => event.position <= bound))
     position = Math.min(bound, last.position)
   }
 
-  const follow = async (): Promise<void> => {
+  const catchUp = async (): Promise<void> => {
     while (position < bound) {
       scratch.signal.throwIfAborted()
       const page = await log.readAll(position, pageSize)
-      await take(readable(reader.read(page, 0)))
+      await foldEvents(readable(reader.read(page, 0)))
       position = Math.max(position, Math.min(bound, page.at(-1)?.position ?? bound))
       if (page.length < pageSize) break
     }
-    await derived.written()
+    await derivation.written()
     position = Math.max(position, bound)
   }
 
   /** Problems of the definitions and the checkpoint of the live tables, read in the open snapshot. */
-  const liveStanding = async (found: ReadonlySet<string>, logId: string): Promise<readonly string[]> => {
+  const readLiveProblems = async (
+    liveTables: ReadonlySet<string>,
+    logId: string,
+  ): Promise<readonly string[]> => {
     const checkpoint = await readCheckpoint(client, group.name)
     if (checkpoint === null)
       return ['its tables were never made: "farebox projections rebuild all" makes them, and so does a start']
@@ -143,7 +146,7 @@ export const createRederivation = async (options: {
       problems.push(`its tables are at position ${checkpoint.position}, past the end of the log`)
     for (const model of group.models) {
       if (
-        model.tables.every(({ name }) => found.has(name)) &&
+        model.tables.every(({ name }) => liveTables.has(name)) &&
         checkpoint.definitions[model.name]?.digest !== definitionOf(model).digest
       )
         problems.push(
@@ -154,21 +157,21 @@ export const createRederivation = async (options: {
     return problems
   }
 
-  const compareAll = async (found: ReadonlySet<string>, onTable: () => void): Promise<number> => {
+  const compareAll = async (liveTables: ReadonlySet<string>, onTable: () => void): Promise<number> => {
     for (const table of group.models.flatMap(({ tables }) => tables)) {
       scratch.signal.throwIfAborted()
       onTable()
-      if (!found.has(table.name)) {
-        say(`its table read.${table.name} is missing, or it is no table that this user may read`)
+      if (!liveTables.has(table.name)) {
+        report(`its table read.${table.name} is missing, or it is no table that this user may read`)
         continue
       }
-      const changed = await differingColumn(
+      const changedColumn = await differingColumn(
         client,
         qualified('read', table),
         qualified(scratch.schema, table),
       )
-      if (changed !== null) {
-        say(`its table read.${table.name} was changed: column ${changed}`)
+      if (changedColumn !== null) {
+        report(`its table read.${table.name} was changed: column ${changedColumn}`)
         continue
       }
       const difference = await compareTables(client, table, scratch.schema)
@@ -187,39 +190,39 @@ export const createRederivation = async (options: {
     }
     let rows = 0
     for (const table of group.models.flatMap(({ tables }) => tables)) {
-      const counted = await client.query<{ rows: number }>(
+      const countResult = await client.query<{ rows: number }>(
         `select count(*) as rows from ${qualified(scratch.schema, table)}`,
       )
-      rows += counted.rows[0]?.rows ?? 0
+      rows += countResult.rows[0]?.rows ?? 0
     }
     return rows
   }
 
   const compare = async (onTable: () => void): Promise<GroupSummary> => {
     for (let round = 0; round < maxRounds; round += 1) {
-      await follow()
+      await catchUp()
       bound = Math.max(bound, (await readCheckpoint(client, group.name))?.position ?? 0)
       if (bound - position <= nearEvents) break
     }
     const logId = await log.logId()
-    const present = await existing(client, group)
-    const inOneMoment = async (): Promise<GroupSummary> => {
+    const presentTables = await readLiveTables(client, group)
+    const compareInSnapshot = async (): Promise<GroupSummary> => {
       await client.query(`set local enable_hashjoin = on; set local enable_mergejoin = on;
         set local enable_seqscan = on; set local lock_timeout = '60s'`)
       // Locks before the snapshot: a table that is swapped after it would appear empty.
-      if (present.size > 0)
+      if (presentTables.size > 0)
         await client.query(
-          `lock table ${[...present].map((name) => `read.${name}`).join(', ')} in access share mode`,
+          `lock table ${[...presentTables].map((name) => `read.${name}`).join(', ')} in access share mode`,
         )
-      const problems = await liveStanding(present, logId)
-      await follow()
-      for (const problem of problems) say(problem)
-      const rows = problems.length === 0 ? await compareAll(present, onTable) : 0
+      const problems = await readLiveProblems(presentTables, logId)
+      await catchUp()
+      for (const problem of problems) report(problem)
+      const rows = problems.length === 0 ? await compareAll(presentTables, onTable) : 0
       const tables = group.models.flatMap((model) => model.tables).length
       return { group: group.name, position: bound, tables, rows }
     }
-    return transact(client, inOneMoment, 'isolation level repeatable read')
+    return transact(client, compareInSnapshot, 'isolation level repeatable read')
   }
 
-  return { group: group.name, take, compare }
+  return { group: group.name, take: foldEvents, compare }
 }

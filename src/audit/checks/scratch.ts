@@ -12,7 +12,7 @@ export type Scratch = {
 }
 
 /** Schemas of killed verifications: no session has their lock. */
-const leftOver = `
+const leftOverSql = `
   select nspname as schema from pg_namespace n
    where nspname like 'verify\\_%' and not exists (
      select from pg_locks l where l.locktype = 'advisory' and l.objsubid = 1
@@ -84,19 +84,21 @@ export const openScratch = async (
   const schema = scratchSchema(runId)
   const sessions: Session[] = []
   const session = async (): Promise<Session> => {
-    const opened = await openSession(pool, sessionName, 0)
-    sessions.push(opened)
+    const newSession = await openSession(pool, sessionName, 0)
+    sessions.push(newSession)
     // Ends running statements soon after this process is killed, not hours later.
-    await opened.client.query("set client_connection_check_interval = '1s'")
-    opened.ended.addEventListener('abort', () => broken.abort(opened.ended.reason), { once: true })
-    return opened
+    await newSession.client.query("set client_connection_check_interval = '1s'")
+    newSession.ended.addEventListener('abort', () => lostConnection.abort(newSession.ended.reason), {
+      once: true,
+    })
+    return newSession
   }
-  const broken = new AbortController()
+  const lostConnection = new AbortController()
   const { client } = await session()
   try {
     await client.query("select pg_advisory_lock(hashtextextended('farebox ' || $1::text, 0))", [schema])
-    const { rows } = await client.query<{ schema: string }>(leftOver)
-    for (const old of rows) await dropLeftOver(client, old.schema, onWait)
+    const { rows } = await client.query<{ schema: string }>(leftOverSql)
+    for (const leftOverSchema of rows) await dropLeftOver(client, leftOverSchema.schema, onWait)
     await client.query(`create schema ${schema}`)
   } catch (error) {
     await client.end()
@@ -105,7 +107,7 @@ export const openScratch = async (
   return {
     schema,
     session,
-    signal: broken.signal,
+    signal: lostConnection.signal,
     async close() {
       for (const other of sessions.slice(1)) await other.close().catch(() => undefined)
       await client.query(`drop schema if exists ${schema} cascade`).catch(() => undefined) // the next run drops it

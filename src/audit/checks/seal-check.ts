@@ -41,16 +41,16 @@ export const createSealCursor = async (options: {
   const keys = walkKeys(options.publicKey)
   const problems = new Map<string, string>()
   /** Locations of the events of the stream that `pass` received. */
-  const places = new Map<string, EventLocation>()
-  let current: NextSeal | null = null
-  let seals = 0
-  let trustedSeals = 0
+  const locations = new Map<string, EventLocation>()
+  let currentSeal: NextSeal | null = null
+  let sealCount = 0
+  let trustedSealCount = 0
 
   const advance = async (): Promise<void> => {
     for (;;) {
       const next = await events.next()
       if (next.done) {
-        current = null
+        currentSeal = null
         return
       }
       const stored = next.value
@@ -62,44 +62,44 @@ export const createSealCursor = async (options: {
       const problem = keys.step(event)
       if (problem !== null) problems.set(stored.id, problem)
       if (event.type !== 'LogSealed') continue
-      seals += 1
+      sealCount += 1
       const trusted = problem === null && keys.trusted()
-      if (trusted) trustedSeals += 1
+      if (trusted) trustedSealCount += 1
       if (!Number.isSafeInteger(event.data.throughOrdinal)) continue
-      current = { seal: event.data, eventId: stored.id, trusted }
+      currentSeal = { seal: event.data, eventId: stored.id, trusted }
       return
     }
   }
   await advance()
 
   return {
-    current: () => current,
+    current: () => currentSeal,
     advance,
     report: ({ eventId }, problem) => {
       if (!problems.has(eventId)) problems.set(eventId, problem)
     },
     pass(event, ordinal, findings) {
-      const place = eventLocationOf(event, ordinal)
-      places.set(event.id, place)
+      const location = eventLocationOf(event, ordinal)
+      locations.set(event.id, location)
       const problem = problems.get(event.id)
       if (problem === undefined) return
       problems.delete(event.id)
-      findings.add({ where: 'event', check: 'seals', event: place, problem })
+      findings.add({ where: 'event', check: 'seals', event: location, problem })
     },
     end(findings) {
       for (const [id, problem] of problems) {
-        const event = places.get(id)
+        const event = locations.get(id)
         findings.add(
           event === undefined
             ? { where: 'log', check: 'seals', problem: `seal ${id}: ${problem}` }
             : { where: 'event', check: 'seals', event, problem },
         )
       }
-      if (seals > 0 && trustedSeals === 0)
+      if (sealCount > 0 && trustedSealCount === 0)
         findings.add({
           where: 'log',
           check: 'seals',
-          problem: `none of its ${seals} seals is by the key ${options.publicKey} or by one that it handed over to; the last is by ${keys.publicKey}`,
+          problem: `none of its ${sealCount} seals is by the key ${options.publicKey} or by one that it handed over to; the last is by ${keys.publicKey}`,
         })
     },
     publicKey: () => keys.publicKey,
@@ -151,84 +151,102 @@ export type SealCheckOptions = {
 export const createSealCheck = async (options: SealCheckOptions): Promise<SealCheck> => {
   const { log, store, findings, publicKey, exported } = options
   const cursor = await createSealCursor({ log, publicKey })
-  let exportedAt = 0
+  let exportedIndex = 0
   let sealedThrough = 0
   /** The last ordinal at which a seal matched. */
-  let fitting = 0
-  let seals = 0
+  let lastMatchingOrdinal = 0
+  let sealCount = 0
   /** After one mismatch no later seal can match. */
-  let broken = false
-  let exportedBroken = false
-  let plain = 0
-  let plainAtSeal = 0
+  let hasMismatch = false
+  let hasExportedMismatch = false
+  let sealableCount = 0
+  let sealedCount = 0
   let uncheckedAtSealing = 0
 
-  const range = (throughOrdinal: number, problem: string): void =>
-    findings.add({ where: 'events', check: 'seals', fromOrdinal: fitting + 1, throughOrdinal, problem })
+  const addRangeFinding = (throughOrdinal: number, problem: string): void =>
+    findings.add({
+      where: 'events',
+      check: 'seals',
+      fromOrdinal: lastMatchingOrdinal + 1,
+      throughOrdinal,
+      problem,
+    })
 
-  const holdSeal = (ordinal: number, digest: string, event: StoredEvent | null): void => {
+  const checkSeal = (ordinal: number, digest: string, event: StoredEvent | null): void => {
     const next = cursor.current()!
     const { seal, trusted } = next
-    seals += 1
-    if (broken) return
+    sealCount += 1
+    if (hasMismatch) return
     if (seal.throughOrdinal < ordinal) {
-      broken = true
+      hasMismatch = true
       cursor.report(next, `it covers ${seal.throughOrdinal} events, fewer than the seal before it`)
     } else if (seal.digest !== digest) {
-      broken = true
-      range(ordinal, 'they are not what was sealed, though each fits its kept digest: both were changed')
+      hasMismatch = true
+      addRangeFinding(
+        ordinal,
+        'they are not what was sealed, though each fits its kept digest: both were changed',
+      )
     } else if (event !== null && seal.throughEventId !== event.id)
       cursor.report(next, `event ${ordinal} is ${event.id}, not ${seal.throughEventId} as it says`)
     else {
       if (seal.checkedEvents !== undefined)
-        uncheckedAtSealing += Math.max(0, ordinal - fitting - seal.checkedEvents)
-      fitting = ordinal
+        uncheckedAtSealing += Math.max(0, ordinal - lastMatchingOrdinal - seal.checkedEvents)
+      lastMatchingOrdinal = ordinal
       if (!trusted) return
       sealedThrough = ordinal
-      plainAtSeal = plain
+      sealedCount = sealableCount
     }
   }
 
-  const holdExported = (seal: LogSealed['data'], ordinal: number, digest: string): void => {
-    if (exportedBroken || seal.throughOrdinal !== ordinal || seal.digest === digest) return
-    exportedBroken = true
-    range(ordinal, `they are not what the exported seal of ${seal.sealedAt} covers: the log was rewritten`)
+  const checkExportedSeal = (seal: LogSealed['data'], ordinal: number, digest: string): void => {
+    if (hasExportedMismatch || seal.throughOrdinal !== ordinal || seal.digest === digest) return
+    hasExportedMismatch = true
+    addRangeFinding(
+      ordinal,
+      `they are not what the exported seal of ${seal.sealedAt} covers: the log was rewritten`,
+    )
   }
 
-  const passed: OnDigestedEvent = async (ordinal, after, event) => {
-    const digest = after.toString('hex')
-    for (let next = exported?.[exportedAt]; next !== undefined && next.throughOrdinal <= ordinal; ) {
-      holdExported(next, ordinal, digest)
-      exportedAt += 1
-      next = exported?.[exportedAt]
+  const onDigested: OnDigestedEvent = async (ordinal, digestAfter, event) => {
+    const digest = digestAfter.toString('hex')
+    for (let next = exported?.[exportedIndex]; next !== undefined && next.throughOrdinal <= ordinal; ) {
+      checkExportedSeal(next, ordinal, digest)
+      exportedIndex += 1
+      next = exported?.[exportedIndex]
     }
     for (let next = cursor.current(); next !== null && next.seal.throughOrdinal <= ordinal; ) {
-      holdSeal(ordinal, digest, event)
+      checkSeal(ordinal, digest, event)
       await cursor.advance()
       next = cursor.current()
     }
   }
 
-  const due = (): number =>
+  const nextDueOrdinal = (): number =>
     Math.min(
       cursor.current()?.seal.throughOrdinal ?? Number.POSITIVE_INFINITY,
-      exported?.[exportedAt]?.throughOrdinal ?? Number.POSITIVE_INFINITY,
+      exported?.[exportedIndex]?.throughOrdinal ?? Number.POSITIVE_INFINITY,
     )
-  const kept = await createStoredDigestCheck({ store, digestOf: createEventDigest(), findings, passed, due })
+  const digestCheck = await createStoredDigestCheck({
+    store,
+    digestOf: createEventDigest(),
+    findings,
+    passed: onDigested,
+    due: nextDueOrdinal,
+  })
 
   return {
     async take(events, firstOrdinal) {
-      await kept.prepare(events.length)
-      for (const [at, event] of events.entries()) {
-        if (event.stream === sealStream) cursor.pass(event, firstOrdinal + at, findings)
-        if (!isSelfSigned(event.stream)) plain += 1
-        const more = kept.take(event, firstOrdinal + at)
-        if (more !== undefined) await more
+      await digestCheck.prepare(events.length)
+      for (const [index, event] of events.entries()) {
+        if (event.stream === sealStream) cursor.pass(event, firstOrdinal + index, findings)
+        if (!isSelfSigned(event.stream)) sealableCount += 1
+        const pending = digestCheck.take(event, firstOrdinal + index)
+        if (pending !== undefined) await pending
       }
     },
 
     async end(ordinal) {
-      await kept.end(ordinal)
+      await digestCheck.end(ordinal)
       const next = cursor.current()
       if (next !== null)
         findings.add({
@@ -236,20 +254,20 @@ export const createSealCheck = async (options: SealCheckOptions): Promise<SealCh
           check: 'seals',
           problem: `the log ends with event ${ordinal}, but it holds a seal of ${next.seal.throughOrdinal} events: events are missing`,
         })
-      const lost = exported?.[exportedAt]
-      if (lost !== undefined && !exportedBroken)
+      const missingSeal = exported?.[exportedIndex]
+      if (missingSeal !== undefined && !hasExportedMismatch)
         findings.add({
           where: 'log',
           check: 'seals',
-          problem: `the log ends with event ${ordinal}, but the exported seal of ${lost.sealedAt} covers ${lost.throughOrdinal} events: it was cut off`,
+          problem: `the log ends with event ${ordinal}, but the exported seal of ${missingSeal.sealedAt} covers ${missingSeal.throughOrdinal} events: it was cut off`,
         })
       cursor.end(findings)
       return {
-        seals,
+        seals: sealCount,
         sealedThrough,
-        unsealed: plain - plainAtSeal,
+        unsealed: sealableCount - sealedCount,
         uncheckedAtSealing,
-        digest: kept.digest().toString('hex'),
+        digest: digestCheck.digest().toString('hex'),
         publicKey: cursor.publicKey(),
         exported: exported?.length ?? null,
       }

@@ -63,50 +63,57 @@ export const createSequenceCheck = async (options: {
   let written: Promise<unknown> = Promise.resolve()
 
   const checkOne = (event: StoredEvent, ordinal: number): void => {
-    const say = (check: 'positions' | 'ids', problem: string): void =>
+    const report = (check: 'positions' | 'ids', problem: string): void =>
       findings.add({ where: 'event', check, event: eventLocationOf(event, ordinal), problem })
-    if (event.position <= position) say('positions', `it follows position ${position}`)
+    if (event.position <= position) report('positions', `it follows position ${position}`)
     else if (gapless && event.position !== position + 1)
-      say(
+      report(
         'positions',
         `it follows position ${position}: ${event.position - position - 1} before it are missing`,
       )
     position = event.position
-    if (!uuid.test(event.id)) say('ids', 'its id is no UUID')
+    if (!uuid.test(event.id)) report('ids', 'its id is no UUID')
   }
 
   const write = async (
     events: readonly StoredEvent[],
     firstOrdinal: number,
-    recorded: readonly CheckedTimes[],
+    checkedTimes: readonly CheckedTimes[],
   ): Promise<void> => {
-    const all = events.map((event, at) => ({ event, ordinal: firstOrdinal + at, times: recorded[at]! }))
-    const good = all.filter(({ event }) => uuid.test(event.id))
+    const entries = events.map((event, index) => ({
+      event,
+      ordinal: firstOrdinal + index,
+      times: checkedTimes[index]!,
+    }))
+    const withValidId = entries.filter(({ event }) => uuid.test(event.id))
     await client.query({
       name: 'farebox-verify-places',
       text: `insert into ${table} select * from unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::text[], $5::bigint[],
                $6::text[], $7::bigint[], $8::bigint[])`,
       values: [
-        int8Array(good.map(({ ordinal }) => ordinal)),
-        int8Array(good.map(({ event }) => event.position)),
-        uuidArray(good.map(({ event }) => event.id)),
-        textArray(good.map(({ event }) => event.stream)),
-        int8Array(good.map(({ event }) => event.revision)),
-        textArray(good.map(({ event }) => event.type)),
+        int8Array(withValidId.map(({ ordinal }) => ordinal)),
+        int8Array(withValidId.map(({ event }) => event.position)),
+        uuidArray(withValidId.map(({ event }) => event.id)),
+        textArray(withValidId.map(({ event }) => event.stream)),
+        int8Array(withValidId.map(({ event }) => event.revision)),
+        textArray(withValidId.map(({ event }) => event.type)),
         // Times in the future are not compared with their neighbours.
-        int8Array(good.map(({ times }) => (times.isFuture ? -1 : times.recordedMs))),
-        good.map(({ times }) => (times.isFuture ? null : times.decidedMs)),
+        int8Array(withValidId.map(({ times }) => (times.isFuture ? -1 : times.recordedMs))),
+        withValidId.map(({ times }) => (times.isFuture ? null : times.decidedMs)),
       ],
     })
-    const early = all.filter(({ times }) => times.problem !== null)
-    if (early.length > 0)
+    const earlyEntries = entries.filter(({ times }) => times.problem !== null)
+    if (earlyEntries.length > 0)
       await client.query(
         `insert into ${schema}.${earlyTable} select * from unnest($1::bigint[], $2::text[])`,
-        [int8Array(early.map(({ ordinal }) => ordinal)), textArray(early.map(({ times }) => times.problem!))],
+        [
+          int8Array(earlyEntries.map(({ ordinal }) => ordinal)),
+          textArray(earlyEntries.map(({ times }) => times.problem!)),
+        ],
       )
   }
 
-  const repeatedIds = (): Promise<void> =>
+  const reportRepeatedIds = (): Promise<void> =>
     addEventFindings<EventLocationRow & { first: number }>(
       client,
       findings,
@@ -116,7 +123,7 @@ export const createSequenceCheck = async (options: {
       ({ first }) => ({ check: 'ids', problem: `event ${first} has the same id` }),
     )
 
-  const brokenStreams = (): Promise<void> =>
+  const reportBrokenStreams = (): Promise<void> =>
     addEventFindings<BrokenRow>(
       client,
       findings,
@@ -145,17 +152,17 @@ export const createSequenceCheck = async (options: {
 
   return {
     async take(events, firstOrdinal) {
-      for (const [at, event] of events.entries()) checkOne(event, firstOrdinal + at)
-      const recorded = await checkTimes(events, firstOrdinal)
+      for (const [index, event] of events.entries()) checkOne(event, firstOrdinal + index)
+      const checkedTimes = await checkTimes(events, firstOrdinal)
       await written
-      written = write(events, firstOrdinal, recorded)
+      written = write(events, firstOrdinal, checkedTimes)
       written.catch(() => undefined) // the next await receives the error
     },
     written: () => written,
     async end() {
       await written
-      await repeatedIds()
-      await brokenStreams()
+      await reportRepeatedIds()
+      await reportBrokenStreams()
       const { rows } = await client.query<{ streams: number }>(
         `select count(*) as streams from ${table} where revision = 0`,
       )
@@ -197,12 +204,12 @@ export const checkRecordedEarly = async (
   schema: string,
   findings: Findings,
 ): Promise<AcknowledgedEvents> => {
-  const early = `${schema}.${earlyTable} join ${schema}.event_places e using (ordinal)
+  const earlySql = `${schema}.${earlyTable} join ${schema}.event_places e using (ordinal)
     left join ${schema}.${decidedTable.name} d on d.event_id = e.id::text and d.rule = '${timeRule}'`
   await addEventFindings<EventLocationRow & { problem: string }>(
     client,
     findings,
-    `select e.*, problem from ${early} where d.reason is null`,
+    `select e.*, problem from ${earlySql} where d.reason is null`,
     ({ problem }) => ({
       check: 'times',
       problem: `${problem}; if the clocks were wrong then, "ledger decide" acknowledges it`,
@@ -210,7 +217,7 @@ export const checkRecordedEarly = async (
   )
   const { rows, total } = await firstRows<AcknowledgedRow>(
     client,
-    `select e.*, problem, d.reason, d.decided_by, d.decided_at from ${early} where d.reason is not null`,
+    `select e.*, problem, d.reason, d.decided_by, d.decided_at from ${earlySql} where d.reason is not null`,
     'ordinal',
   )
   return {

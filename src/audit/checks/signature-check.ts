@@ -33,12 +33,13 @@ export const createSignatureFindings = async (options: {
   readonly publicKey: string
 }): Promise<SignatureFindings> => {
   const { pool, log, findings, publicKey } = options
-  let found: { readonly first: OrdinalEvent; through: number; readonly problem: string } | null = null
+  let pendingFinding: { readonly first: OrdinalEvent; through: number; readonly problem: string } | null =
+    null
 
   const flush = (): void => {
-    if (found === null) return
-    const { first, through, problem } = found
-    found = null
+    if (pendingFinding === null) return
+    const { first, through, problem } = pendingFinding
+    pendingFinding = null
     findings.add(
       through === first.ordinal
         ? { where: 'event', check: 'signatures', event: eventLocationOf(first.event, first.ordinal), problem }
@@ -56,13 +57,13 @@ export const createSignatureFindings = async (options: {
     pool,
     logId: await log.logId(),
     sealingKey: followSealingKey(await firstSealingKey(log, publicKey)),
-    onUnsigned: (placed, problem) => {
-      if (found?.problem === problem && placed.ordinal === found.through + 1) {
-        found.through = placed.ordinal
+    onUnsigned: (ordinalEvent, problem) => {
+      if (pendingFinding?.problem === problem && ordinalEvent.ordinal === pendingFinding.through + 1) {
+        pendingFinding.through = ordinalEvent.ordinal
         return
       }
       flush()
-      found = { first: placed, through: placed.ordinal, problem }
+      pendingFinding = { first: ordinalEvent, through: ordinalEvent.ordinal, problem }
     },
   })
 

@@ -13,7 +13,7 @@ import { type EventLocation, eventLocationOf, type Findings } from './finding.ts
 export type MissingRow = { readonly ordinal: number; readonly before: Buffer; readonly digest: Buffer }
 
 /** An event that was not at this ordinal when the log was digested. */
-export type ExtraRow = { readonly event: StoredEvent; readonly place: EventLocation }
+export type ExtraRow = { readonly event: StoredEvent; readonly location: EventLocation }
 
 type TamperedStretch = { readonly extraRows: readonly ExtraRow[]; readonly missing: readonly MissingRow[] }
 
@@ -27,7 +27,7 @@ export type TamperDiff = {
 }
 
 /** The largest number of comparisons of extra events with missing rows; they take some seconds. */
-const maxTries = 2_000_000
+const maxComparisons = 2_000_000
 
 const runsOf = (ordinals: readonly number[]): { readonly first: number; last: number }[] => {
   const runs: { first: number; last: number }[] = []
@@ -45,39 +45,39 @@ const runsOf = (ordinals: readonly number[]): { readonly first: number; last: nu
  */
 export const createTamperDiff = (
   findings: Findings,
-  fits: (event: StoredEvent, missing: MissingRow) => boolean,
+  isMatch: (event: StoredEvent, missing: MissingRow) => boolean,
 ): TamperDiff => {
-  const all: TamperedStretch[] = []
-  const found = new Set<MissingRow>()
-  let tries = 0
+  const stretches: TamperedStretch[] = []
+  const matchedRows = new Set<MissingRow>()
+  let comparisons = 0
 
-  const say = (place: EventLocation, problem: string): void =>
-    findings.add({ where: 'event', check: 'seals', event: place, problem })
+  const report = (location: EventLocation, problem: string): void =>
+    findings.add({ where: 'event', check: 'seals', event: location, problem })
 
   const originOf = (event: StoredEvent): MissingRow | null => {
-    for (const { missing } of all)
-      for (const one of missing) {
-        if (found.has(one)) continue
-        tries += 1
-        if (tries > maxTries) return null
-        if (fits(event, one)) return one
+    for (const { missing } of stretches)
+      for (const row of missing) {
+        if (matchedRows.has(row)) continue
+        comparisons += 1
+        if (comparisons > maxComparisons) return null
+        if (isMatch(event, row)) return row
       }
     return null
   }
 
-  const moved = (event: StoredEvent, place: EventLocation): boolean => {
+  const reportIfMoved = (event: StoredEvent, location: EventLocation): boolean => {
     const origin = originOf(event)
     if (origin === null) return false
-    found.add(origin)
-    say(place, `it was moved: it was event ${origin.ordinal} when the log was digested`)
+    matchedRows.add(origin)
+    report(location, `it was moved: it was event ${origin.ordinal} when the log was digested`)
     return true
   }
 
   const reportOne = (extraRows: readonly ExtraRow[], missing: readonly MissingRow[]): void => {
-    for (const [at, { place }] of extraRows.entries())
-      say(
-        place,
-        at < missing.length
+    for (const [index, { location }] of extraRows.entries())
+      report(
+        location,
+        index < missing.length
           ? 'it was changed: its bytes are not those of its digest'
           : 'it was added: there was no such event here when the log was digested',
       )
@@ -92,33 +92,38 @@ export const createTamperDiff = (
   }
 
   /** Removes events that match their own missing row, in order: single unchanged events between changed ones. */
-  const withoutThoseInPlace = ({ extraRows, missing }: TamperedStretch): TamperedStretch => {
-    const left: ExtraRow[] = []
-    const places = new Set(missing)
+  const withoutUnchanged = ({ extraRows, missing }: TamperedStretch): TamperedStretch => {
+    const unmatchedExtra: ExtraRow[] = []
+    const unmatchedRows = new Set(missing)
     let from = 0
     for (const extraRow of extraRows) {
-      const at = missing.findIndex((one, n) => n >= from && tries++ < maxTries && fits(extraRow.event, one))
-      if (at === -1) left.push(extraRow)
+      const index = missing.findIndex(
+        (row, n) => n >= from && comparisons++ < maxComparisons && isMatch(extraRow.event, row),
+      )
+      if (index === -1) unmatchedExtra.push(extraRow)
       else {
-        places.delete(missing[at]!)
-        from = at + 1
+        unmatchedRows.delete(missing[index]!)
+        from = index + 1
       }
     }
-    return { extraRows: left, missing: [...places] }
+    return { extraRows: unmatchedExtra, missing: [...unmatchedRows] }
   }
 
   return {
     add: (extraRows, missing) => {
-      const disturbance = withoutThoseInPlace({ extraRows, missing })
-      if (disturbance.extraRows.length > 0 || disturbance.missing.length > 0) all.push(disturbance)
+      const stretch = withoutUnchanged({ extraRows, missing })
+      if (stretch.extraRows.length > 0 || stretch.missing.length > 0) stretches.push(stretch)
     },
-    isMoved: (event, ordinal) => all.length > 0 && moved(event, eventLocationOf(event, ordinal)),
+    isMoved: (event, ordinal) =>
+      stretches.length > 0 && reportIfMoved(event, eventLocationOf(event, ordinal)),
     report() {
-      const staying = all.map(({ extraRows }) => extraRows.filter(({ event, place }) => !moved(event, place)))
-      for (const [at, { missing }] of all.entries())
+      const unmoved = stretches.map(({ extraRows }) =>
+        extraRows.filter(({ event, location }) => !reportIfMoved(event, location)),
+      )
+      for (const [index, { missing }] of stretches.entries())
         reportOne(
-          staying[at]!,
-          missing.filter((one) => !found.has(one)),
+          unmoved[index]!,
+          missing.filter((row) => !matchedRows.has(row)),
         )
     },
   }
@@ -135,12 +140,12 @@ export type StoredDigests = {
 export const createStoredDigests = (store: DigestStore): StoredDigests => {
   const source = store.rows()[Symbol.asyncIterator]()
   let rows: DigestRow[] = []
-  let ended = false
+  let isEnded = false
   return {
     async load(from, through) {
-      while (!ended && (rows.at(-1)?.lastOrdinal ?? 0) < through) {
+      while (!isEnded && (rows.at(-1)?.lastOrdinal ?? 0) < through) {
         const next = await source.next()
-        if (next.done) ended = true
+        if (next.done) isEnded = true
         else rows.push(next.value)
       }
       if ((rows[0]?.lastOrdinal ?? from) < from) rows = rows.filter(({ lastOrdinal }) => lastOrdinal >= from)
@@ -176,7 +181,7 @@ export type StoredDigestCheck = {
 /** The longest run of missing, changed or added events that is analysed event by event. */
 const maxApart = 1_000
 
-type Waiting = { readonly event: StoredEvent; readonly ordinal: number; readonly gap: number | null }
+type WaitingEvent = { readonly event: StoredEvent; readonly ordinal: number; readonly gap: number | null }
 
 /** The number of events that a seal covers; null for any other event. */
 const coveredBy = ({ stream, data }: StoredEvent): number | null => {
@@ -201,52 +206,52 @@ export const createStoredDigestCheck = async (options: {
 }): Promise<StoredDigestCheck> => {
   const { store, digestOf, findings, passed, due } = options
   const rows = createStoredDigests(store)
-  const keptEnd = (await store.end())?.ordinal ?? 0
-  const fits = (event: StoredEvent, { ordinal, before, digest }: MissingRow): boolean =>
+  const storedEnd = (await store.end())?.ordinal ?? 0
+  const isMatch = (event: StoredEvent, { ordinal, before, digest }: MissingRow): boolean =>
     digest.equals(digestOf(before, ordinal, event))
-  const tamperDiff = createTamperDiff(findings, fits)
+  const tamperDiff = createTamperDiff(findings, isMatch)
   let digest = startDigest()
   /** The ordinal of the next event at the time of digesting. */
   let next = 1
-  let waiting: Waiting[] = []
+  let waiting: WaitingEvent[] = []
 
-  const pass = (after: Buffer, event: StoredEvent | null): Promise<void> | void => {
+  const advance = (digestAfter: Buffer, event: StoredEvent | null): Promise<void> | void => {
     const ordinal = next
-    digest = after
+    digest = digestAfter
     next += 1
-    if (ordinal >= due()) return passed(ordinal, after, event)
+    if (ordinal >= due()) return passed(ordinal, digestAfter, event)
   }
 
   /** The number of ordinals between `next` and the event's digested ordinal; null when no stored digest matches. */
   const gapOf = (event: StoredEvent): number | null => {
     for (let gap = 0; gap <= maxApart; gap += 1) {
       const before = gap === 0 ? digest : rows.at(next + gap - 1)
-      const after = rows.at(next + gap)
-      if (before === null || after === null) return null
-      if (fits(event, { ordinal: next + gap, before, digest: after })) return gap
+      const digestAfter = rows.at(next + gap)
+      if (before === null || digestAfter === null) return null
+      if (isMatch(event, { ordinal: next + gap, before, digest: digestAfter })) return gap
     }
     return null
   }
 
   /** Skips the ordinals of the next `gap` digests. `extraRows` are the events found in their place. */
-  const passOver = async (extraRows: readonly Waiting[], gap: number): Promise<void> => {
+  const skipOrdinals = async (extraRows: readonly WaitingEvent[], gap: number): Promise<void> => {
     const missing: MissingRow[] = []
     for (let n = 0; n < gap; n += 1) {
-      const after = rows.at(next)
-      if (after === null) break
-      missing.push({ ordinal: next, before: digest, digest: after })
-      await pass(after, null)
+      const digestAfter = rows.at(next)
+      if (digestAfter === null) break
+      missing.push({ ordinal: next, before: digest, digest: digestAfter })
+      await advance(digestAfter, null)
     }
     tamperDiff.add(
-      extraRows.map(({ event, ordinal }) => ({ event, place: eventLocationOf(event, ordinal) })),
+      extraRows.map(({ event, ordinal }) => ({ event, location: eventLocationOf(event, ordinal) })),
       missing,
     )
   }
 
-  const passAll = async (events: readonly Waiting[]): Promise<void> => {
+  const advanceAll = async (events: readonly WaitingEvent[]): Promise<void> => {
     for (const { event } of events) {
-      const kept = rows.at(next)
-      await pass(kept ?? digestOf(digest, next, event), event)
+      const storedDigest = rows.at(next)
+      await advance(storedDigest ?? digestOf(digest, next, event), event)
     }
   }
 
@@ -254,21 +259,21 @@ export const createStoredDigestCheck = async (options: {
    * Ends the wait at the end of the log or after too many events. If the last event matches alone, the others are
    * extra; otherwise each waiting event counts as a changed one.
    */
-  const giveUp = async (): Promise<void> => {
-    const all = waiting
+  const endWait = async (): Promise<void> => {
+    const waited = waiting
     waiting = []
-    const last = all.at(-1)
+    const last = waited.at(-1)
     if (last === undefined) return
     if (last.gap !== null) {
-      await passOver(all.slice(0, -1), last.gap)
-      return passAll([last])
+      await skipOrdinals(waited.slice(0, -1), last.gap)
+      return advanceAll([last])
     }
     // The seal that covers all stored digests, and the events after it, were never digested.
-    const seal = all.findIndex(({ event }) => coveredBy(event) === keptEnd)
-    const places = Math.max(0, keptEnd - next + 1)
-    const extraRows = seal === -1 ? Math.min(all.length, places) : seal
-    await passOver(all.slice(0, extraRows), seal === -1 ? extraRows : places)
-    await passAll(all.slice(extraRows))
+    const sealIndex = waited.findIndex(({ event }) => coveredBy(event) === storedEnd)
+    const remainingOrdinals = Math.max(0, storedEnd - next + 1)
+    const extraRows = sealIndex === -1 ? Math.min(waited.length, remainingOrdinals) : sealIndex
+    await skipOrdinals(waited.slice(0, extraRows), sealIndex === -1 ? extraRows : remainingOrdinals)
+    await advanceAll(waited.slice(extraRows))
   }
 
   const wait = async (event: StoredEvent, ordinal: number): Promise<void> => {
@@ -276,31 +281,31 @@ export const createStoredDigestCheck = async (options: {
     const gap = gapOf(event)
     waiting.push({ event, ordinal, gap })
     if (gap !== null && before?.gap === gap - 1) {
-      const all = waiting
+      const waited = waiting
       waiting = []
-      await passOver(all.slice(0, -2), gap - 1)
-      await passAll(all.slice(-2))
-    } else if (waiting.length > maxApart) await giveUp()
+      await skipOrdinals(waited.slice(0, -2), gap - 1)
+      await advanceAll(waited.slice(-2))
+    } else if (waiting.length > maxApart) await endWait()
   }
 
   return {
     prepare: (events) => rows.load(next - 1, next + waiting.length + events + 2 * maxApart),
     take(event, ordinal) {
       if (waiting.length > 0) return wait(event, ordinal)
-      const kept = rows.at(next)
-      if (kept === null && tamperDiff.isMoved(event, ordinal)) return
-      const own = digestOf(digest, next, event)
-      if (kept === null || own.equals(kept)) return pass(own, event)
+      const storedDigest = rows.at(next)
+      if (storedDigest === null && tamperDiff.isMoved(event, ordinal)) return
+      const computedDigest = digestOf(digest, next, event)
+      if (storedDigest === null || computedDigest.equals(storedDigest)) return advance(computedDigest, event)
       return wait(event, ordinal)
     },
     async end(ordinal) {
-      await giveUp()
+      await endWait()
       tamperDiff.report()
-      if (next <= keptEnd)
+      if (next <= storedEnd)
         findings.add({
           where: 'log',
           check: 'seals',
-          problem: `the log ends with event ${ordinal}, but digests of ${keptEnd} events are kept: those after it were cut off`,
+          problem: `the log ends with event ${ordinal}, but digests of ${storedEnd} events are kept: those after it were cut off`,
         })
     },
     digest: () => digest,

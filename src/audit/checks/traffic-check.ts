@@ -37,45 +37,45 @@ export const createTrafficCheck = async (options: {
   await client.query(
     `create unlogged table ${schema}.counted_before as select plan_id collate "C" as plan_id from ${trafficTable}`,
   )
-  const say = (problem: string): void => findings.add({ where: 'log', check: 'traffic', problem })
+  const report = (problem: string): void => findings.add({ where: 'log', check: 'traffic', problem })
   const plans = `${schema}.${plansTable.name}`
   const counters = `${trafficTable} t join ${plans} p on p.plan_id = t.plan_id collate "C"`
 
-  const differing = (where: string): string =>
+  const countersSql = (where: string): string =>
     `select t.plan_id, t.used_bytes, p.used_bytes as logged from ${counters} where ${where}`
 
   return {
     /** Call after the last event, when the rules have written their tables. */
     end: async (): Promise<UnloggedTraffic> => {
-      const unknown = await firstRows<{ plan_id: string }>(
+      const unknownPlans = await firstRows<{ plan_id: string }>(
         client,
         `select b.plan_id from ${schema}.counted_before b
           where not exists (select from ${plans} p where p.plan_id = b.plan_id)`,
         'plan_id',
       )
-      for (const { plan_id } of unknown.rows)
-        say(`${trafficTable} counts traffic of the plan ${plan_id}, which the log does not have`)
-      findings.addUnshown(unknown.total - unknown.rows.length)
-      const behind = await firstRows<Row>(client, differing('t.used_bytes < p.used_bytes'), 'plan_id')
-      for (const { plan_id, used_bytes, logged } of behind.rows)
-        say(`${trafficTable} counts ${used_bytes} bytes of plan ${plan_id}, the log has ${logged} already`)
-      findings.addUnshown(behind.total - behind.rows.length)
-      const undated = await client.query<Row>(
-        `${differing('t.used_bytes > p.used_bytes and t.counted_since is null')} order by t.plan_id collate "C"`,
+      for (const { plan_id } of unknownPlans.rows)
+        report(`${trafficTable} counts traffic of the plan ${plan_id}, which the log does not have`)
+      findings.addUnshown(unknownPlans.total - unknownPlans.rows.length)
+      const lowCounters = await firstRows<Row>(client, countersSql('t.used_bytes < p.used_bytes'), 'plan_id')
+      for (const { plan_id, used_bytes, logged } of lowCounters.rows)
+        report(`${trafficTable} counts ${used_bytes} bytes of plan ${plan_id}, the log has ${logged} already`)
+      findings.addUnshown(lowCounters.total - lowCounters.rows.length)
+      const undatedCounters = await client.query<Row>(
+        `${countersSql('t.used_bytes > p.used_bytes and t.counted_since is null')} order by t.plan_id collate "C"`,
       )
       // A server may have appended the rest since the log was read: read the stream again, after the counter.
-      for (const { plan_id, used_bytes } of undated.rows) {
+      for (const { plan_id, used_bytes } of undatedCounters.rows) {
         const logged = await planUsedBytes(log, plan_id)
         if (used_bytes > logged)
-          say(
+          report(
             `${trafficTable} counts ${used_bytes} bytes of plan ${plan_id}, the log has ${logged}, and no report says when the rest was counted`,
           )
       }
-      const ahead = await client.query<UnloggedTraffic>(
+      const unloggedTotals = await client.query<UnloggedTraffic>(
         `select count(*) as plans, coalesce(sum(t.used_bytes - p.used_bytes), 0)::bigint as bytes from ${counters}
           where t.used_bytes > p.used_bytes and t.counted_since is not null`,
       )
-      return ahead.rows[0]!
+      return unloggedTotals.rows[0]!
     },
   }
 }

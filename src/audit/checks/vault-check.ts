@@ -28,10 +28,10 @@ type Source = {
   /** Further facts of a row `v` that the event contains, as SQL; omitted: none. */
   readonly detail?: string
   /** The values that may have been exchanged, in words. */
-  readonly holds: string
+  readonly alternatives: string
 }
 
-const salted = (value: string): string => `v.salt || ${value}`
+const saltedSql = (value: string): string => `v.salt || ${value}`
 const textBytes = (column: string): string => `convert_to(v.${column}, 'UTF8')`
 
 const sources: readonly Source[] = [
@@ -40,8 +40,8 @@ const sources: readonly Source[] = [
     table: 'vault.api_keys',
     id: 'key_id',
     owner: 'v.account_id',
-    salted: salted('v.hash'),
-    holds: 'another hash, account or salt',
+    salted: saltedSql('v.hash'),
+    alternatives: 'another hash, account or salt',
   },
   {
     what: 'webhook-value',
@@ -49,7 +49,7 @@ const sources: readonly Source[] = [
     id: 'value_id',
     owner: 'v.endpoint_id',
     salted: 'v.sealed',
-    holds: 'another URL, secret or endpoint',
+    alternatives: 'another URL, secret or endpoint',
   },
   {
     what: 'reseller-credentials',
@@ -58,39 +58,39 @@ const sources: readonly Source[] = [
     owner: 'v.reseller_id',
     salted: 'v.sealed',
     detail: `v.purpose || ' ' || v.provider`,
-    holds: 'other credentials, or another reseller, purpose or provider,',
+    alternatives: 'other credentials, or another reseller, purpose or provider,',
   },
   {
     what: 'account-email',
     table: 'vault.accounts',
     id: 'account_id',
     owner: 'v.account_id',
-    salted: salted(textBytes('email')),
-    holds: 'another e-mail or salt',
+    salted: saltedSql(textBytes('email')),
+    alternatives: 'another e-mail or salt',
   },
   {
     what: 'staff-email',
     table: 'vault.staff',
     id: 'staff_id',
     owner: 'v.staff_id',
-    salted: salted(textBytes('email')),
-    holds: 'another e-mail or salt',
+    salted: saltedSql(textBytes('email')),
+    alternatives: 'another e-mail or salt',
   },
   {
     what: 'passkey',
     table: 'vault.console_passkeys',
     id: 'passkey_id',
     owner: 'v.subject_id',
-    salted: salted(`${textBytes('credential_id')} || '\\x0a'::bytea || v.public_key`),
-    holds: 'another public key, credential, person or salt',
+    salted: saltedSql(`${textBytes('credential_id')} || '\\x0a'::bytea || v.public_key`),
+    alternatives: 'another public key, credential, person or salt',
   },
   {
     what: 'finance-token',
     table: 'vault.finance_tokens',
     id: 'token_id',
     owner: `'${financeStream}'`,
-    salted: salted('v.hash'),
-    holds: 'another hash or salt',
+    salted: saltedSql('v.hash'),
+    alternatives: 'another hash or salt',
   },
 ]
 
@@ -144,7 +144,7 @@ export const checkVault = async (
 ): Promise<readonly VaultSummary[]> => {
   const committed = `${schema}.${commitmentsTable.name}`
   const summaries: VaultSummary[] = []
-  for (const { what, table, id, owner, salted, detail = 'null::text', holds } of sources) {
+  for (const { what, table, id, owner, salted, detail = 'null::text', alternatives } of sources) {
     const digest = commitmentSql({
       what: 'c.what',
       id: `v.${id}`,
@@ -161,7 +161,7 @@ export const checkVault = async (
             or c.detail is not null and ${detail} is distinct from c.detail)`,
       ({ committed_id }) => ({
         check: 'vault',
-        problem: `${table} holds ${holds} for ${committed_id} than this event commits to`,
+        problem: `${table} holds ${alternatives} for ${committed_id} than this event commits to`,
       }),
       [what],
     )
@@ -329,21 +329,21 @@ export const checkWhitelist = async (
       `select ${entryColumns} from ${whitelistTable} where entry_id > $1::text order by entry_id limit ${pageRows}`,
       [after],
     )
-    const salted = rows.filter(({ salt }) => salt !== null)
-    const doubtful = await refusedOf(salted)
-    const again = await client.query<EntryRow>(
+    const saltedRows = rows.filter(({ salt }) => salt !== null)
+    const firstRefused = await refusedOf(saltedRows)
+    const reread = await client.query<EntryRow>(
       `select ${entryColumns} from ${whitelistTable} where entry_id = any ($1::text[]) and salt is not null order by entry_id`,
-      [doubtful.map(({ entry_id }) => entry_id)],
+      [firstRefused.map(({ entry_id }) => entry_id)],
     )
-    const refused = await refusedOf(again.rows)
-    for (const { entry_id, plan_id, account_id } of refused)
+    const stillRefused = await refusedOf(reread.rows)
+    for (const { entry_id, plan_id, account_id } of stillRefused)
       findings.add({
         where: 'log',
         check: 'vault',
         problem: `${whitelistTable} holds ${entry_id}, by which an address uses ${plan_id}: the events of ${account_id} do not allow it so, or no longer`,
       })
-    checked += salted.length - doubtful.length + again.rows.length - refused.length
-    uncommitted += rows.length - salted.length
+    checked += saltedRows.length - firstRefused.length + reread.rows.length - stillRefused.length
+    uncommitted += rows.length - saltedRows.length
     after = rows.at(-1)?.entry_id ?? after
     if (rows.length < pageRows) break
   }

@@ -1,26 +1,26 @@
 import type pg from 'pg'
 
 /** The fields of a run that a link covers, as one text. It is the same in every time zone and after every restore. */
-const content = (row: string): string => `jsonb_build_array(${row}.run_id, ${row}.log_id, ${row}.actor,
+const contentSql = (row: string): string => `jsonb_build_array(${row}.run_id, ${row}.log_id, ${row}.actor,
   extract(epoch from ${row}.started_at), extract(epoch from ${row}.finished_at), ${row}.outcome, ${row}.result)::text`
 
-const sha256 = (text: string): string => `encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`
+const sha256Sql = (text: string): string => `encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`
 
-/** The digest before the first link: of all verdicts from before the chain existed, without the run `but`. */
-const origin = (
-  but: string,
-): string => `(select ${sha256(`coalesce(string_agg(${content('o')}, ' ' order by o.run_id collate "C"), '')`)}
+/** The digest before the first link: of all verdicts from before the chain existed, without one run. */
+const originSql = (
+  excludedRunId: string,
+): string => `(select ${sha256Sql(`coalesce(string_agg(${contentSql('o')}, ' ' order by o.run_id collate "C"), '')`)}
   from work.verifications o where o.link is null and o.outcome in ('clean', 'differs')
-    and o.run_id is distinct from ${but})`
+    and o.run_id is distinct from ${excludedRunId})`
 
 /** Appends a finished run to the chain. Its transaction must have the lock of `lockChain`. */
 export const linkRun = async (client: pg.ClientBase, runId: string): Promise<void> => {
   await client.query(
     `with last as (select link, link_digest from work.verifications where link is not null order by link desc limit 1),
           before as (select coalesce((select link from last), 0) as link,
-                            coalesce((select link_digest from last), ${origin('$1::text')}) as digest)
+                            coalesce((select link_digest from last), ${originSql('$1::text')}) as digest)
      update work.verifications v
-        set link = before.link + 1, link_digest = ${sha256(`before.digest || ' ' || ${content('v')}`)}
+        set link = before.link + 1, link_digest = ${sha256Sql(`before.digest || ' ' || ${contentSql('v')}`)}
        from before where v.run_id = $1::text`,
     [runId],
   )
@@ -41,25 +41,25 @@ export type RunsChain = {
 
 /**
  * Checks every link. A finding names the run where the chain breaks because a run was changed, removed or inserted.
- * @param shown the maximum number of findings; null: all
+ * @param maxFindings the maximum number of findings; null: all
  */
-export const checkRuns = async (pool: pg.Pool, shown: number | null = 20): Promise<RunsChain> => {
+export const checkRuns = async (pool: pg.Pool, maxFindings: number | null = 20): Promise<RunsChain> => {
   const { rows } = await pool.query<{ links: number; digest: string | null }>(
     `select count(*) as links,
             (select link_digest from work.verifications where link is not null order by link desc limit 1) as digest
        from work.verifications where link is not null`,
   )
   const { links, digest } = rows[0]!
-  const broken = await pool.query<{ run_id: string; link: number; missing: number }>(
+  const brokenLinks = await pool.query<{ run_id: string; link: number; missing: number }>(
     `select run_id, link, missing from (
        select v.run_id, v.link, v.link - lag(v.link, 1, 0::bigint) over w - 1 as missing,
               v.link_digest is distinct from
-                ${sha256(`coalesce(lag(v.link_digest) over w, ${origin('null')}) || ' ' || ${content('v')}`)} as differs
+                ${sha256Sql(`coalesce(lag(v.link_digest) over w, ${originSql('null')}) || ' ' || ${contentSql('v')}`)} as differs
          from work.verifications v where v.link is not null window w as (order by v.link)
      ) as chain where missing > 0 or differs order by link limit $1::bigint`,
-    [shown],
+    [maxFindings],
   )
-  const findings = broken.rows.map(({ run_id, link, missing }) =>
+  const findings = brokenLinks.rows.map(({ run_id, link, missing }) =>
     missing > 0
       ? `before run ${run_id} (link ${link}) ${missing} of the chain ${missing === 1 ? 'is' : 'are'} missing: removed`
       : link === 1

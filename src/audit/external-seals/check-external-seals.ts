@@ -29,13 +29,13 @@ export class SealMismatchError extends Error {
 }
 
 /** The number of records in the file of a witness. All key rotations are stored in addition. */
-const window = 100
+const maxRecords = 100
 
 const mismatch = (
   code: SealMismatch['code'],
   message: string,
-  rest: Partial<SealMismatch> = {},
-): SealMismatchError => new SealMismatchError({ code, message, pinned: null, seen: null, ...rest })
+  details: Partial<SealMismatch> = {},
+): SealMismatchError => new SealMismatchError({ code, message, pinned: null, seen: null, ...details })
 
 /**
  * The problem of an event's ordinal; null without one. A seal covers more events than the seal before it, or the same
@@ -46,12 +46,13 @@ const orderProblem = (event: SealEvent, last: LogSealed['data'] | null): string 
     event.type === 'LogSealed'
       ? [event.data.throughOrdinal, event.data.digest]
       : [event.data.sealedOrdinal, event.data.sealedDigest]
-  const before = last?.throughOrdinal ?? 0
-  if (ordinal < before) return `it covers ${ordinal} events, fewer than the ${before} of the seal before it`
-  if (ordinal === before && digest !== (last?.digest ?? startDigest().toString('hex')))
+  const previousOrdinal = last?.throughOrdinal ?? 0
+  if (ordinal < previousOrdinal)
+    return `it covers ${ordinal} events, fewer than the ${previousOrdinal} of the seal before it`
+  if (ordinal === previousOrdinal && digest !== (last?.digest ?? startDigest().toString('hex')))
     return `it has another digest of the same ${ordinal} events than the seal before it`
-  if (event.type === 'SealKeyRotated' && ordinal !== before)
-    return `it hands the key over behind ${ordinal} events, but the seal before it covers ${before}`
+  if (event.type === 'SealKeyRotated' && ordinal !== previousOrdinal)
+    return `it hands the key over behind ${ordinal} events, but the seal before it covers ${previousOrdinal}`
   return null
 }
 
@@ -63,67 +64,74 @@ export type CheckedSeals = {
 
 /**
  * Compares the records of a seal target with those of the previous check, and adds the new ones.
- * @param kept the file of the previous check; null at the first check
+ * @param previousFile the file of the previous check; null at the first check
  * @param records in order, without gaps; they start at or before the newest stored record, or anywhere at the
  * first check
  * @param publicKey the key that must have signed
  * @throws SealMismatchError
  */
 export const checkExternalSeals = async (
-  kept: WitnessFile | null,
+  previousFile: WitnessFile | null,
   records: AsyncIterable<SealRecord> | Iterable<SealRecord>,
   publicKey: string,
 ): Promise<CheckedSeals> => {
   const keys = walkKeys(publicKey)
-  const run = kept === null ? new Map<number, string>() : lastRun(kept)
-  const file = [...(kept?.records ?? [])]
-  for (const { event } of file) keys.step(event)
+  const textByRevision = previousFile === null ? new Map<number, string>() : lastRun(previousFile)
+  const fileRecords = [...(previousFile?.records ?? [])]
+  for (const { event } of fileRecords) keys.step(event)
   let last: LogSealed['data'] | null = null
-  for (const { event } of file) if (event.type === 'LogSealed') last = event.data
-  let firstEventId = kept?.firstEventId ?? null
-  let since = kept?.since ?? null
-  let digest = kept === null ? firstRecordsDigest() : Buffer.from(kept.recordsDigest, 'hex')
-  let again: Buffer | null = null
-  let next: number | null = null
-  let news = 0
+  for (const { event } of fileRecords) if (event.type === 'LogSealed') last = event.data
+  let firstEventId = previousFile?.firstEventId ?? null
+  let since = previousFile?.since ?? null
+  let digest = previousFile === null ? firstRecordsDigest() : Buffer.from(previousFile.recordsDigest, 'hex')
+  let recheckedDigest: Buffer | null = null
+  let nextRevision: number | null = null
+  let newCount = 0
 
-  const holdKept = ({ revision, event }: SealRecord, text: string): void => {
-    const pinnedText = run.get(revision)
+  const checkStoredRecord = ({ revision, event }: SealRecord, text: string): void => {
+    const pinnedText = textByRevision.get(revision)
     if (pinnedText !== undefined && pinnedText !== text) {
-      const pinned = file.find((each) => each.revision === revision) ?? null
-      const genuine = walkKeys(publicKey)
-      const trusted = (kept?.records ?? [])
-        .filter((each) => each.revision < revision)
-        .every((each) => genuine.step(each.event) === null)
-      const forked = genuine.step(event) === null && trusted
+      const pinned = fileRecords.find((fileRecord) => fileRecord.revision === revision) ?? null
+      const genuineKeys = walkKeys(publicKey)
+      const isHistoryTrusted = (previousFile?.records ?? [])
+        .filter((fileRecord) => fileRecord.revision < revision)
+        .every((fileRecord) => genuineKeys.step(fileRecord.event) === null)
+      const isForked = genuineKeys.step(event) === null && isHistoryTrusted
       throw mismatch(
-        forked ? 'seals_forked' : 'seals_rewritten',
-        forked
+        isForked ? 'seals_forked' : 'seals_rewritten',
+        isForked
           ? `seal ${revision} is another one now, and both are signed: whoever holds the key made two histories`
           : `seal ${revision} is another one now, and it is not genuine: the place was written to by somebody else`,
         { pinned, seen: { revision, event } },
       )
     }
-    if (revision === since) again = firstRecordsDigest()
-    if (again !== null) again = nextRecordsDigest(again, text)
-    if (kept !== null && revision === kept.revision && again !== null && !again.equals(digest))
+    if (revision === since) recheckedDigest = firstRecordsDigest()
+    if (recheckedDigest !== null) recheckedDigest = nextRecordsDigest(recheckedDigest, text)
+    if (
+      previousFile !== null &&
+      revision === previousFile.revision &&
+      recheckedDigest !== null &&
+      !recheckedDigest.equals(digest)
+    )
       throw mismatch(
         'seals_rewritten',
-        `the records ${since} to ${revision} are not those that were taken at their time: one of before the last ${run.size} was changed`,
+        `the records ${since} to ${revision} are not those that were taken at their time: one of before the last ${textByRevision.size} was changed`,
       )
   }
 
-  const takeNew = ({ revision, event }: SealRecord, text: string): void => {
+  const addNewRecord = ({ revision, event }: SealRecord, text: string): void => {
     const seen = { revision, event }
     const problem = keys.step(event)
     if (problem !== null)
       throw mismatch('seals_not_genuine', `seal ${revision} is not genuine: ${problem}`, { seen })
-    const order = last === null && since !== 0 && since === revision ? null : orderProblem(event, last)
-    if (order !== null) throw mismatch('seals_forked', `seal ${revision} does not follow: ${order}`, { seen })
-    file.push(seen)
+    const orderMismatch =
+      last === null && since !== 0 && since === revision ? null : orderProblem(event, last)
+    if (orderMismatch !== null)
+      throw mismatch('seals_forked', `seal ${revision} does not follow: ${orderMismatch}`, { seen })
+    fileRecords.push(seen)
     if (event.type === 'LogSealed') last = event.data
     digest = nextRecordsDigest(digest, text)
-    news += 1
+    newCount += 1
   }
 
   for await (const record of records) {
@@ -136,24 +144,24 @@ export const checkExternalSeals = async (
         `seal ${revision} is of the log that begins with event ${record.firstEventId}; this witness watches the one that begins with ${firstEventId}`,
         { seen: { revision, event: record.event } },
       )
-    const expected: number = next ?? Math.min(revision, kept?.revision ?? revision)
+    const expected: number = nextRevision ?? Math.min(revision, previousFile?.revision ?? revision)
     if (revision !== expected)
       throw mismatch(
         'seals_missing',
         `after seal ${expected - 1} comes seal ${revision}: those between are missing`,
       )
-    next = revision + 1
+    nextRevision = revision + 1
     const text = recordText(record)
-    if (kept !== null && revision <= kept.revision) holdKept(record, text)
-    else takeNew(record, text)
+    if (previousFile !== null && revision <= previousFile.revision) checkStoredRecord(record, text)
+    else addNewRecord(record, text)
   }
 
-  const end = (next ?? 0) - 1
-  if (kept !== null && end < kept.revision)
+  const end = (nextRevision ?? 0) - 1
+  if (previousFile !== null && end < previousFile.revision)
     throw mismatch(
       'seals_cut',
-      `${next === null ? 'there is no seal' : `it ends with seal ${end}`}, but seal ${kept.revision} was there at ${kept.witness.witnessedAt}: its end was cut off`,
-      { pinned: file.at(-1) ?? null },
+      `${nextRevision === null ? 'there is no seal' : `it ends with seal ${end}`}, but seal ${previousFile.revision} was there at ${previousFile.witness.witnessedAt}: its end was cut off`,
+      { pinned: fileRecords.at(-1) ?? null },
     )
   if (firstEventId === null || since === null || last === null)
     throw mismatch('seals_missing', 'there is no seal yet')
@@ -162,8 +170,10 @@ export const checkExternalSeals = async (
       'seals_not_genuine',
       `none of its seals is by the key ${publicKey}, or by one that it handed over to; the last is by ${keys.publicKey}`,
     )
-  const old = file.slice(0, -window).filter(({ event }) => event.type === 'SealKeyRotated')
-  const taken = [...old, ...file.slice(-window)]
+  const oldRotations = fileRecords
+    .slice(0, -maxRecords)
+    .filter(({ event }) => event.type === 'SealKeyRotated')
+  const storedRecords = [...oldRotations, ...fileRecords.slice(-maxRecords)]
   return {
     file: {
       format: 'farebox-witness',
@@ -171,10 +181,10 @@ export const checkExternalSeals = async (
       firstEventId,
       publicKey,
       since,
-      revision: taken.at(-1)?.revision ?? 0,
+      revision: storedRecords.at(-1)?.revision ?? 0,
       recordsDigest: digest.toString('hex'),
-      records: taken,
+      records: storedRecords,
     },
-    news,
+    news: newCount,
   }
 }

@@ -20,7 +20,7 @@ export class DeliveryRefused extends Error {
   override readonly name = 'DeliveryRefused'
 }
 
-type Parts = {
+type DeliveryDeps = {
   readonly log: EventLog
   readonly store: Store
   readonly cursor: DeliveryCursor
@@ -28,7 +28,7 @@ type Parts = {
   readonly target: string
 }
 
-const otherThere = (target: string, name: string): DeliveryRefused =>
+const conflictingSeal = (target: string, name: string): DeliveryRefused =>
   new DeliveryRefused(
     `${target} has another seal as ${name}: it is that of another log, or the log was set back or rewritten since. Run "ledger verify" with seals that were kept elsewhere; if the log was restored on purpose, name a new place`,
   )
@@ -53,7 +53,10 @@ export const assertKeepsFiles = async (store: Store, target: string): Promise<vo
 const lastRevision = async (log: EventLog): Promise<number> => (await log.lastOf(sealStream))?.revision ?? -1
 
 /** @throws DeliveryRefused when the log does not have the last delivered seal */
-const assertHas = async ({ log, target }: Parts, { revision, eventId }: Delivered): Promise<void> => {
+const assertLogHas = async (
+  { log, target }: DeliveryDeps,
+  { revision, eventId }: Delivered,
+): Promise<void> => {
   if (eventId === null) return
   for await (const { id } of log.readStream(sealStream, revision)) {
     if (id === eventId) return
@@ -69,10 +72,10 @@ const assertHas = async ({ log, target }: Parts, { revision, eventId }: Delivere
  * @throws StoreFailed when a retry may succeed
  * @throws DeliveryRefused
  */
-export const deliverSeals = async (parts: Parts, signal?: AbortSignal): Promise<number> => {
-  const { log, store, cursor, target } = parts
+export const deliverSeals = async (deliveryDeps: DeliveryDeps, signal?: AbortSignal): Promise<number> => {
+  const { log, store, cursor, target } = deliveryDeps
   const delivered = await cursor.read()
-  await assertHas(parts, delivered)
+  await assertLogHas(deliveryDeps, delivered)
   let count = 0
   if ((await lastRevision(log)) <= delivered.revision) {
     if (delivered.problem !== null) await cursor.recovered()
@@ -81,7 +84,7 @@ export const deliverSeals = async (parts: Parts, signal?: AbortSignal): Promise<
   for await (const { record, eventId } of recordsOf(log, delivered.revision + 1)) {
     if (signal?.aborted) break
     const name = recordName(record.revision)
-    if ((await store.put(name, recordText(record))) === 'other') throw otherThere(target, name)
+    if ((await store.put(name, recordText(record))) === 'other') throw conflictingSeal(target, name)
     await cursor.advance(record.revision, eventId)
     count += 1
   }
@@ -101,9 +104,9 @@ export type DeliveryLag = {
 /** Reads the lag from Postgres and the log. Any process may deliver. */
 export const readDeliveryLag = async (
   { pool, log, clock }: { readonly pool: pg.Pool; readonly log: EventLog; readonly clock: Clock },
-  place: StoreLocation,
+  location: StoreLocation,
 ): Promise<DeliveryLag> => {
-  const target = storeLocationText(place)
+  const target = storeLocationText(location)
   const delivered = await createDeliveryCursor(pool, clock, { logId: await log.logId(), target }).read()
   const seals = Math.max(0, (await lastRevision(log)) - delivered.revision)
   let since: string | null = null
@@ -118,8 +121,8 @@ export const readDeliveryLag = async (
 
 /** E.g. `3 seals behind for 120 seconds: it answered 503`. */
 export const lagText = ({ seals, since, problem }: DeliveryLag, nowMs: number): string => {
-  const waitsS = since === null ? 0 : Math.max(0, Math.round((nowMs - Date.parse(since)) / 1000))
-  return `${pluralize(seals, 'seal')} behind for ${pluralize(waitsS, 'second')}${problem === null ? '' : `: ${problem.text}`}`
+  const waitedSeconds = since === null ? 0 : Math.max(0, Math.round((nowMs - Date.parse(since)) / 1000))
+  return `${pluralize(seals, 'seal')} behind for ${pluralize(waitedSeconds, 'second')}${problem === null ? '' : `: ${problem.text}`}`
 }
 
 export type Delivery = {
@@ -161,20 +164,20 @@ export const startDelivery = (deps: {
 }): Delivery => {
   const { scheduler, pool, log, store, clock, logger, pollMs = sealDelivery.trigger.everyMs } = deps
   const target = storeLocationText(deps.place)
-  const first = deps.firstBackoffMs ?? firstBackoffMs
-  let backoffMs = first
-  let failing = false
-  let keepsFiles = false
+  const minBackoffMs = deps.firstBackoffMs ?? firstBackoffMs
+  let backoffMs = minBackoffMs
+  let isFailing = false
+  let isTargetChecked = false
 
-  const round = async (cursor: DeliveryCursor, signal: AbortSignal): Promise<number> => {
+  const deliverRound = async (cursor: DeliveryCursor, signal: AbortSignal): Promise<number> => {
     try {
-      if (!keepsFiles) await assertKeepsFiles(store, target)
-      keepsFiles = true
+      if (!isTargetChecked) await assertKeepsFiles(store, target)
+      isTargetChecked = true
       const count = await deliverSeals({ log, store, cursor, target }, signal)
       if (count > 0) logger.info({ target, count }, 'brought seals to their target')
-      if (failing) logger.info({ target }, 'seals reach their target again')
-      failing = false
-      backoffMs = first
+      if (isFailing) logger.info({ target }, 'seals reach their target again')
+      isFailing = false
+      backoffMs = minBackoffMs
       return pollMs
     } catch (error) {
       if (error instanceof StoreFailed || error instanceof DeliveryRefused) await cursor.fail(error.message)
@@ -183,7 +186,7 @@ export const startDelivery = (deps: {
   }
 
   const onError = (error: unknown): number => {
-    failing = true
+    isFailing = true
     if (error instanceof DeliveryRefused) {
       logger.fatal({ target, problem: error.message }, 'seals are not brought to their target any more')
       return refusedBackoffMs
@@ -198,7 +201,7 @@ export const startDelivery = (deps: {
     sealDelivery,
     async ({ signal, repeat }) => {
       const cursor = createDeliveryCursor(pool, clock, { logId: await log.logId(), target })
-      await repeat(() => round(cursor, signal))
+      await repeat(() => deliverRound(cursor, signal))
     },
     { onError },
   )

@@ -14,7 +14,7 @@ import { parseRecord, recordName, type SealRecord } from './seal-record.ts'
 import { accessProblem } from './settings.ts'
 import { parseWitnessFile, witnessedSeals } from './witness-file.ts'
 
-const named = (name: string, text: string): SealRecord => {
+const parseNamedRecord = (name: string, text: string): SealRecord => {
   try {
     return parseRecord(text)
   } catch (error) {
@@ -33,7 +33,7 @@ export async function* readRecords(store: Pick<Store, 'get'>, from: number): Asy
     const name = recordName(revision)
     const text = await store.get(name)
     if (text === null) return
-    const record = named(name, text)
+    const record = parseNamedRecord(name, text)
     if (record.revision !== revision)
       throw new SealsFileRefused(`${name}: it is the seal of revision ${record.revision}`)
     yield record
@@ -50,7 +50,7 @@ export const parseRecords = (text: string): readonly SealRecord[] => {
   return text
     .split('\n')
     .slice(0, -1)
-    .map((line, at) => named(`line ${at + 1}`, `${line}\n`))
+    .map((line, index) => parseNamedRecord(`line ${index + 1}`, `${line}\n`))
 }
 
 /** Seals from outside the database, with the identity of their log. */
@@ -62,7 +62,7 @@ export type ExternalSeals = {
   readonly seals: readonly LogSealed['data'][]
 }
 
-const told = (from: string, error: unknown): unknown => {
+const toCliError = (from: string, error: unknown): unknown => {
   if (error instanceof SealsFileRefused) return new CliMisuse(`${from}: ${error.message}`)
   return error instanceof StoreFailed
     ? new CliRefusal('seal_target_failed', `${from}: ${error.message}`)
@@ -71,14 +71,14 @@ const told = (from: string, error: unknown): unknown => {
 
 const sealsOfStore = async (
   from: string,
-  place: StoreLocation,
+  location: StoreLocation,
   { access }: StoreSettings,
   clock: Clock,
   publicKey: string,
 ): Promise<ExternalSeals> => {
-  const problem = accessProblem(place, access)
+  const problem = accessProblem(location, access)
   if (problem !== null) throw new CliMisuse(problem)
-  const store = await openStore(place, access, clock)
+  const store = await openStore(location, access, clock)
   const seals: SealEvent[] = []
   let firstEventId: string | null = null
   try {
@@ -91,7 +91,7 @@ const sealsOfStore = async (
     if (firstEventId === null) throw new SealsFileRefused('it holds no seal')
     return { from, logId: null, firstEventId, seals: trustedSeals({ seals }, publicKey) }
   } catch (error) {
-    throw told(from, error)
+    throw toCliError(from, error)
   } finally {
     await store.close()
   }
@@ -107,8 +107,8 @@ export const readExportedSeals = async (
   clock: Clock,
   publicKey: string,
 ): Promise<ExternalSeals> => {
-  const place = /^(?:file:|https?:|s3:)/.test(from) ? parseStoreLocation(from) : null
-  if (place !== null) return sealsOfStore(from, place, settings, clock, publicKey)
+  const location = /^(?:file:|https?:|s3:)/.test(from) ? parseStoreLocation(from) : null
+  if (location !== null) return sealsOfStore(from, location, settings, clock, publicKey)
   const { file, seals } = await readSeals(from, publicKey)
   return { from, logId: file.logId, firstEventId: file.firstEventId, seals }
 }
@@ -133,6 +133,6 @@ export const readWitnessedSeals = async (
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== undefined)
       throw new CliMisuse(`${path} cannot be read: ${(error as Error).message}`)
-    throw told(path, error)
+    throw toCliError(path, error)
   }
 }

@@ -50,7 +50,7 @@ export const deliver =
     }
   }
 
-type Given = {
+type WitnessInput = {
   readonly state: string
   readonly key: string
   readonly from?: StoreLocation | '-'
@@ -74,16 +74,16 @@ const readState = async (path: string): Promise<WitnessFile | null> => {
 }
 
 /** The witness's own key. The first run creates it. @throws CliMisuse */
-const witnessKey = async (path: string, kept: WitnessFile | null): Promise<SealKey> => {
-  const there = await readFile(path).then(
+const witnessKey = async (path: string, storedFile: WitnessFile | null): Promise<SealKey> => {
+  const hasKeyFile = await readFile(path).then(
     () => true,
     (error) => !isAbsent(error),
   )
-  if (!there && kept === null) await write(path, `${randomBytes(32).toString('base64')}\n`)
+  if (!hasKeyFile && storedFile === null) await write(path, `${randomBytes(32).toString('base64')}\n`)
   const key = sealKeyOf(await readSealKey(path))
-  if (kept !== null && kept.witness.publicKey !== key.publicKey)
+  if (storedFile !== null && storedFile.witness.publicKey !== key.publicKey)
     throw new CliMisuse(
-      `${path} holds the key ${key.publicKey}, but ${kept.witness.publicKey} signed what this witness saw before`,
+      `${path} holds the key ${key.publicKey}, but ${storedFile.witness.publicKey} signed what this witness saw before`,
     )
   return key
 }
@@ -97,43 +97,47 @@ const write = async (path: string, text: string): Promise<void> => {
 }
 
 /** The key that must have signed: an argument of the first run, pinned from then on. @throws CliMisuse */
-const sealKeyFor = async ({ publicKey: path }: Given, kept: WitnessFile | null): Promise<string> => {
+const sealKeyFor = async (
+  { publicKey: path }: WitnessInput,
+  storedFile: WitnessFile | null,
+): Promise<string> => {
   if (path === undefined) {
-    if (kept !== null) return kept.publicKey
+    if (storedFile !== null) return storedFile.publicKey
     throw new CliMisuse(
       'the first look needs --public-key: the key that the service signs with, as "ledger seals public-key" prints it there',
     )
   }
-  const given = await readPublicKey(path)
-  if (kept !== null && kept.publicKey !== given)
+  const givenKey = await readPublicKey(path)
+  if (storedFile !== null && storedFile.publicKey !== givenKey)
     throw new CliMisuse(
-      `${path} holds the key ${given}, but this witness pinned ${kept.publicKey}; it follows changes of the key by itself`,
+      `${path} holds the key ${givenKey}, but this witness pinned ${storedFile.publicKey}; it follows changes of the key by itself`,
     )
-  return given
+  return givenKey
 }
 
 const checkStoredSeals = async (
   { sealTarget }: Pick<CliSettings, 'sealTarget'>,
   clock: Clock,
-  given: Given,
-  kept: WitnessFile | null,
+  input: WitnessInput,
+  storedFile: WitnessFile | null,
   publicKey: string,
 ): Promise<CheckedSeals & { readonly from: string }> => {
-  const from = given.from ?? sealTarget.location
+  const from = input.from ?? sealTarget.location
   if (from === null)
     throw new CliMisuse(`--from is missing, and FAREBOX_SEAL_TARGET is not set: expected ${fromExpected}`)
   if (from === '-')
     return {
-      ...(await checkExternalSeals(kept, parseRecords(await textOf(process.stdin)), publicKey)),
+      ...(await checkExternalSeals(storedFile, parseRecords(await textOf(process.stdin)), publicKey)),
       from: 'standard input',
     }
   const problem = accessProblem(from, sealTarget.access)
   if (problem !== null) throw new CliMisuse(problem)
   const store = await openStore(from, sealTarget.access, clock)
   try {
-    const first = kept === null ? 0 : given.all ? kept.since : Math.min(...lastRun(kept).keys())
+    const firstRevision =
+      storedFile === null ? 0 : input.all ? storedFile.since : Math.min(...lastRun(storedFile).keys())
     return {
-      ...(await checkExternalSeals(kept, readRecords(store, first), publicKey)),
+      ...(await checkExternalSeals(storedFile, readRecords(store, firstRevision), publicKey)),
       from: storeLocationText(from),
     }
   } finally {
@@ -171,39 +175,44 @@ const outputOf = (file: WitnessFile, { from, news }: { from: string; news: numbe
   return { json, text }
 }
 
-const refuseOld = (file: WitnessFile, output: CliOutput, hours: number | undefined, nowMs: number): void => {
+const refuseOld = (
+  file: WitnessFile,
+  output: CliOutput,
+  maxHours: number | undefined,
+  nowMs: number,
+): void => {
   const times = file.records.map(({ event }) =>
     Date.parse(event.type === 'LogSealed' ? event.data.sealedAt : event.data.rotatedAt),
   )
   const newestMs = Math.max(...times)
-  if (hours === undefined || nowMs - newestMs <= hours * hourMs) return
+  if (maxHours === undefined || nowMs - newestMs <= maxHours * hourMs) return
   throw new CliRefusal(
     'seals_stale',
-    `the newest seal is of ${isoTime(newestMs)}, and --max-age-hours allows ${hours}: the service does not seal, or its seals do not come here\n${output.text}`,
+    `the newest seal is of ${isoTime(newestMs)}, and --max-age-hours allows ${maxHours}: the service does not seal, or its seals do not come here\n${output.text}`,
     output.json as Record<string, unknown>,
   )
 }
 
 export const witness =
   (clock: Clock) =>
-  async (settings: CliSettings, given: Given): Promise<CliOutput> => {
-    const kept = await readState(given.state)
-    const publicKey = await sealKeyFor(given, kept)
-    const key = await witnessKey(given.key, kept)
+  async (settings: CliSettings, input: WitnessInput): Promise<CliOutput> => {
+    const storedFile = await readState(input.state)
+    const publicKey = await sealKeyFor(input, storedFile)
+    const key = await witnessKey(input.key, storedFile)
     try {
-      const { file, news, from } = await checkStoredSeals(settings, clock, given, kept, publicKey)
-      const signed = cosigned(file, key, isoTime(clock()))
-      await write(given.state, witnessFileText(signed))
-      const output = outputOf(signed, { from, news })
-      refuseOld(signed, output, given.maxAgeHours, clock())
+      const { file, news, from } = await checkStoredSeals(settings, clock, input, storedFile, publicKey)
+      const signedFile = cosigned(file, key, isoTime(clock()))
+      await write(input.state, witnessFileText(signedFile))
+      const output = outputOf(signedFile, { from, news })
+      refuseOld(signedFile, output, input.maxAgeHours, clock())
       return output
     } catch (error) {
       if (error instanceof SealMismatchError) {
         const { code, message, pinned, seen } = error.mismatch
-        throw new CliRefusal(code, `${message}. ${given.state} stays as it was`, { pinned, seen })
+        throw new CliRefusal(code, `${message}. ${input.state} stays as it was`, { pinned, seen })
       }
       if (error instanceof SealsFileRefused)
-        throw new CliRefusal('seals_not_genuine', `${error.message}. ${given.state} stays as it was`)
+        throw new CliRefusal('seals_not_genuine', `${error.message}. ${input.state} stays as it was`)
       if (error instanceof StoreFailed) throw new CliRefusal('seal_target_failed', error.message)
       throw error
     }

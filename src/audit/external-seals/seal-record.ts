@@ -37,8 +37,8 @@ export const recordText = ({ firstEventId, revision, event }: SealRecord): strin
           rotatedAt: data.rotatedAt,
           signature: data.signature,
         }
-  const head = { format: 'farebox-seal', version: 1, firstEventId, revision }
-  return `${JSON.stringify({ ...head, type, data: fields })}\n`
+  const header = { format: 'farebox-seal', version: 1, firstEventId, revision }
+  return `${JSON.stringify({ ...header, type, data: fields })}\n`
 }
 
 /** @throws SealsFileRefused when the text is not byte for byte the result of `recordText` */

@@ -6,23 +6,23 @@ import {
 } from '../../platform/outgoing/object-store.ts'
 import type { StoreAccess, StoreSettings } from '../../platform/outgoing/open-object-store.ts'
 
-const text = (expected: string) => z.string({ error: expected })
+const textSchema = (expected: string) => z.string({ error: expected })
 
-const target = text(locationExpected).transform((value, context): StoreLocation => {
-  const place = parseStoreLocation(value)
-  if (place !== null) return place
+const target = textSchema(locationExpected).transform((value, context): StoreLocation => {
+  const storeLocation = parseStoreLocation(value)
+  if (storeLocation !== null) return storeLocation
   context.addIssue(locationExpected)
   return z.NEVER
 })
 
 const endpointExpected = 'an address without a path, e.g. https://s3.eu-central-1.amazonaws.com'
-const endpoint = text(endpointExpected).refine((value) => {
-  const place = parseStoreLocation(value)
-  return place?.kind === 'http' && new URL(place.url).pathname === '/'
+const endpoint = textSchema(endpointExpected).refine((value) => {
+  const storeLocation = parseStoreLocation(value)
+  return storeLocation?.kind === 'http' && new URL(storeLocation.url).pathname === '/'
 }, endpointExpected)
 
 const secretExpected = 'a text of 1 to 500 printable characters without spaces'
-const secret = text(secretExpected).regex(/^[!-~]{1,500}$/, secretExpected)
+const secret = textSchema(secretExpected).regex(/^[!-~]{1,500}$/, secretExpected)
 
 const regionExpected = 'lower-case letters, digits and dashes, e.g. eu-central-1'
 
@@ -44,7 +44,7 @@ export const sealTargetSettings = {
   FAREBOX_SEAL_S3_ENDPOINT: endpoint
     .optional()
     .describe('Where the store of s3://… answers; left out: AWS in FAREBOX_SEAL_S3_REGION.'),
-  FAREBOX_SEAL_S3_REGION: text(regionExpected)
+  FAREBOX_SEAL_S3_REGION: textSchema(regionExpected)
     .regex(/^[a-z0-9-]{1,60}$/, regionExpected)
     .prefault('us-east-1')
     .describe('The region that requests to it are signed for.'),
@@ -63,13 +63,13 @@ export const sealTargetSecrets: readonly string[] = [
 ]
 
 /** The reason why a target cannot be used with this access; null when it can. */
-export const accessProblem = (place: StoreLocation, access: StoreAccess): string | null => {
-  if (place.kind === 's3' && access.s3 === null)
+export const accessProblem = (storeLocation: StoreLocation, access: StoreAccess): string | null => {
+  if (storeLocation.kind === 's3' && access.s3 === null)
     return 's3://… needs FAREBOX_SEAL_S3_ACCESS_KEY and FAREBOX_SEAL_S3_SECRET_KEY'
   const { allowPrivate, s3 } = access
-  if (!allowPrivate && place.kind === 'http' && place.url.startsWith('http:'))
+  if (!allowPrivate && storeLocation.kind === 'http' && storeLocation.url.startsWith('http:'))
     return 'an address over plain http needs FAREBOX_SEAL_TARGET_PRIVATE=on'
-  if (!allowPrivate && place.kind === 's3' && s3?.endpoint?.startsWith('http:'))
+  if (!allowPrivate && storeLocation.kind === 's3' && s3?.endpoint?.startsWith('http:'))
     return 'FAREBOX_SEAL_S3_ENDPOINT over plain http needs FAREBOX_SEAL_TARGET_PRIVATE=on'
   return null
 }

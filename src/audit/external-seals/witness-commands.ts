@@ -7,7 +7,7 @@ import {
 } from '../../platform/outgoing/object-store.ts'
 
 /** Loads the implementation of the commands when one runs. */
-const runs = () => import('./run-witness-commands.ts')
+const loadCommands = () => import('./run-witness-commands.ts')
 
 /** `ledger seals deliver [--again]` */
 export const registerDeliver = (program: Command, cli: Cli): void => {
@@ -17,15 +17,15 @@ export const registerDeliver = (program: Command, cli: Cli): void => {
       'bring the seals that it has not to FAREBOX_SEAL_TARGET now; a running server does so by itself',
     )
     .option('--again', 'bring all of them, from the first on: for a place that lost some')
-    .action(cli.action(async () => (await runs()).deliver(cli.clock)))
+    .action(cli.action(async () => (await loadCommands()).deliver(cli.clock)))
 }
 
 const fromExpected = `${locationExpected}, or - for standard input`
 
-const place = (text: string): StoreLocation | '-' => {
-  const found = text === '-' ? '-' : parseStoreLocation(text)
-  if (found === null) throw new InvalidArgumentError(`It must be ${fromExpected}.`)
-  return found
+const locationOption = (text: string): StoreLocation | '-' => {
+  const location = text === '-' ? '-' : parseStoreLocation(text)
+  if (location === null) throw new InvalidArgumentError(`It must be ${fromExpected}.`)
+  return location
 }
 
 /** `ledger witness --state … --key … [--from …]`. Runs on another machine, without a database. */
@@ -40,7 +40,11 @@ export const registerWitness = (program: Command, cli: Cli): void => {
       'what this witness keeps, for "ledger verify --witness"; made by the first look',
     )
     .requiredOption('--key <file>', 'its own key, 32 bytes in base64; made by the first look')
-    .option('--from <place>', `where the seals are: ${fromExpected}; left out: FAREBOX_SEAL_TARGET`, place)
+    .option(
+      '--from <place>',
+      `where the seals are: ${fromExpected}; left out: FAREBOX_SEAL_TARGET`,
+      locationOption,
+    )
     .option('--public-key <file>', 'the key of the service, PEM or hex: needed once, and pinned')
     .option('--all', 'read everything from the first seal again, and not the last hundred alone')
     .option(
@@ -57,5 +61,5 @@ Examples:
   npx farebox ledger witness --state shop.json --key witness.key --from file:/seals --public-key seal-public.pem
   cat /seals/*.json | npx farebox ledger witness --state shop.json --key witness.key --from - --public-key seal-public.pem`,
     )
-    .action(cli.bareAction(async () => (await runs()).witness(cli.clock)))
+    .action(cli.bareAction(async () => (await loadCommands()).witness(cli.clock)))
 }

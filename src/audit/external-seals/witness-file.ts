@@ -34,7 +34,7 @@ export const firstRecordsDigest = (): Buffer => sha256('farebox witness v1')
 export const nextRecordsDigest = (digest: Buffer, text: string): Buffer =>
   sha256(Buffer.concat([digest, Buffer.from(text)]))
 
-type Unsigned = Omit<WitnessFile, 'witness'>
+type UnsignedFile = Omit<WitnessFile, 'witness'>
 
 const newestSeal = ({ records }: Pick<WitnessFile, 'records'>): LogSealed['data'] => {
   const last = records.findLast(({ event }) => event.type === 'LogSealed')?.event
@@ -43,13 +43,13 @@ const newestSeal = ({ records }: Pick<WitnessFile, 'records'>): LogSealed['data'
 }
 
 /** The text that a witness signs. Every line ends with a line feed. */
-export const witnessStatement = (file: Unsigned, publicKey: string, witnessedAt: string): string => {
+export const witnessStatement = (file: UnsignedFile, publicKey: string, witnessedAt: string): string => {
   const { throughOrdinal, throughEventId, digest, publicKey: sealKey } = newestSeal(file)
   const { firstEventId, since, revision, recordsDigest } = file
   return `farebox witness v1\n${firstEventId}\n${since}\n${revision}\n${recordsDigest}\n${throughOrdinal}\n${throughEventId}\n${digest}\n${sealKey}\n${witnessedAt}\n${publicKey}\n`
 }
 
-export const cosigned = (file: Unsigned, key: SealKey, witnessedAt: string): WitnessFile => ({
+export const cosigned = (file: UnsignedFile, key: SealKey, witnessedAt: string): WitnessFile => ({
   ...file,
   witness: {
     publicKey: key.publicKey,
@@ -60,26 +60,26 @@ export const cosigned = (file: Unsigned, key: SealKey, witnessedAt: string): Wit
 
 /** The texts of the consecutive records up to the newest one, by revision. Older rotations are omitted. */
 export const lastRun = ({ firstEventId, records }: WitnessFile): ReadonlyMap<number, string> => {
-  const run = new Map<number, string>()
+  const texts = new Map<number, string>()
   for (const { revision, event } of records.toReversed()) {
-    if (run.size > 0 && !run.has(revision + 1)) break
-    run.set(revision, recordText({ firstEventId, revision, event }))
+    if (texts.size > 0 && !texts.has(revision + 1)) break
+    texts.set(revision, recordText({ firstEventId, revision, event }))
   }
-  return run
+  return texts
 }
 
 const hex = (bytes: number) => z.string().regex(new RegExp(`^[0-9a-f]{${2 * bytes}}$`))
-const whole = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER)
+const wholeNumber = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER)
 
 const Form = z.strictObject({
   format: z.literal('farebox-witness'),
   version: z.literal(1),
   firstEventId: z.uuid(),
   publicKey: hex(32),
-  since: whole,
-  revision: whole,
+  since: wholeNumber,
+  revision: wholeNumber,
   recordsDigest: hex(32),
-  records: z.array(z.strictObject({ revision: whole, type: z.string(), data: z.unknown() })).min(1),
+  records: z.array(z.strictObject({ revision: wholeNumber, type: z.string(), data: z.unknown() })).min(1),
   witness: z.strictObject({ publicKey: hex(32), witnessedAt: z.string(), signature: hex(64) }),
 })
 
@@ -103,9 +103,9 @@ export const parseWitnessFile = (text: string): WitnessFile => {
       `it is no file of a witness: ${issue?.path.join('.') || 'its top'} is not as expected (${issue?.message}); "ledger witness" writes one`,
     )
   }
-  const records = parsed.data.records.map(({ revision, type, data }, at) => {
+  const records = parsed.data.records.map(({ revision, type, data }, index) => {
     const event = sealEventForm.safeParse({ type, data })
-    if (!event.success) throw new SealsFileRefused(`record ${at + 1} of it is no seal`)
+    if (!event.success) throw new SealsFileRefused(`record ${index + 1} of it is no seal`)
     return { revision, event: event.data }
   })
   const file: WitnessFile = { ...parsed.data, records }

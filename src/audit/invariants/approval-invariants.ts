@@ -55,15 +55,17 @@ const proposalsTable: Table<ProposalRow> = {
  */
 const latestLandingMs = 600_000
 
-type Known = RecordedEvent<FourEyesSet | ProposalEvent | ManualMovementRecorded | RefundDecided | LogSealed>
-type Say = (rule: string, problem: string) => void
+type ApprovalRuleEvent = RecordedEvent<
+  FourEyesSet | ProposalEvent | ManualMovementRecorded | RefundDecided | LogSealed
+>
+type Report = (rule: string, problem: string) => void
 
 const settingKey = { table: settingTable.name, key: ['setting'] }
 const settingOf = (rows: Rows): SettingRow =>
   rows.get(settingTable, ['setting']) ?? { id: 'setting', limits: [], late_ms: 0 }
 
 /** Whether the service itself made the movement. Other rules apply to it: a dispute, or a period that was not due. */
-const isOwn = (event: RecordedEvent<ManualMovementRecorded | RefundDecided>): boolean => {
+const isByService = (event: RecordedEvent<ManualMovementRecorded | RefundDecided>): boolean => {
   if (event.metadata.actor.kind !== 'system') return false
   if (event.type === 'RefundDecided') {
     const { orderId, refundId } = event.data
@@ -72,27 +74,30 @@ const isOwn = (event: RecordedEvent<ManualMovementRecorded | RefundDecided>): bo
   return event.data.kind !== 'credit' && event.data.depositId !== undefined
 }
 
-const isRefund = (event: Known): event is RecordedEvent<RefundDecided> =>
+const isRefund = (event: ApprovalRuleEvent): event is RecordedEvent<RefundDecided> =>
   event.type === 'RefundDecided' && event.data.reason === 'operator'
 
 /**
- * The required proposal of a movement or refund. `isSame` compares all other fields, because a refund does not name the
- * buyer.
+ * The required proposal of a movement or refund. `isAsProposed` compares all other fields, because a refund does not
+ * name the buyer.
  */
 const proposalOf = (event: RecordedEvent<ManualMovementRecorded | RefundDecided>, rows: Rows) =>
-  rows.get(proposalsTable, [idBefore(event)])
-const idBefore = (event: RecordedEvent<ManualMovementRecorded | RefundDecided>): string =>
+  rows.get(proposalsTable, [requiredProposalId(event)])
+const requiredProposalId = (event: RecordedEvent<ManualMovementRecorded | RefundDecided>): string =>
   event.type === 'RefundDecided'
     ? proposalIdOf({ kind: 'refund', refundId: event.data.refundId })
     : proposalIdOf(event.data)
 
-const isSame = (event: RecordedEvent<ManualMovementRecorded | RefundDecided>, what: string): boolean => {
+const isAsProposed = (
+  event: RecordedEvent<ManualMovementRecorded | RefundDecided>,
+  what: string,
+): boolean => {
   if (event.type !== 'RefundDecided') return what === proposedText(event.data)
   const { orderId, refundId, amountCents, costCents, proxyIds } = event.data
-  const { accountId: _, reference: _reference, asked: _asked, ...proposed } = JSON.parse(what)
+  const { accountId: _, reference: _reference, asked: _asked, ...proposedAction } = JSON.parse(what)
   const cost = costCents === undefined ? {} : { costCents }
-  const decided = { kind: 'refund', orderId, refundId, amountCents, ...cost, proxyIds }
-  return proposedText(proposed) === proposedText(decided as unknown as ProposedAction)
+  const decidedAction = { kind: 'refund', orderId, refundId, amountCents, ...cost, proxyIds }
+  return proposedText(proposedAction) === proposedText(decidedAction as unknown as ProposedAction)
 }
 
 const limitFor = (event: RecordedEvent, { limits, late_ms: lateMs }: SettingRow): number | null => {
@@ -103,31 +108,31 @@ const limitFor = (event: RecordedEvent, { limits, late_ms: lateMs }: SettingRow)
 const checkMoved = (
   event: RecordedEvent<ManualMovementRecorded | RefundDecided>,
   rows: Rows,
-  say: Say,
+  report: Report,
 ): void => {
-  if (isOwn(event)) return
+  if (isByService(event)) return
   const limitCents = limitFor(event, settingOf(rows))
   const proposal = proposalOf(event, rows)
-  const size =
+  const sizeMicros =
     event.type === 'RefundDecided'
       ? centsToMicros(Math.max(event.data.amountCents, event.data.costCents ?? 0))
       : (proposedSizeMicros(event.data as ManualMovement) ?? 0)
   if (proposal?.state === 'approved') rows.put(proposalsTable, { ...proposal, state: 'used' })
-  if (limitCents === null || size <= centsToMicros(limitCents)) return
-  const what = `${inDollars(size)} by hand, above the ${inDollars(centsToMicros(limitCents))} that one operator may move alone,`
-  if (proposal === undefined) say('movement-unproposed', `it moves ${what} and nobody proposed it`)
+  if (limitCents === null || sizeMicros <= centsToMicros(limitCents)) return
+  const what = `${inDollars(sizeMicros)} by hand, above the ${inDollars(centsToMicros(limitCents))} that one operator may move alone,`
+  if (proposal === undefined) report('movement-unproposed', `it moves ${what} and nobody proposed it`)
   else if (proposal.state !== 'approved')
-    say('movement-unapproved', `it moves ${what} and no other operator approved it before, once`)
-  else if (!isSame(event, proposal.what))
-    say('movement-not-as-proposed', `it moves ${what} and ${proposal.what} was approved`)
+    report('movement-unapproved', `it moves ${what} and no other operator approved it before, once`)
+  else if (!isAsProposed(event, proposal.what))
+    report('movement-not-as-proposed', `it moves ${what} and ${proposal.what} was approved`)
 }
 
-const checkProposal = (event: RecordedEvent<ProposalEvent>, rows: Rows, say: Say): void => {
+const checkProposal = (event: RecordedEvent<ProposalEvent>, rows: Rows, report: Report): void => {
   const { proposalId, by } = event.data
   if (event.stream !== proposalStream(proposalId))
-    say('proposal-elsewhere', `it is about proposal ${proposalId}`)
+    report('proposal-elsewhere', `it is about proposal ${proposalId}`)
   if (operatorOf(event.metadata.actor) !== by)
-    say('proposal-of-another', `it says ${by}, and was caused by another or by nobody who operates`)
+    report('proposal-of-another', `it says ${by}, and was caused by another or by nobody who operates`)
   const atMs = Date.parse(event.metadata.recordedAt)
   const row = rows.get(proposalsTable, [proposalId])
   if (event.type === 'ProposalMade') {
@@ -138,10 +143,10 @@ const checkProposal = (event: RecordedEvent<ProposalEvent>, rows: Rows, say: Say
       row?.state === 'used' ||
       (row?.state === 'open' && atMs < row.expires_ms)
     )
-      say('proposed-twice', `proposal ${proposalId} was made before, and is not over`)
+      report('proposed-twice', `proposal ${proposalId} was made before, and is not over`)
     if (what.kind !== 'setting' && proposalIdOf(what) !== proposalId)
-      say('proposal-of-another-thing', `what it proposes is another proposal`)
-    if (expiresMs > atMs + proposalLifetimeMs) say('proposal-long', `it stands until ${expiresAt}`)
+      report('proposal-of-another-thing', `what it proposes is another proposal`)
+    if (expiresMs > atMs + proposalLifetimeMs) report('proposal-long', `it stands until ${expiresAt}`)
     rows.put(proposalsTable, {
       proposal_id: proposalId,
       what: proposedText(what),
@@ -152,30 +157,30 @@ const checkProposal = (event: RecordedEvent<ProposalEvent>, rows: Rows, say: Say
     return
   }
   if (row === undefined || row.state !== 'open') {
-    say('proposal-not-open', `proposal ${proposalId} is not open`)
+    report('proposal-not-open', `proposal ${proposalId} is not open`)
     return
   }
-  if (atMs >= row.expires_ms) say('proposal-expired', `proposal ${proposalId} was over`)
-  const withdrawn = event.type === 'ProposalClosed' && event.data.reason === 'withdrawn'
-  if ((by === row.by) !== withdrawn)
-    say('four-eyes', `${by} ${withdrawn ? 'withdraws' : 'answers'} what ${row.by} proposed`)
+  if (atMs >= row.expires_ms) report('proposal-expired', `proposal ${proposalId} was over`)
+  const isWithdrawn = event.type === 'ProposalClosed' && event.data.reason === 'withdrawn'
+  if ((by === row.by) !== isWithdrawn)
+    report('four-eyes', `${by} ${isWithdrawn ? 'withdraws' : 'answers'} what ${row.by} proposed`)
   rows.put(proposalsTable, { ...row, state: event.type === 'ProposalApproved' ? 'approved' : 'closed' })
 }
 
-const checkLimit = (event: RecordedEvent<FourEyesSet>, rows: Rows, say: Say): void => {
+const checkLimit = (event: RecordedEvent<FourEyesSet>, rows: Rows, report: Report): void => {
   const { limitCents, from, proposalId } = event.data
   const fromMs = Date.parse(from)
-  if (event.stream !== approvalLimitsStream) say('limit-elsewhere', 'no limit is set here')
+  if (event.stream !== approvalLimitsStream) report('limit-elsewhere', 'no limit is set here')
   if (fromMs !== Date.parse(event.metadata.recordedAt) + limitEffectiveDelayMs)
-    say('limit-from', `it holds from ${from} on, which is not a minute after it was recorded`)
+    report('limit-from', `it holds from ${from} on, which is not a minute after it was recorded`)
   const row = settingOf(rows)
-  const last = row.limits.at(-1)?.limitCents ?? null
-  if (last !== null && (limitCents === null || limitCents > last)) {
+  const lastLimitCents = row.limits.at(-1)?.limitCents ?? null
+  if (lastLimitCents !== null && (limitCents === null || limitCents > lastLimitCents)) {
     const proposal = proposalId === null ? undefined : rows.get(proposalsTable, [proposalId])
     if (proposal?.state !== 'approved' || proposal.what !== proposedText({ kind: 'setting', limitCents }))
-      say(
+      report(
         'limit-unapproved',
-        `it allows more than ${inDollars(centsToMicros(last))}, and nobody approved that`,
+        `it allows more than ${inDollars(centsToMicros(lastLimitCents))}, and nobody approved that`,
       )
     else rows.put(proposalsTable, { ...proposal, state: 'used' })
   }
@@ -203,37 +208,37 @@ export const approvalRules: ReadModel = {
     ]),
   },
   reads: (recorded) => {
-    const event = recorded as Known
-    const proposal = (proposalId: string) => ({ table: proposalsTable.name, key: [proposalId] })
+    const event = recorded as ApprovalRuleEvent
+    const proposalKey = (proposalId: string) => ({ table: proposalsTable.name, key: [proposalId] })
     switch (event.type) {
       case 'FourEyesSet': {
         const { proposalId } = event.data
-        return [settingKey, ...(proposalId === null ? [] : [proposal(proposalId)])]
+        return [settingKey, ...(proposalId === null ? [] : [proposalKey(proposalId)])]
       }
       case 'ProposalMade':
       case 'ProposalApproved':
       case 'ProposalClosed':
-        return [proposal(event.data.proposalId)]
+        return [proposalKey(event.data.proposalId)]
       case 'LogSealed':
         return event.stream === sealStream ? [settingKey] : []
       case 'ManualMovementRecorded':
-        return [settingKey, proposal(idBefore(event))]
+        return [settingKey, proposalKey(requiredProposalId(event))]
       case 'RefundDecided':
-        return isRefund(event) ? [settingKey, proposal(idBefore(event))] : []
+        return isRefund(event) ? [settingKey, proposalKey(requiredProposalId(event))] : []
       default:
         return []
     }
   },
   apply: (recorded, rows) => {
-    const event = recorded as Known | RecordedEvent<OrderEvent>
-    const say: Say = (rule, problem) => recordViolation(rows, event, rule, problem)
+    const event = recorded as ApprovalRuleEvent | RecordedEvent<OrderEvent>
+    const report: Report = (rule, problem) => recordViolation(rows, event, rule, problem)
     switch (event.type) {
       case 'FourEyesSet':
-        return checkLimit(event, rows, say)
+        return checkLimit(event, rows, report)
       case 'ProposalMade':
       case 'ProposalApproved':
       case 'ProposalClosed':
-        return checkProposal(event as RecordedEvent<ProposalEvent>, rows, say)
+        return checkProposal(event as RecordedEvent<ProposalEvent>, rows, report)
       case 'LogSealed': {
         const row = settingOf(rows)
         const atMs = Date.parse(event.data.sealedAt)
@@ -243,9 +248,10 @@ export const approvalRules: ReadModel = {
         return
       }
       case 'ManualMovementRecorded':
-        return checkMoved(event, rows, say)
+        return checkMoved(event, rows, report)
       case 'RefundDecided':
-        if (isRefund(event as Known)) checkMoved(event as RecordedEvent<RefundDecided>, rows, say)
+        if (isRefund(event as ApprovalRuleEvent))
+          checkMoved(event as RecordedEvent<RefundDecided>, rows, report)
     }
   },
 }

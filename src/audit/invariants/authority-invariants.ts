@@ -64,7 +64,7 @@ const rolesTable: Table<RoleRow> = {
   indexes: [],
 }
 
-type Say = (rule: string, problem: string) => void
+type Report = (rule: string, problem: string) => void
 
 const accountPrefix = 'account-'
 const consolePrefix = 'console-'
@@ -85,7 +85,7 @@ const roleFor = ({ type }: RecordedEvent): StaffRole =>
   type === 'PeriodCutOff' || type === 'PeriodClosed' ? 'finance' : 'operator'
 
 /** The scope that a key needs for the first event of each action. */
-const needed: Readonly<Record<string, Scope>> = {
+const requiredScopes: Readonly<Record<string, Scope>> = {
   WalletDebited: 'buy',
   CustomerCharged: 'buy',
   OrderAwaitingPayment: 'buy',
@@ -95,15 +95,15 @@ const needed: Readonly<Record<string, Scope>> = {
   ScrapeBatchAccepted: 'scrape',
 }
 
-type Named = { readonly keyId: string; readonly capKeyId: string | null; readonly accountId: string }
+type NamedKey = { readonly keyId: string; readonly capKeyId: string | null; readonly accountId: string }
 
 /** The key that an event names, and the key whose cap it uses. */
-const namedIn = ({ type, data }: RecordedEvent): Named | null => {
-  if (!(type in needed)) return null
+const namedKeyIn = ({ type, data }: RecordedEvent): NamedKey | null => {
+  if (!(type in requiredScopes)) return null
   const { order, pending } = data as { order?: OrderDetails; pending?: { order: OrderDetails } | null }
-  const said = order ?? pending?.order
-  if (said !== undefined) {
-    const { keyId, capKeyId, accountId } = said
+  const namedOrder = order ?? pending?.order
+  if (namedOrder !== undefined) {
+    const { keyId, capKeyId, accountId } = namedOrder
     return keyId === null ? null : { keyId, capKeyId: capKeyId ?? keyId, accountId }
   }
   const { keyId, accountId } = data as { keyId?: string | null; accountId: string }
@@ -113,7 +113,7 @@ const namedIn = ({ type, data }: RecordedEvent): Named | null => {
 const keyIdOf = (event: RecordedEvent<AccountEvent>): string | null =>
   'keyId' in event.data ? event.data.keyId : null
 
-const applyAccount = (event: RecordedEvent<AccountEvent>, rows: Rows, say: Say): void => {
+const applyAccount = (event: RecordedEvent<AccountEvent>, rows: Rows, report: Report): void => {
   const account_id = event.stream.slice(accountPrefix.length)
   const atMs = Date.parse(event.metadata.recordedAt)
   if (event.type === 'AccountBlocked') {
@@ -130,12 +130,12 @@ const applyAccount = (event: RecordedEvent<AccountEvent>, rows: Rows, say: Say):
   const key = rows.get(keysTable, [keyId])
   if (event.type === 'KeyIssued') {
     const { scopes, expiresAt, rolledFrom, capKeyId } = event.data
-    if (key !== undefined) say('key-twice', `key ${keyId} was issued before`)
-    const former = rolledFrom === undefined ? undefined : rows.get(keysTable, [rolledFrom])
-    if (rolledFrom !== undefined && former?.account_id !== account_id)
-      say('key-rolled', `it takes the place of ${rolledFrom}, which ${account_id} does not have`)
-    else if (former !== undefined && former.scopes !== scopes.join(' '))
-      say('key-rolled', `${rolledFrom}, whose place it takes, may do: ${former.scopes || 'nothing'}`)
+    if (key !== undefined) report('key-twice', `key ${keyId} was issued before`)
+    const previousKey = rolledFrom === undefined ? undefined : rows.get(keysTable, [rolledFrom])
+    if (rolledFrom !== undefined && previousKey?.account_id !== account_id)
+      report('key-rolled', `it takes the place of ${rolledFrom}, which ${account_id} does not have`)
+    else if (previousKey !== undefined && previousKey.scopes !== scopes.join(' '))
+      report('key-rolled', `${rolledFrom}, whose place it takes, may do: ${previousKey.scopes || 'nothing'}`)
     rows.put(keysTable, {
       key_id: keyId,
       account_id,
@@ -146,7 +146,7 @@ const applyAccount = (event: RecordedEvent<AccountEvent>, rows: Rows, say: Say):
     return
   }
   if (key === undefined || key.account_id !== account_id) {
-    say('key-unknown', `${account_id} has no key ${keyId}`)
+    report('key-unknown', `${account_id} has no key ${keyId}`)
     return
   }
   if (event.type === 'KeyRevoked')
@@ -169,26 +169,29 @@ const sessionIn = (
   return actor.kind === 'session' ? actor : null
 }
 
-const checkSession = (event: RecordedEvent, rows: Rows, say: Say): void => {
+const checkSession = (event: RecordedEvent, rows: Rows, report: Report): void => {
   const person = sessionIn(event)
   if (person === null) return
   const { subjectId, sessionId } = person
   if (event.stream.startsWith(consolePrefix) && event.stream !== `${consolePrefix}${subjectId}`)
-    say('staff-elsewhere', `it is about ${subjectId}`)
+    report('staff-elsewhere', `it is about ${subjectId}`)
   const sinceMs = Date.parse(event.metadata.recordedAt) - staleMs
   const session = rows.get(sessionsTable, [sessionId])
   if (session === undefined || session.subject_id !== subjectId)
-    say('session-unknown', `no session ${sessionId} of ${subjectId} was begun`)
+    report('session-unknown', `no session ${sessionId} of ${subjectId} was begun`)
   else if (session.ends_ms < sinceMs)
-    say(
+    report(
       'session-over',
       `session ${sessionId} of ${subjectId} was over since ${new Date(session.ends_ms).toISOString()}`,
     )
   if (!isStaff(subjectId)) return
   const role = roleFor(event)
-  const granted = rows.get(rolesTable, [subjectId, role])
-  if (granted === undefined || (granted.revoked_ms !== null && granted.revoked_ms < sinceMs))
-    say('staff-role', `${subjectId} is no member of the staff with the role ${role} at this place of the log`)
+  const roleRow = rows.get(rolesTable, [subjectId, role])
+  if (roleRow === undefined || (roleRow.revoked_ms !== null && roleRow.revoked_ms < sinceMs))
+    report(
+      'staff-role',
+      `${subjectId} is no member of the staff with the role ${role} at this place of the log`,
+    )
 }
 
 const applySession = (event: Parameters<typeof isSession>[0], rows: Rows): void => {
@@ -204,56 +207,56 @@ const applySession = (event: Parameters<typeof isSession>[0], rows: Rows): void 
   if (session !== undefined) rows.put(sessionsTable, { ...session, ends_ms: Math.min(session.ends_ms, atMs) })
 }
 
-const applyRole = (event: RecordedEvent, rows: Rows, say: Say): void => {
+const applyRole = (event: RecordedEvent, rows: Rows, report: Report): void => {
   if (!isRole(event)) return
   const { staffId, role } = event.data
   const { actor, recordedAt } = event.metadata
   if (actor.kind === 'session' || actor.kind === 'key')
-    say('staff-grant', 'roles of the staff are granted and revoked at the command line alone')
-  if (event.stream !== `${consolePrefix}${staffId}`) say('staff-elsewhere', `it is about ${staffId}`)
+    report('staff-grant', 'roles of the staff are granted and revoked at the command line alone')
+  if (event.stream !== `${consolePrefix}${staffId}`) report('staff-elsewhere', `it is about ${staffId}`)
   const revoked_ms = event.type === 'StaffRoleGranted' ? null : Date.parse(recordedAt)
   if (event.type === 'StaffRoleRevoked' && rows.get(rolesTable, [staffId, role]) === undefined)
-    say('staff-role', `${staffId} was never granted the role ${role}`)
+    report('staff-role', `${staffId} was never granted the role ${role}`)
   rows.put(rolesTable, { staff_id: staffId, role, revoked_ms })
 }
 
 /** Checks that the key that caused an event was valid, and its account not blocked. */
-const checkActor = (event: RecordedEvent, rows: Rows, say: Say): void => {
+const checkActor = (event: RecordedEvent, rows: Rows, report: Report): void => {
   const { actor, recordedAt } = event.metadata
   if (actor.kind !== 'key') return
   const sinceMs = Date.parse(recordedAt) - staleMs
   const { keyId, accountId } = actor
   const key = rows.get(keysTable, [keyId])
   if (key === undefined || key.account_id !== accountId) {
-    say('key-unknown', `${accountId} has no key ${keyId} at this place of the log`)
+    report('key-unknown', `${accountId} has no key ${keyId} at this place of the log`)
     return
   }
   if (key.ends_ms !== null && key.ends_ms < sinceMs)
-    say('key-over', `key ${keyId} was over since ${new Date(key.ends_ms).toISOString()}`)
+    report('key-over', `key ${keyId} was over since ${new Date(key.ends_ms).toISOString()}`)
   const block = rows.get(blocksTable, [accountId])
   if (block !== undefined && block.blocked_ms < sinceMs)
-    say('account-blocked', `${accountId} was blocked since ${new Date(block.blocked_ms).toISOString()}`)
+    report('account-blocked', `${accountId} was blocked since ${new Date(block.blocked_ms).toISOString()}`)
   const owner = (event.data as { accountId?: unknown }).accountId
   if (typeof owner === 'string' && owner !== accountId)
-    say('key-of-another', `a key of ${accountId} caused what is of ${owner}`)
+    report('key-of-another', `a key of ${accountId} caused what is of ${owner}`)
 }
 
 /** Checks that the named key exists and that the event may name it. */
-const checkNamed = (event: RecordedEvent, named: Named, rows: Rows, say: Say): void => {
-  const { keyId, capKeyId, accountId } = named
+const checkNamed = (event: RecordedEvent, namedKey: NamedKey, rows: Rows, report: Report): void => {
+  const { keyId, capKeyId, accountId } = namedKey
   const { actor } = event.metadata
   const key = rows.get(keysTable, [keyId])
   if (key === undefined || key.account_id !== accountId) {
-    say('key-unknown', `${accountId} has no key ${keyId} at this place of the log`)
+    report('key-unknown', `${accountId} has no key ${keyId} at this place of the log`)
     return
   }
   if (actor.kind === 'key' && actor.keyId !== keyId)
-    say('key-named', `it names key ${keyId}, and key ${actor.keyId} caused it`)
+    report('key-named', `it names key ${keyId}, and key ${actor.keyId} caused it`)
   if (capKeyId !== null && capKeyId !== key.cap_key_id)
-    say('key-cap', `key ${keyId} spends under ${key.cap_key_id}, not under ${capKeyId}`)
-  const scope = needed[event.type]
+    report('key-cap', `key ${keyId} spends under ${key.cap_key_id}, not under ${capKeyId}`)
+  const scope = requiredScopes[event.type]
   if (scope !== undefined && !key.scopes.split(' ').includes(scope))
-    say('key-scope', `key ${keyId} may not ${scope}; it may: ${key.scopes || 'nothing'}`)
+    report('key-scope', `key ${keyId} may not ${scope}; it may: ${key.scopes || 'nothing'}`)
 }
 
 const readsOf = (event: RecordedEvent): RowKey[] => {
@@ -272,8 +275,8 @@ const readsOf = (event: RecordedEvent): RowKey[] => {
   }
   if (isRole(event)) keys.push({ table: rolesTable.name, key: [event.data.staffId, event.data.role] })
   if (isSession(event)) keys.push({ table: sessionsTable.name, key: [event.data.sessionId] })
-  const named = namedIn(event)
-  if (named !== null) keys.push({ table: keysTable.name, key: [named.keyId] })
+  const namedKey = namedKeyIn(event)
+  if (namedKey !== null) keys.push({ table: keysTable.name, key: [namedKey.keyId] })
   if (!isAccountEvent(event)) return keys
   keys.push({ table: blocksTable.name, key: [event.stream.slice(accountPrefix.length)] })
   const ids = [keyIdOf(event), event.type === 'KeyIssued' ? event.data.rolledFrom : null]
@@ -293,14 +296,14 @@ export const authorityRules: ReadModel = {
   tables: [keysTable, blocksTable, sessionsTable, rolesTable],
   reads: readsOf,
   apply: (event, rows) => {
-    const say: Say = (rule, problem) => recordViolation(rows, event, rule, problem)
-    checkSession(event, rows, say)
+    const report: Report = (rule, problem) => recordViolation(rows, event, rule, problem)
+    checkSession(event, rows, report)
     // Not for `console-` streams: signing in starts a session.
-    if (!event.stream.startsWith(consolePrefix)) checkActor(event, rows, say)
-    const named = namedIn(event)
-    if (named !== null) checkNamed(event, named, rows, say)
-    if (isAccountEvent(event)) return applyAccount(event, rows, say)
-    if (isRole(event)) return applyRole(event, rows, say)
+    if (!event.stream.startsWith(consolePrefix)) checkActor(event, rows, report)
+    const namedKey = namedKeyIn(event)
+    if (namedKey !== null) checkNamed(event, namedKey, rows, report)
+    if (isAccountEvent(event)) return applyAccount(event, rows, report)
+    if (isRole(event)) return applyRole(event, rows, report)
     if (isSession(event)) applySession(event, rows)
   },
 }

@@ -14,7 +14,7 @@ import { recordViolation } from './violation.ts'
 /**
  * A value of the vault that an event names; `digest` is null when the event, from an older release, has no commitment.
  */
-type Named = CommitmentSubject & {
+type NamedValue = CommitmentSubject & {
   readonly digest: string | null
   /** Further facts of the row in the event; omitted: none. */
   readonly detail?: string
@@ -62,7 +62,7 @@ const adoptionTable: Table<AdoptionRow> = {
   indexes: [],
 }
 
-type Known = RecordedEvent<
+type CommitmentEvent = RecordedEvent<
   | AccountEvent
   | TermsEvent
   | EndpointEvent
@@ -76,28 +76,30 @@ type Known = RecordedEvent<
 /** The part of a stream's name after the first dash. */
 const ownerOf = ({ stream }: RecordedEvent): string => stream.slice(stream.indexOf('-') + 1)
 
-type OfEndpoint = { readonly endpointId: string }
-const endpointValue = ({ endpointId }: OfEndpoint, id: string, digest: string | undefined): Named => ({
+type EndpointRef = { readonly endpointId: string }
+const endpointValue = ({ endpointId }: EndpointRef, id: string, digest: string | undefined): NamedValue => ({
   what: 'webhook-value',
   id,
   owner: endpointId,
   digest: digest ?? null,
 })
-const url = (of: OfEndpoint & { readonly urlId: string; readonly urlCommitment?: string }): Named =>
-  endpointValue(of, of.urlId, of.urlCommitment)
-const secret = (of: OfEndpoint & { readonly secretId: string; readonly secretCommitment?: string }): Named =>
-  endpointValue(of, of.secretId, of.secretCommitment)
+const urlValue = (
+  endpoint: EndpointRef & { readonly urlId: string; readonly urlCommitment?: string },
+): NamedValue => endpointValue(endpoint, endpoint.urlId, endpoint.urlCommitment)
+const secretValue = (
+  endpoint: EndpointRef & { readonly secretId: string; readonly secretCommitment?: string },
+): NamedValue => endpointValue(endpoint, endpoint.secretId, endpoint.secretCommitment)
 
 /** The subjects of an allowed and a removed whitelist entry, each identified by its commitment. */
 export const [allowedEntry, removedEntry] = ['whitelist-entry', 'removed-whitelist-entry'] as const
-const allowed = (event: Known, commitment: string): Named => ({
+const allowedValue = (event: CommitmentEvent, commitment: string): NamedValue => ({
   what: allowedEntry,
   id: commitment,
   owner: ownerOf(event),
   digest: commitment,
 })
 
-const namedBy = (event: Known): readonly Named[] => {
+const valuesNamedBy = (event: CommitmentEvent): readonly NamedValue[] => {
   switch (event.type) {
     case 'KeyIssued': {
       const { keyId, commitment = null } = event.data
@@ -173,38 +175,45 @@ const namedBy = (event: Known): readonly Named[] => {
     // The addresses are signed, not committed to. Only the owner is checked (`checkDepositPages`).
     case 'DepositOpened': {
       const { depositId, accountId, customerId } = event.data
-      const named = { what: 'deposit-pages', id: depositId, owner: accountId, digest: null }
-      return [customerId === null ? named : { ...named, detail: customerId }]
+      const pages = { what: 'deposit-pages', id: depositId, owner: accountId, digest: null }
+      return [customerId === null ? pages : { ...pages, detail: customerId }]
     }
     case 'EndpointRegistered':
-      return [url(event.data), secret(event.data)]
+      return [urlValue(event.data), secretValue(event.data)]
     case 'EndpointChanged':
-      return event.data.urlId === undefined ? [] : [url({ ...event.data, urlId: event.data.urlId })]
+      return event.data.urlId === undefined ? [] : [urlValue({ ...event.data, urlId: event.data.urlId })]
     case 'SecretRotated':
-      return [secret(event.data)]
+      return [secretValue(event.data)]
     // `checkWhitelist` compares the rows with the accounts' streams. Here they are only counted.
     case 'NetworkAllowed':
-      return [allowed(event, event.data.commitment)]
+      return [allowedValue(event, event.data.commitment)]
     case 'NetworksAdopted':
-      return event.data.entries.map(({ commitment }) => ({ ...allowed(event, commitment), adopted: true }))
+      return event.data.entries.map(({ commitment }) => ({
+        ...allowedValue(event, commitment),
+        adopted: true,
+      }))
     case 'NetworkRemoved':
-      return [{ ...allowed(event, event.data.commitment), what: removedEntry }]
+      return [{ ...allowedValue(event, event.data.commitment), what: removedEntry }]
     default:
       return []
   }
 }
 
-const adoptions: ReadonlySet<string> = new Set([
+const adoptionTypes: ReadonlySet<string> = new Set([
   'AccountCommitmentsAdopted',
   'PersonCommitmentsAdopted',
   'FinanceTokenCommitmentsAdopted',
   'NetworksAdopted',
 ])
 /** Whitelists have their own adoption. Everything else was adopted by versions before the release of 0.2.0. */
-const ofWhitelists: ReadonlySet<string> = new Set(['NetworksAdopted', 'NetworkAllowed', 'WhitelistsAdopted'])
-const adoptionOf = ({ type }: RecordedEvent): string => (ofWhitelists.has(type) ? 'whitelists' : 'over')
+const whitelistTypes: ReadonlySet<string> = new Set([
+  'NetworksAdopted',
+  'NetworkAllowed',
+  'WhitelistsAdopted',
+])
+const adoptionOf = ({ type }: RecordedEvent): string => (whitelistTypes.has(type) ? 'whitelists' : 'over')
 /** Events of releases that adopt first. GatewaySet and similar events already had commitments long before. */
-const endsAdoption = (event: Known, named: readonly Named[]): boolean =>
+const endsAdoption = (event: CommitmentEvent, namedValues: readonly NamedValue[]): boolean =>
   event.type === 'CommitmentsAdopted' ||
   event.type === 'WhitelistsAdopted' ||
   event.type === 'NetworkAllowed' ||
@@ -212,27 +221,27 @@ const endsAdoption = (event: Known, named: readonly Named[]): boolean =>
     event.type === 'StaffRoleGranted' ||
     event.type === 'PasskeyAdded' ||
     event.type === 'FinanceTokenIssued') &&
-    named.some(({ digest }) => digest !== null))
+    namedValues.some(({ digest }) => digest !== null))
 
-const checkAdoption = (event: Known, named: readonly Named[], rows: Rows): void => {
-  const isAdoption = adoptions.has(event.type)
-  const isEnd = endsAdoption(event, named)
+const checkAdoption = (event: CommitmentEvent, namedValues: readonly NamedValue[], rows: Rows): void => {
+  const isAdoption = adoptionTypes.has(event.type)
+  const isEnd = endsAdoption(event, namedValues)
   if (!isAdoption && !isEnd) return
   const adoption = adoptionOf(event)
-  const over = rows.get(adoptionTable, [adoption])
+  const endRow = rows.get(adoptionTable, [adoption])
   if (isAdoption) {
     const { actor } = event.metadata
-    if (over !== undefined)
+    if (endRow !== undefined)
       recordViolation(
         rows,
         event,
         'adopted-late',
-        `an upgrade adopts before anything else, and was over at position ${over.position}`,
+        `an upgrade adopts before anything else, and was over at position ${endRow.position}`,
       )
     if (actor.kind !== 'system' || actor.name !== 'upgrade')
       recordViolation(rows, event, 'adopted-by', 'only an upgrade adopts what older releases left')
   }
-  if (over === undefined && isEnd) rows.put(adoptionTable, { id: adoption, position: event.position })
+  if (endRow === undefined && isEnd) rows.put(adoptionTable, { id: adoption, position: event.position })
 }
 
 const commitmentTypes: ReadonlySet<string> = new Set([
@@ -251,7 +260,7 @@ const commitmentTypes: ReadonlySet<string> = new Set([
   'NetworkAllowed',
   'NetworkRemoved',
   'WhitelistsAdopted',
-  ...adoptions,
+  ...adoptionTypes,
 ])
 
 /**
@@ -266,11 +275,11 @@ export const commitmentRules: ReadModel = {
   reads: (event) =>
     commitmentTypes.has(event.type) ? [{ table: adoptionTable.name, key: [adoptionOf(event)] }] : [],
   apply: (recorded, rows) => {
-    const event = recorded as Known
-    const named = namedBy(event)
-    checkAdoption(event, named, rows)
-    for (const one of named)
-      rows.add(commitmentsTable, { position: event.position, detail: null, adopted: false, ...one })
+    const event = recorded as CommitmentEvent
+    const namedValues = valuesNamedBy(event)
+    checkAdoption(event, namedValues, rows)
+    for (const namedValue of namedValues)
+      rows.add(commitmentsTable, { position: event.position, detail: null, adopted: false, ...namedValue })
   },
 }
 
@@ -300,14 +309,14 @@ export const deliveryRules: ReadModel = {
     const { stream, position, type } = event
     const { deliveryId } = event.data
     const row = rows.get(deliveriesTable, [stream])
-    const say = (problem: string): void => recordViolation(rows, event, 'delivery', problem)
+    const report = (problem: string): void => recordViolation(rows, event, 'delivery', problem)
     if (type === 'WebhookEnqueued' || type === 'WebhookRequeued') {
-      if (row !== undefined) say('it is under way already')
+      if (row !== undefined) report('it is under way already')
       rows.put(deliveriesTable, { stream, delivery_id: deliveryId, last_position: position })
       return
     }
-    if (row === undefined) say('nothing is under way here that could end so')
-    else if (row.delivery_id !== deliveryId) say(`it is ${row.delivery_id} that is under way here`)
+    if (row === undefined) report('nothing is under way here that could end so')
+    else if (row.delivery_id !== deliveryId) report(`it is ${row.delivery_id} that is under way here`)
     rows.remove(deliveriesTable, [stream])
   },
 }

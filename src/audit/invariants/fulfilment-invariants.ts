@@ -17,22 +17,22 @@ import { rentalsTable } from './stock-invariants.ts'
 import { describeDifferences, isSameJson, recordViolation } from './violation.ts'
 
 /** The maximum number of cached keys. Each entry has a text and its value, about 2 KiB. */
-const most = 2_000
+const maxCachedTexts = 2_000
 
 /**
  * Parses the text of a row and caches the value by the row's key, because the next event about a row mostly finds the
  * same text. Callers must not change the value.
  */
 export const createParsedTextCache = <Value>(
-  read: (text: string) => Value,
+  parse: (text: string) => Value,
 ): ((key: string, text: string) => Value) => {
-  const known = new Map<string, { readonly text: string; readonly value: Value }>()
+  const cache = new Map<string, { readonly text: string; readonly value: Value }>()
   return (key, text) => {
-    const before = known.get(key)
-    if (before?.text === text) return before.value
-    const value = read(text)
-    if (known.size >= most) known.clear()
-    known.set(key, { text, value })
+    const cached = cache.get(key)
+    if (cached?.text === text) return cached.value
+    const value = parse(text)
+    if (cache.size >= maxCachedTexts) cache.clear()
+    cache.set(key, { text, value })
     return value
   }
 }
@@ -61,15 +61,15 @@ const paidOf = createParsedTextCache((text) => JSON.parse(text) as OrderDetails)
 /** The state of a plan after its first event. */
 const openedOf = createParsedTextCache((text) => planFold.evolve(planFold.initial, JSON.parse(text)))
 
-type Given = Extract<
+type FulfilmentEvent = Extract<
   RecordedEvent<StockEvent | PlanEvent>,
   { readonly type: 'AddressesAllocated' | 'AddressesExtended' | 'PlanActivated' | 'PlanToppedUp' }
 >
-type Known = RecordedEvent<LedgerEvent | OrderEvent> | Given
-type Say = (rule: string, problem: string) => void
+type FulfilmentRuleEvent = RecordedEvent<LedgerEvent | OrderEvent> | FulfilmentEvent
+type Report = (rule: string, problem: string) => void
 
 const orderIdIn = (recorded: RecordedEvent): string | null => {
-  const event = recorded as Known
+  const event = recorded as FulfilmentRuleEvent
   switch (event.type) {
     case 'WalletDebited':
     case 'CustomerCharged':
@@ -95,12 +95,12 @@ const planPrefix = 'plan-'
 const stockOf = (event: RecordedEvent<AddressesAllocated>) => {
   const { productId, country, allocations } = event.data
   const addresses = allocations.map(({ proxyId: _, rotationMinutes: _rotation, ...address }) => address)
-  const stocked = { type: 'AddressesStocked', data: { productId, country, addresses } } as const
-  return stockFold.evolve(stockFold.initial, { ...stocked, revision: 0, recordedAtMs: 0 })
+  const stockedEvent = { type: 'AddressesStocked', data: { productId, country, addresses } } as const
+  return stockFold.evolve(stockFold.initial, { ...stockedEvent, revision: 0, recordedAtMs: 0 })
 }
 
 /** The event that the allocation owner would decide for the order at that time; null when it refuses. */
-const dueOf = (event: Given, order: OrderDetails, rows: Rows): DomainEvent | null => {
+const expectedEvent = (event: FulfilmentEvent, order: OrderDetails, rows: Rows): DomainEvent | null => {
   switch (event.type) {
     case 'AddressesAllocated':
       return decideAllocation(stockOf(event), order, Date.parse(event.data.allocatedAt)).events[0] ?? null
@@ -128,7 +128,7 @@ const dueOf = (event: Given, order: OrderDetails, rows: Rows): DomainEvent | nul
 }
 
 /** The time of the fulfilment according to the event. */
-const givenAt = ({ type, data, metadata }: Given): string => {
+const fulfilledAt = ({ type, data, metadata }: FulfilmentEvent): string => {
   switch (type) {
     case 'AddressesAllocated':
       return data.allocatedAt
@@ -141,49 +141,56 @@ const givenAt = ({ type, data, metadata }: Given): string => {
   }
 }
 
-const rentalsIn = (event: Given): readonly string[] => {
+const rentalsIn = (event: FulfilmentEvent): readonly string[] => {
   if (event.type === 'AddressesAllocated') return event.data.allocations.map(({ proxyId }) => proxyId)
   return event.type === 'AddressesExtended' ? event.data.extensions.map(({ proxyId }) => proxyId) : []
 }
 
-const give = (event: Given, row: DueRow, rows: Rows, say: Say): void => {
+const checkFulfilment = (event: FulfilmentEvent, row: DueRow, rows: Rows, report: Report): void => {
   const order = paidOf(row.order_id, row.paid)
   const { stream } = allocationOwnerOf(order)
-  if (event.stream !== stream) say('goods-elsewhere', `order ${row.order_id} gets its goods from ${stream}`)
-  const due = dueOf(event, order, rows)
-  if (due === null || due.type !== event.type)
-    say('goods', `order ${row.order_id} paid for ${due === null ? 'nothing that could be given' : due.type}`)
-  else if (!isSameJson(due.data, event.data))
-    say(
+  if (event.stream !== stream)
+    report('goods-elsewhere', `order ${row.order_id} gets its goods from ${stream}`)
+  const expected = expectedEvent(event, order, rows)
+  if (expected === null || expected.type !== event.type)
+    report(
       'goods',
-      `it is not what order ${row.order_id} paid for: ${describeDifferences(event.data, due.data as object)}`,
+      `order ${row.order_id} paid for ${expected === null ? 'nothing that could be given' : expected.type}`,
     )
-  if (Math.abs(Date.parse(givenAt(event)) - Date.parse(event.metadata.recordedAt)) > staleMs)
-    say('goods-time', `it says ${givenAt(event)} and was recorded at ${event.metadata.recordedAt}`)
+  else if (!isSameJson(expected.data, event.data))
+    report(
+      'goods',
+      `it is not what order ${row.order_id} paid for: ${describeDifferences(event.data, expected.data as object)}`,
+    )
+  if (Math.abs(Date.parse(fulfilledAt(event)) - Date.parse(event.metadata.recordedAt)) > staleMs)
+    report('goods-time', `it says ${fulfilledAt(event)} and was recorded at ${event.metadata.recordedAt}`)
   rows.put(dueTable, { ...row, proxy_ids: JSON.stringify(rentalsIn(event)) })
 }
 
 /** Checks that the order on the order's own stream is the paid order. */
-const checkPaid = (row: DueRow, order: OrderDetails, say: Say): void => {
+const checkPaid = (row: DueRow, order: OrderDetails, report: Report): void => {
   const paid = paidOf(row.order_id, row.paid)
   if (!isSameJson(paid, order))
-    say('order-changed', `it is not the order that was paid: ${describeDifferences(order, paid)}`)
+    report('order-changed', `it is not the order that was paid: ${describeDifferences(order, paid)}`)
 }
 
-const checkGot = (
+const checkRecorded = (
   row: DueRow,
   { proxyIds, planId }: { readonly proxyIds: readonly string[]; readonly planId?: string | null },
-  say: Say,
+  report: Report,
 ): void => {
-  const got = row.proxy_ids ?? '[]'
-  if (JSON.stringify(proxyIds) !== got)
-    say('goods-named', `order ${row.order_id} got ${got}, not ${JSON.stringify(proxyIds)}`)
-  const due = paidOf(row.order_id, row.paid).planId
-  if (planId !== undefined && planId !== due)
-    say('goods-named', `order ${row.order_id} is for plan ${due ?? 'none'}, not ${planId ?? 'none'}`)
+  const recordedIds = row.proxy_ids ?? '[]'
+  if (JSON.stringify(proxyIds) !== recordedIds)
+    report('goods-named', `order ${row.order_id} got ${recordedIds}, not ${JSON.stringify(proxyIds)}`)
+  const expectedPlanId = paidOf(row.order_id, row.paid).planId
+  if (planId !== undefined && planId !== expectedPlanId)
+    report(
+      'goods-named',
+      `order ${row.order_id} is for plan ${expectedPlanId ?? 'none'}, not ${planId ?? 'none'}`,
+    )
 }
 
-const isGiven = (event: Known): event is Given =>
+const isFulfilment = (event: FulfilmentRuleEvent): event is FulfilmentEvent =>
   event.type === 'AddressesAllocated' ||
   event.type === 'AddressesExtended' ||
   event.type === 'PlanActivated' ||
@@ -220,27 +227,29 @@ export const fulfilmentRules: ReadModel = {
   apply: (recorded, rows) => {
     const orderId = orderIdIn(recorded)
     if (orderId === null) return
-    const event = recorded as Known
-    const say: Say = (rule, problem) => recordViolation(rows, event, rule, problem)
+    const event = recorded as FulfilmentRuleEvent
+    const report: Report = (rule, problem) => recordViolation(rows, event, rule, problem)
     const row = rows.get(dueTable, [orderId])
     if (event.type === 'WalletDebited' || event.type === 'CustomerCharged') {
       rows.put(dueTable, { order_id: orderId, paid: JSON.stringify(event.data.order), proxy_ids: null })
       return
     }
     if (row === undefined) {
-      if (isGiven(event)) say('goods-undue', `no order ${orderId} that was paid waits for these goods`)
+      if (isFulfilment(event))
+        report('goods-undue', `no order ${orderId} that was paid waits for these goods`)
       return
     }
-    if (isGiven(event)) {
-      give(event, row, rows, say)
+    if (isFulfilment(event)) {
+      checkFulfilment(event, row, rows, report)
       return
     }
-    if ('order' in event.data) checkPaid(row, event.data.order as OrderDetails, say)
-    if (event.type === 'OrderCompleted' || event.type === 'OrderFulfilled') checkGot(row, event.data, say)
-    const over =
+    if ('order' in event.data) checkPaid(row, event.data.order as OrderDetails, report)
+    if (event.type === 'OrderCompleted' || event.type === 'OrderFulfilled')
+      checkRecorded(row, event.data, report)
+    const isEnded =
       event.type === 'OrderCompleted' ||
       event.type === 'OrderFulfilled' ||
       (event.type === 'OrderRefunded' && event.data.complete)
-    if (over) rows.remove(dueTable, [orderId])
+    if (isEnded) rows.remove(dueTable, [orderId])
   },
 }

@@ -25,7 +25,7 @@ import { recordViolation, violationsTable } from './violation.ts'
 import { walletRules } from './wallet-invariants.ts'
 
 /** The table of violations, which all rules write to. */
-const found: ReadModel = {
+const violationModel: ReadModel = {
   name: 'audit-found',
   version: 3,
   tables: [violationsTable],
@@ -36,7 +36,7 @@ const found: ReadModel = {
 
 /** All invariants between the events of a log. A new invariant is one more model here. */
 export const rules: readonly ReadModel[] = [
-  found,
+  violationModel,
   walletRules,
   movementRules,
   reasonRules,
@@ -72,9 +72,9 @@ const rulesFor = createDispatch(rules)
  * Adds the rows that a rule needs for an event. If the rule cannot read the event, its rows are fetched one by one when
  * it is applied.
  */
-const nameRows = (rule: ReadModel, event: RecordedEvent, named: RowKey[]): void => {
+const addRowKeys = (rule: ReadModel, event: RecordedEvent, rowKeys: RowKey[]): void => {
   try {
-    for (const row of rule.reads(event)) named.push(row)
+    for (const row of rule.reads(event)) rowKeys.push(row)
   } catch {
     // The rule fails again when it is applied. That is reported as a violation.
   }
@@ -93,9 +93,9 @@ export const invariants: ReadModel = {
   tables: rules.flatMap(({ tables }) => tables),
   attempts: true,
   reads: (event) => {
-    const named: RowKey[] = []
-    for (const rule of rulesFor(event)) nameRows(rule, event, named)
-    return named
+    const rowKeys: RowKey[] = []
+    for (const rule of rulesFor(event)) addRowKeys(rule, event, rowKeys)
+    return rowKeys
   },
   apply: (event, rows) => {
     for (const rule of rulesFor(event)) {

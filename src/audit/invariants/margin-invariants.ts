@@ -53,15 +53,17 @@ const ordersTable: Table<OrderRow> = {
   indexes: [],
 }
 
-type Ledger = RecordedEvent<CustomerCharged | CustomerRefunded>
-type Known = Ledger | RecordedEvent<OrderCompleted | OrderPlaced | OrderPaid | RefundDecided | OrderRefunded>
+type LedgerRecord = RecordedEvent<CustomerCharged | CustomerRefunded>
+type MarginRuleEvent =
+  | LedgerRecord
+  | RecordedEvent<OrderCompleted | OrderPlaced | OrderPaid | RefundDecided | OrderRefunded>
 
 const ledgerPrefix = 'ledger-'
 
-const resellerOf = (event: Ledger): AccountId => event.stream.slice(ledgerPrefix.length) as AccountId
+const resellerOf = (event: LedgerRecord): AccountId => event.stream.slice(ledgerPrefix.length) as AccountId
 
 /** The order for a customer that an event is about; null without one. */
-const orderIdOf = (event: Known): string | null => {
+const orderIdOf = (event: MarginRuleEvent): string | null => {
   switch (event.type) {
     case 'CustomerCharged':
       return event.data.order.orderId
@@ -94,11 +96,11 @@ const emptyOrder = (order_id: string): OrderRow => ({
 })
 
 /** The revenue and cost that the event books in the reseller's book, and the revenue in the service's book. */
-const bookedBy = (event: Ledger): Sides & { readonly service: number } => {
+const bookedBy = (event: LedgerRecord): Sides & { readonly service: number } => {
   const accountId = resellerOf(event)
-  const sum = (book: string, belongs: (account: string) => boolean): number =>
+  const sum = (book: string, isCounted: (account: string) => boolean): number =>
     postingsOf(event, { accountId, reseller: true })
-      .filter((posting) => posting.book === book && belongs(posting.account))
+      .filter((posting) => posting.book === book && isCounted(posting.account))
       .reduce((total, { debitMicros, creditMicros }) => total + debitMicros - creditMicros, 0)
   return {
     revenue: 0 - sum(resellerBook(accountId), (account) => account === 'revenue:sales'),
@@ -115,101 +117,108 @@ const sidesOf = ({
   readonly costCents?: number
 }): Sides => ({ revenue: centsToMicros(amountCents), cost: centsToMicros(costCents) })
 
-const text = ({ revenue, cost }: Sides): string => `revenue ${inDollars(revenue)}, cost ${inDollars(cost)}`
+const sidesText = ({ revenue, cost }: Sides): string =>
+  `revenue ${inDollars(revenue)}, cost ${inDollars(cost)}`
 
-type Say = (rule: string, problem: string) => void
+type Report = (rule: string, problem: string) => void
 
 /** Checks that the event books the amounts that it moves. The reseller's cost is the service's revenue. */
-const checkBooks = (event: Ledger, say: Say): void => {
+const checkBooks = (event: LedgerRecord, report: Report): void => {
   const { revenue, cost, service } = bookedBy(event)
   const sign = event.type === 'CustomerCharged' ? 1 : -1
-  const moved = { revenue: sign * event.data.amountMicros, cost: sign * event.data.costMicros }
-  if (moved.revenue !== revenue || moved.cost !== cost)
-    say('margin-books', `it moves ${text(moved)}, the reseller's book says ${text({ revenue, cost })}`)
-  else if (moved.cost !== service)
-    say('margin-books', `it costs ${inDollars(moved.cost)}, the service's book earns ${inDollars(service)}`)
+  const movedSides = { revenue: sign * event.data.amountMicros, cost: sign * event.data.costMicros }
+  if (movedSides.revenue !== revenue || movedSides.cost !== cost)
+    report(
+      'margin-books',
+      `it moves ${sidesText(movedSides)}, the reseller's book says ${sidesText({ revenue, cost })}`,
+    )
+  else if (movedSides.cost !== service)
+    report(
+      'margin-books',
+      `it costs ${inDollars(movedSides.cost)}, the service's book earns ${inDollars(service)}`,
+    )
 }
 
 /** Compares the ledger with the order's own stream, once both have the amounts. */
-const checkPaid = (row: OrderRow, say: Say): OrderRow => {
+const checkPaid = (row: OrderRow, report: Report): OrderRow => {
   const { charged_revenue, charged_cost, placed_revenue, placed_cost } = row
   if (charged_revenue === null || charged_cost === null || placed_revenue === null || placed_cost === null)
     return row
   if (charged_revenue !== placed_revenue || charged_cost !== placed_cost)
-    say(
+    report(
       'margin-order',
-      `order ${row.order_id} was placed at ${text({ revenue: placed_revenue, cost: placed_cost })}, paid was ${text({ revenue: charged_revenue, cost: charged_cost })}`,
+      `order ${row.order_id} was placed at ${sidesText({ revenue: placed_revenue, cost: placed_cost })}, paid was ${sidesText({ revenue: charged_revenue, cost: charged_cost })}`,
     )
   return row
 }
 
-const ofCharged = (row: OrderRow, event: RecordedEvent<CustomerCharged>, say: Say): OrderRow => {
-  checkBooks(event, say)
+const applyCharged = (row: OrderRow, event: RecordedEvent<CustomerCharged>, report: Report): OrderRow => {
+  checkBooks(event, report)
   const { order, amountMicros, costMicros } = event.data
-  const priced = sidesOf(order)
-  if (priced.revenue !== amountMicros || priced.cost !== costMicros)
-    say(
+  const pricedSides = sidesOf(order)
+  if (pricedSides.revenue !== amountMicros || pricedSides.cost !== costMicros)
+    report(
       'margin-order',
-      `it takes ${text({ revenue: amountMicros, cost: costMicros })}, its order says ${text(priced)}`,
+      `it takes ${sidesText({ revenue: amountMicros, cost: costMicros })}, its order says ${sidesText(pricedSides)}`,
     )
-  return checkPaid({ ...row, charged_revenue: amountMicros, charged_cost: costMicros }, say)
+  return checkPaid({ ...row, charged_revenue: amountMicros, charged_cost: costMicros }, report)
 }
 
-const ofReturned = (row: OrderRow, event: RecordedEvent<CustomerRefunded>, say: Say): OrderRow => {
-  checkBooks(event, say)
+const applyReturned = (row: OrderRow, event: RecordedEvent<CustomerRefunded>, report: Report): OrderRow => {
+  checkBooks(event, report)
   const returned_revenue = row.returned_revenue + event.data.amountMicros
   const returned_cost = row.returned_cost + event.data.costMicros
   if (returned_revenue > row.decided_revenue || returned_cost > row.decided_cost)
-    say('margin-refund', `more came back of order ${row.order_id} than was decided`)
+    report('margin-refund', `more came back of order ${row.order_id} than was decided`)
   return { ...row, returned_revenue, returned_cost }
 }
 
-const ofPlaced = (
+const applyPlaced = (
   row: OrderRow,
   event: RecordedEvent<OrderCompleted | OrderPlaced | OrderPaid>,
-  say: Say,
+  report: Report,
 ): OrderRow => {
   const { revenue, cost } = sidesOf(event.data.order)
-  return checkPaid({ ...row, placed_revenue: revenue, placed_cost: cost }, say)
+  return checkPaid({ ...row, placed_revenue: revenue, placed_cost: cost }, report)
 }
 
-const ofDecided = (row: OrderRow, event: RecordedEvent<RefundDecided>, say: Say): OrderRow => {
+const applyDecided = (row: OrderRow, event: RecordedEvent<RefundDecided>, report: Report): OrderRow => {
   const { revenue, cost } = sidesOf(event.data)
   const decided_revenue = row.decided_revenue + revenue
   const decided_cost = row.decided_cost + cost
   if (decided_revenue > (row.charged_revenue ?? 0) || decided_cost > (row.charged_cost ?? 0))
-    say('margin-refund', `refunds of order ${row.order_id} come to more than was paid on one side`)
+    report('margin-refund', `refunds of order ${row.order_id} come to more than was paid on one side`)
   return { ...row, decided_revenue, decided_cost }
 }
 
-const ofLanded = (row: OrderRow, event: RecordedEvent<OrderRefunded>, say: Say): OrderRow => {
+const applyLanded = (row: OrderRow, event: RecordedEvent<OrderRefunded>, report: Report): OrderRow => {
   const { revenue, cost } = sidesOf(event.data)
   const landed_revenue = row.landed_revenue + revenue
   const landed_cost = row.landed_cost + cost
   if (landed_revenue > row.returned_revenue || landed_cost > row.returned_cost)
-    say('margin-refund', `${text({ revenue, cost })} landed, but less came back`)
+    report('margin-refund', `${sidesText({ revenue, cost })} landed, but less came back`)
   if (event.data.complete && (landed_revenue !== row.charged_revenue || landed_cost !== row.charged_cost))
-    say(
+    report(
       'margin-refund',
-      `all of order ${row.order_id} is refunded, but ${text({ revenue: landed_revenue, cost: landed_cost })} came back of ${text({ revenue: row.charged_revenue ?? 0, cost: row.charged_cost ?? 0 })}`,
+      `all of order ${row.order_id} is refunded, but ${sidesText({ revenue: landed_revenue, cost: landed_cost })} came back of ${sidesText({ revenue: row.charged_revenue ?? 0, cost: row.charged_cost ?? 0 })}`,
     )
   return { ...row, landed_revenue, landed_cost }
 }
 
-const after = (before: OrderRow, event: Known, say: Say): OrderRow => {
+const applyEvent = (previous: OrderRow, event: MarginRuleEvent, report: Report): OrderRow => {
   switch (event.type) {
     case 'CustomerCharged':
-      return ofCharged(before, event, say)
+      return applyCharged(previous, event, report)
     case 'CustomerRefunded':
-      return ofReturned(before, event, say)
+      return applyReturned(previous, event, report)
     case 'OrderCompleted':
     case 'OrderPlaced':
     case 'OrderPaid':
-      return ofPlaced(before, event, say)
+      return applyPlaced(previous, event, report)
     case 'RefundDecided':
-      return ofDecided(before, event, say)
+      return applyDecided(previous, event, report)
     case 'OrderRefunded':
-      return ofLanded(before, event, say)
+      return applyLanded(previous, event, report)
     default:
       return event satisfies never
   }
@@ -236,17 +245,17 @@ export const marginRules: ReadModel = {
     ]),
   },
   reads: (event) => {
-    const orderId = orderIdOf(event as Known)
+    const orderId = orderIdOf(event as MarginRuleEvent)
     return orderId === null ? [] : [{ table: ordersTable.name, key: [orderId] }]
   },
   apply: (recorded, rows) => {
-    const event = recorded as Known
+    const event = recorded as MarginRuleEvent
     const orderId = orderIdOf(event)
     if (orderId === null) return
-    const before = rows.get(ordersTable, [orderId]) ?? emptyOrder(orderId)
+    const previous = rows.get(ordersTable, [orderId]) ?? emptyOrder(orderId)
     rows.put(
       ordersTable,
-      after(before, event, (rule, problem) => recordViolation(rows, event, rule, problem)),
+      applyEvent(previous, event, (rule, problem) => recordViolation(rows, event, rule, problem)),
     )
   },
 }

@@ -108,22 +108,22 @@ export const movementRules: ReadModel = {
     if (id === null || !('amountMicros' in event.data)) return
     const accountId = event.stream.slice(ledgerPrefix.length)
     const { amountMicros } = event.data
-    const before = rows.get(movementsTable, [accountId, id])
+    const previous = rows.get(movementsTable, [accountId, id])
     const row = { account_id: accountId, movement_id: id, amount_micros: amountMicros }
     if (event.type === 'HoldCaptured' || event.type === 'HoldReleased') {
-      if (before === undefined || !before.open)
+      if (previous === undefined || !previous.open)
         recordViolation(rows, event, 'hold-not-open', `hold ${event.data.holdId} is not open`)
-      else if (before.amount_micros !== amountMicros)
+      else if (previous.amount_micros !== amountMicros)
         recordViolation(
           rows,
           event,
           'hold-amount',
-          `hold ${event.data.holdId} reserved ${inDollars(before.amount_micros)}, not ${inDollars(amountMicros)}`,
+          `hold ${event.data.holdId} reserved ${inDollars(previous.amount_micros)}, not ${inDollars(amountMicros)}`,
         )
       rows.put(movementsTable, { ...row, open: false })
       return
     }
-    if (before !== undefined) recordViolation(rows, event, 'movement-twice', `${id} moved money before`)
+    if (previous !== undefined) recordViolation(rows, event, 'movement-twice', `${id} moved money before`)
     rows.put(movementsTable, { ...row, open: event.type === 'FundsHeld' })
   },
 }
@@ -150,7 +150,7 @@ const isLine = (event: RecordedEvent): event is RecordedEvent<StatementLineBooke
   event.type === 'StatementLineBooked'
 
 /** The gateway of a wallet's credit or adjustment; null for any other event. */
-const movedBy = (recorded: RecordedEvent): string | null => {
+const gatewayOf = (recorded: RecordedEvent): string | null => {
   const event = recorded as RecordedEvent<WalletCredited | WalletAdjusted>
   return event.type === 'WalletCredited' || event.type === 'WalletAdjusted' ? event.data.gateway : null
 }
@@ -165,31 +165,36 @@ export const statementRules: ReadModel = {
   tables: [gatewaysTable, linesTable],
   takes: { types: new Set(['WalletCredited', 'WalletAdjusted', 'StatementLineBooked']) },
   reads: (event) => {
-    const gateway = movedBy(event)
+    const gateway = gatewayOf(event)
     if (gateway !== null) return [{ table: gatewaysTable.name, key: [gateway] }]
     if (!isLine(event)) return []
-    const { gateway: of, reference } = event.data
+    const { gateway: lineGateway, reference } = event.data
     return [
-      { table: gatewaysTable.name, key: [of] },
-      { table: linesTable.name, key: [of, reference] },
+      { table: gatewaysTable.name, key: [lineGateway] },
+      { table: linesTable.name, key: [lineGateway, reference] },
     ]
   },
   apply: (event, rows) => {
-    const moved = movedBy(event)
-    if (moved !== null) {
-      if (rows.get(gatewaysTable, [moved]) === undefined) rows.put(gatewaysTable, { gateway: moved })
+    const movedGateway = gatewayOf(event)
+    if (movedGateway !== null) {
+      if (rows.get(gatewaysTable, [movedGateway]) === undefined)
+        rows.put(gatewaysTable, { gateway: movedGateway })
       return
     }
     if (!isLine(event)) return
     const { gateway, reference, feeMicros, payoutMicros } = event.data
-    const say = (rule: string, problem: string): void => recordViolation(rows, event, rule, problem)
+    const report = (rule: string, problem: string): void => recordViolation(rows, event, rule, problem)
     if (event.stream !== streamOfLine(event.data))
-      say('line-elsewhere', `the stream of line ${reference} of ${gateway} is ${streamOfLine(event.data)}`)
-    if (feeMicros === 0 && payoutMicros === 0) say('line-of-nothing', 'it books neither a fee nor a payout')
+      report('line-elsewhere', `the stream of line ${reference} of ${gateway} is ${streamOfLine(event.data)}`)
+    if (feeMicros === 0 && payoutMicros === 0)
+      report('line-of-nothing', 'it books neither a fee nor a payout')
     if (rows.get(gatewaysTable, [gateway]) === undefined)
-      say('line-of-no-gateway', `no wallet's money ever came or went by ${gateway}, whose statement it books`)
+      report(
+        'line-of-no-gateway',
+        `no wallet's money ever came or went by ${gateway}, whose statement it books`,
+      )
     if (rows.get(linesTable, [gateway, reference]) !== undefined)
-      say('line-twice', `line ${reference} of ${gateway} was booked before`)
+      report('line-twice', `line ${reference} of ${gateway} was booked before`)
     rows.put(linesTable, { gateway, reference })
   },
 }

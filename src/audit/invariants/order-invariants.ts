@@ -55,10 +55,10 @@ export const ordersTable: Table<OrderRow> = {
   indexes: [],
 }
 
-type Known = RecordedEvent<LedgerEvent | OrderEvent | StockEvent | PlanEvent>
+type OrderRuleEvent = RecordedEvent<LedgerEvent | OrderEvent | StockEvent | PlanEvent>
 
 /** The order that an event is about; null without one. */
-const orderIdOf = (event: Known): string | null => {
+const orderIdOf = (event: OrderRuleEvent): string | null => {
   switch (event.type) {
     case 'WalletDebited':
     case 'CustomerCharged':
@@ -104,131 +104,141 @@ const emptyOrder = (orderId: string): OrderRow => ({
   last_position: 0,
 })
 
-type Say = (rule: string, problem: string) => void
+type Report = (rule: string, problem: string) => void
 
-const pay = (
+const applyPayment = (
   row: OrderRow,
-  event: Extract<Known, { type: 'WalletDebited' | 'CustomerCharged' }>,
-  say: Say,
+  event: Extract<OrderRuleEvent, { type: 'WalletDebited' | 'CustomerCharged' }>,
+  report: Report,
 ) => {
   const { order } = event.data
-  if (row.debited_micros !== null) say('order-twice', `order ${order.orderId} was paid before`)
+  if (row.debited_micros !== null) report('order-twice', `order ${order.orderId} was paid before`)
   if (event.stream !== `ledger-${order.accountId}`)
-    say('order-account', `order ${order.orderId} is of ${order.accountId}`)
-  const debited = event.type === 'CustomerCharged' ? event.data.costMicros : event.data.amountMicros
-  const charged = event.type === 'CustomerCharged' ? event.data.amountMicros : null
+    report('order-account', `order ${order.orderId} is of ${order.accountId}`)
+  const debitedMicros = event.type === 'CustomerCharged' ? event.data.costMicros : event.data.amountMicros
+  const chargedMicros = event.type === 'CustomerCharged' ? event.data.amountMicros : null
   const priceCents = order.amountCents
   const walletCents = event.type === 'CustomerCharged' ? (order.costCents ?? Number.NaN) : priceCents
-  if (debited !== centsToMicros(walletCents) || (charged !== null && charged !== centsToMicros(priceCents)))
-    say(
+  if (
+    debitedMicros !== centsToMicros(walletCents) ||
+    (chargedMicros !== null && chargedMicros !== centsToMicros(priceCents))
+  )
+    report(
       'order-amount',
-      `${inDollars(charged ?? debited)} was taken (${inDollars(debited)} from the wallet), but the order says ${priceCents} cents${order.costCents === undefined ? '' : ` at a cost of ${order.costCents}`}`,
+      `${inDollars(chargedMicros ?? debitedMicros)} was taken (${inDollars(debitedMicros)} from the wallet), but the order says ${priceCents} cents${order.costCents === undefined ? '' : ` at a cost of ${order.costCents}`}`,
     )
   return {
     ...row,
     account_id: order.accountId,
     price_cents: priceCents,
-    debited_micros: debited,
-    charged_micros: charged,
+    debited_micros: debitedMicros,
+    charged_micros: chargedMicros,
   }
 }
 
-const answer = (row: OrderRow, given: 'fulfilled' | 'refused', say: Say): OrderRow => {
+const applyAnswer = (row: OrderRow, newAnswer: 'fulfilled' | 'refused', report: Report): OrderRow => {
   if (row.answer !== null)
-    say('arbiter-twice', `order ${row.order_id} was ${row.answer} before; the first answer stands`)
-  if (row.debited_micros === null) say('unpaid', `order ${row.order_id} is not paid`)
-  return { ...row, answer: row.answer ?? given }
+    report('arbiter-twice', `order ${row.order_id} was ${row.answer} before; the first answer stands`)
+  if (row.debited_micros === null) report('unpaid', `order ${row.order_id} is not paid`)
+  return { ...row, answer: row.answer ?? newAnswer }
 }
 
-const end = (row: OrderRow, outcome: 'fulfilled' | 'failed' | 'canceled', say: Say): OrderRow => {
-  if (row.outcome !== null) say('order-ends-twice', `order ${row.order_id} was ${row.outcome} before`)
+const applyEnd = (row: OrderRow, outcome: 'fulfilled' | 'failed' | 'canceled', report: Report): OrderRow => {
+  if (row.outcome !== null) report('order-ends-twice', `order ${row.order_id} was ${row.outcome} before`)
   if (outcome === 'fulfilled' && row.answer !== 'fulfilled')
-    say('not-allocated', `order ${row.order_id} was fulfilled without an allocation or a plan`)
+    report('not-allocated', `order ${row.order_id} was fulfilled without an allocation or a plan`)
   // An order that ended before its debit was known gives back its fulfilment and its money (docs/architecture.md,
   // "Every state and its next step").
   if (outcome === 'failed' && row.answer === 'fulfilled' && row.placed)
-    say('failed-though-allocated', `order ${row.order_id} failed, though it was allocated`)
+    report('failed-though-allocated', `order ${row.order_id} failed, though it was allocated`)
   if (outcome === 'fulfilled' && row.debited_micros === null)
-    say('unpaid', `order ${row.order_id} is not paid`)
+    report('unpaid', `order ${row.order_id} is not paid`)
   return { ...row, outcome }
 }
 
-const decideRefund = (row: OrderRow, refundId: string, cents: number, say: Say): OrderRow => {
+const applyRefundDecision = (row: OrderRow, refundId: string, cents: number, report: Report): OrderRow => {
   const refunds: Refunds = JSON.parse(row.refunds)
-  if (row.debited_micros === null) say('unpaid', `order ${row.order_id} is not paid, so nothing goes back`)
-  if (refundId in refunds) say('refund-twice', `refund ${refundId} was decided before`)
-  const decided = row.decided_cents + cents
-  if (decided > (row.price_cents ?? 0))
-    say(
+  if (row.debited_micros === null) report('unpaid', `order ${row.order_id} is not paid, so nothing goes back`)
+  if (refundId in refunds) report('refund-twice', `refund ${refundId} was decided before`)
+  const decidedCents = row.decided_cents + cents
+  if (decidedCents > (row.price_cents ?? 0))
+    report(
       'refund-above-price',
-      `refunds of order ${row.order_id} come to ${decided} cents, more than the ${row.price_cents ?? 0} paid`,
+      `refunds of order ${row.order_id} come to ${decidedCents} cents, more than the ${row.price_cents ?? 0} paid`,
     )
   refunds[refundId] = { cents, credited: false, landed: false }
-  return { ...row, decided_cents: decided, refunds: JSON.stringify(refunds) }
+  return { ...row, decided_cents: decidedCents, refunds: JSON.stringify(refunds) }
 }
 
-const credit = (
+const applyCredit = (
   row: OrderRow,
-  back: { readonly refundId: string; readonly payerMicros: number; readonly walletMicros: number },
-  say: Say,
+  returnedRefund: { readonly refundId: string; readonly payerMicros: number; readonly walletMicros: number },
+  report: Report,
 ): OrderRow => {
   const refunds: Refunds = JSON.parse(row.refunds)
-  const refund = refunds[back.refundId]
-  if (refund === undefined) say('refund-undecided', `refund ${back.refundId} was never decided`)
-  else if (refund.credited) say('refund-twice', `refund ${back.refundId} was credited before`)
-  else if (centsToMicros(refund.cents) !== back.payerMicros)
-    say(
+  const refund = refunds[returnedRefund.refundId]
+  if (refund === undefined) report('refund-undecided', `refund ${returnedRefund.refundId} was never decided`)
+  else if (refund.credited) report('refund-twice', `refund ${returnedRefund.refundId} was credited before`)
+  else if (centsToMicros(refund.cents) !== returnedRefund.payerMicros)
+    report(
       'refund-amount',
-      `${inDollars(back.payerMicros)} came back, but refund ${back.refundId} was decided as ${refund.cents} cents`,
+      `${inDollars(returnedRefund.payerMicros)} came back, but refund ${returnedRefund.refundId} was decided as ${refund.cents} cents`,
     )
-  const returned = row.returned_micros + back.walletMicros
-  if (returned > (row.debited_micros ?? 0))
-    say('refund-above-price', `more came back to the wallet than order ${row.order_id} took from it`)
+  const returnedMicros = row.returned_micros + returnedRefund.walletMicros
+  if (returnedMicros > (row.debited_micros ?? 0))
+    report('refund-above-price', `more came back to the wallet than order ${row.order_id} took from it`)
   if (refund !== undefined) refund.credited = true
-  return { ...row, returned_micros: returned, refunds: JSON.stringify(refunds) }
+  return { ...row, returned_micros: returnedMicros, refunds: JSON.stringify(refunds) }
 }
 
 /** A refund is credited to the paying account. */
-const checkOwner = (row: OrderRow, { stream }: RecordedEvent, say: Say): void => {
+const checkOwner = (row: OrderRow, { stream }: RecordedEvent, report: Report): void => {
   if (row.account_id !== null && stream !== `ledger-${row.account_id}`)
-    say('refund-of-another', `order ${row.order_id} is of ${row.account_id}`)
+    report('refund-of-another', `order ${row.order_id} is of ${row.account_id}`)
 }
 
-const land = (row: OrderRow, event: Extract<Known, { type: 'OrderRefunded' }>, say: Say): OrderRow => {
+const applyLanding = (
+  row: OrderRow,
+  event: Extract<OrderRuleEvent, { type: 'OrderRefunded' }>,
+  report: Report,
+): OrderRow => {
   const { refundId, amountCents, refundedCents, complete } = event.data
   const refunds: Refunds = JSON.parse(row.refunds)
   const refund = refunds[refundId]
   if (refund === undefined || !refund.credited || refund.cents !== amountCents)
-    say('refund-not-credited', `refund ${refundId} of ${amountCents} cents did not reach the payer`)
-  if (refund?.landed) say('refund-twice', `refund ${refundId} landed before`)
-  const sum = row.refunded_cents + amountCents
-  if (sum !== refundedCents)
-    say('refund-sum', `refunds come to ${sum} cents, not ${refundedCents} as it says`)
+    report('refund-not-credited', `refund ${refundId} of ${amountCents} cents did not reach the payer`)
+  if (refund?.landed) report('refund-twice', `refund ${refundId} landed before`)
+  const sumCents = row.refunded_cents + amountCents
+  if (sumCents !== refundedCents)
+    report('refund-sum', `refunds come to ${sumCents} cents, not ${refundedCents} as it says`)
   if (complete !== (refundedCents === row.price_cents))
-    say('refund-complete', `it says ${complete ? 'all' : 'not all'} of ${row.price_cents} cents came back`)
+    report('refund-complete', `it says ${complete ? 'all' : 'not all'} of ${row.price_cents} cents came back`)
   if (refund !== undefined) refund.landed = true
   return { ...row, refunded_cents: refundedCents, refunds: JSON.stringify(refunds) }
 }
 
-const place = (
+const applyPlacement = (
   row: OrderRow,
-  event: Extract<Known, { type: 'OrderCompleted' | 'OrderPlaced' | 'OrderPaid' }>,
-  say: Say,
+  event: Extract<OrderRuleEvent, { type: 'OrderCompleted' | 'OrderPlaced' | 'OrderPaid' }>,
+  report: Report,
 ): OrderRow => {
   const { order } = event.data
-  if (row.placed) say('order-twice', `order ${order.orderId} was placed before`)
+  if (row.placed) report('order-twice', `order ${order.orderId} was placed before`)
   if (order.orderId !== row.order_id)
-    say('order-renamed', `it is about order ${row.order_id}, but holds order ${order.orderId}`)
+    report('order-renamed', `it is about order ${row.order_id}, but holds order ${order.orderId}`)
   if (
     row.price_cents !== null &&
     (row.price_cents !== order.amountCents || row.account_id !== order.accountId)
   )
-    say('order-amount', `it is not the order that was paid: ${order.amountCents} cents of ${order.accountId}`)
+    report(
+      'order-amount',
+      `it is not the order that was paid: ${order.amountCents} cents of ${order.accountId}`,
+    )
   return { ...row, placed: true, account_id: order.accountId, price_cents: order.amountCents }
 }
 
 /** The event that ends or refunds an order names the account of the order. */
-const checkNamed = (row: OrderRow, event: Known, say: Say): void => {
+const checkNamed = (row: OrderRow, event: OrderRuleEvent, report: Report): void => {
   switch (event.type) {
     case 'OrderPaid':
     case 'OrderFulfilled':
@@ -236,7 +246,7 @@ const checkNamed = (row: OrderRow, event: Known, say: Say): void => {
     case 'OrderCanceled':
     case 'OrderRefunded':
       if (row.account_id !== null && event.data.accountId !== row.account_id)
-        say(
+        report(
           'order-of-another',
           `order ${row.order_id} is of ${row.account_id}, not of ${event.data.accountId}`,
         )
@@ -245,54 +255,54 @@ const checkNamed = (row: OrderRow, event: Known, say: Say): void => {
   }
 }
 
-const after = (row: OrderRow, event: Known, say: Say): OrderRow => {
-  checkNamed(row, event, say)
+const applyEvent = (row: OrderRow, event: OrderRuleEvent, report: Report): OrderRow => {
+  checkNamed(row, event, report)
   switch (event.type) {
     case 'WalletDebited':
     case 'CustomerCharged':
-      return pay(row, event, say)
+      return applyPayment(row, event, report)
     case 'OrderAwaitingPayment':
       if (row.placed || row.outcome !== null)
-        say('awaits-though-over', `order ${row.order_id} awaits a payment, though it was paid or is over`)
+        report('awaits-though-over', `order ${row.order_id} awaits a payment, though it was paid or is over`)
       return {
         ...row,
         awaits: event.data.depositId,
         account_id: row.account_id ?? event.data.order.accountId,
       }
     case 'OrderCanceled':
-      if (row.placed) say('canceled-though-paid', `order ${row.order_id} was canceled, though it was paid`)
-      return end(row, 'canceled', say)
+      if (row.placed) report('canceled-though-paid', `order ${row.order_id} was canceled, though it was paid`)
+      return applyEnd(row, 'canceled', report)
     case 'OrderPlaced':
     case 'OrderPaid':
-      return place(row, event, say)
+      return applyPlacement(row, event, report)
     case 'OrderCompleted':
-      return end(place(row, event, say), 'fulfilled', say)
+      return applyEnd(applyPlacement(row, event, report), 'fulfilled', report)
     case 'AddressesAllocated':
     case 'AddressesExtended':
     case 'PlanActivated':
     case 'PlanToppedUp':
-      return answer(row, 'fulfilled', say)
+      return applyAnswer(row, 'fulfilled', report)
     case 'AllocationRefused':
     case 'PlanOrderRefused':
-      return answer(row, 'refused', say)
+      return applyAnswer(row, 'refused', report)
     case 'OrderFulfilled':
-      return end(row, 'fulfilled', say)
+      return applyEnd(row, 'fulfilled', report)
     case 'OrderFailed':
-      return end(row, 'failed', say)
+      return applyEnd(row, 'failed', report)
     case 'RefundDecided':
-      return decideRefund(row, event.data.refundId, event.data.amountCents, say)
+      return applyRefundDecision(row, event.data.refundId, event.data.amountCents, report)
     case 'WalletCredited': {
       const { reference: refundId, amountMicros } = event.data
-      checkOwner(row, event, say)
-      return credit(row, { refundId, payerMicros: amountMicros, walletMicros: amountMicros }, say)
+      checkOwner(row, event, report)
+      return applyCredit(row, { refundId, payerMicros: amountMicros, walletMicros: amountMicros }, report)
     }
     case 'CustomerRefunded': {
       const { reference: refundId, amountMicros, costMicros } = event.data
-      checkOwner(row, event, say)
-      return credit(row, { refundId, payerMicros: amountMicros, walletMicros: costMicros }, say)
+      checkOwner(row, event, report)
+      return applyCredit(row, { refundId, payerMicros: amountMicros, walletMicros: costMicros }, report)
     }
     case 'OrderRefunded':
-      return land(row, event, say)
+      return applyLanding(row, event, report)
     default:
       return row
   }
@@ -331,15 +341,15 @@ export const orderRules: ReadModel = {
     ]),
   },
   reads: (event) => {
-    const orderId = orderIdOf(event as Known)
+    const orderId = orderIdOf(event as OrderRuleEvent)
     return orderId === null ? [] : [{ table: ordersTable.name, key: [orderId] }]
   },
   apply: (recorded, rows: Rows) => {
-    const event = recorded as Known
+    const event = recorded as OrderRuleEvent
     const orderId = orderIdOf(event)
     if (orderId === null) return
-    const before = rows.get(ordersTable, [orderId]) ?? emptyOrder(orderId)
-    const row = after(before, event, (rule, problem) => recordViolation(rows, event, rule, problem))
+    const previous = rows.get(ordersTable, [orderId]) ?? emptyOrder(orderId)
+    const row = applyEvent(previous, event, (rule, problem) => recordViolation(rows, event, rule, problem))
     rows.put(ordersTable, { ...row, last_position: event.position })
   },
 }

@@ -28,17 +28,17 @@ export const periodRules: ReadModel = {
   apply: (event, rows) => {
     if (!isPeriod(event)) return
     const { period } = event.data
-    const before = rows.get(periodsTable, [period])
-    const say = (rule: string, problem: string): void => recordViolation(rows, event, rule, problem)
+    const previous = rows.get(periodsTable, [period])
+    const report = (rule: string, problem: string): void => recordViolation(rows, event, rule, problem)
     if (event.type === 'PeriodCutOff') {
-      if (before !== undefined) say('period-twice', `${period} was cut off before`)
+      if (previous !== undefined) report('period-twice', `${period} was cut off before`)
       if (event.metadata.recordedAt < event.data.endedAt)
-        say('period-early', `${period} ends at ${event.data.endedAt} and was cut off before that`)
+        report('period-early', `${period} ends at ${event.data.endedAt} and was cut off before that`)
       rows.put(periodsTable, { period, closed: false })
       return
     }
-    if (before === undefined) say('period-open', `${period} was closed without a cut-off`)
-    if (before?.closed) say('period-twice', `${period} was closed before`)
+    if (previous === undefined) report('period-open', `${period} was closed without a cut-off`)
+    if (previous?.closed) report('period-twice', `${period} was closed before`)
     rows.put(periodsTable, { period, closed: true })
   },
 }

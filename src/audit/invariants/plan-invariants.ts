@@ -38,10 +38,10 @@ export const planRules: ReadModel = {
     if (!recorded.stream.startsWith(planPrefix)) return
     const event = recorded as RecordedEvent<PlanEvent>
     const planId = event.stream.slice(planPrefix.length)
-    const say = (rule: string, problem: string): void => recordViolation(rows, event, rule, problem)
+    const report = (rule: string, problem: string): void => recordViolation(rows, event, rule, problem)
     const plan = rows.get(plansTable, [planId])
     if (event.type === 'PlanActivated') {
-      if (plan !== undefined) say('plan-twice', `plan ${planId} was opened before`)
+      if (plan !== undefined) report('plan-twice', `plan ${planId} was opened before`)
       const { type, data, revision, metadata } = event
       const activated = JSON.stringify({
         type,
@@ -53,7 +53,7 @@ export const planRules: ReadModel = {
       return
     }
     if (plan === undefined) {
-      if (event.type !== 'PlanOrderRefused') say('plan-unknown', `plan ${planId} was never opened`)
+      if (event.type !== 'PlanOrderRefused') report('plan-unknown', `plan ${planId} was never opened`)
       return
     }
     switch (event.type) {
@@ -61,15 +61,16 @@ export const planRules: ReadModel = {
         rows.put(plansTable, { ...plan, total_bytes: (plan.total_bytes ?? 0) + event.data.bytes })
         return
       case 'PlanUnitsWithdrawn': {
-        const left = (plan.total_bytes ?? 0) - event.data.bytes
-        if (left < 0) say('plan-below-zero', `plan ${planId} is left with ${left} bytes`)
-        rows.put(plansTable, { ...plan, total_bytes: left })
+        const remainingBytes = (plan.total_bytes ?? 0) - event.data.bytes
+        if (remainingBytes < 0)
+          report('plan-below-zero', `plan ${planId} is left with ${remainingBytes} bytes`)
+        rows.put(plansTable, { ...plan, total_bytes: remainingBytes })
         return
       }
       case 'TrafficMetered': {
         const { bytes, usedBytes } = event.data
         if (bytes < 0 || plan.used_bytes + bytes !== usedBytes)
-          say('traffic', `${plan.used_bytes} and ${bytes} bytes are not the ${usedBytes} that it says`)
+          report('traffic', `${plan.used_bytes} and ${bytes} bytes are not the ${usedBytes} that it says`)
         rows.put(plansTable, { ...plan, used_bytes: usedBytes })
         return
       }

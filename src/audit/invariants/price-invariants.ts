@@ -75,37 +75,37 @@ const digestOf = ({ createdAt: _, ...order }: OrderDetails): string =>
 
 /** The sale of an order by the catalogue and the terms, or the reason why there is none. */
 const priceOf = (rows: Rows, order: OrderDetails, atMs: number): Sale | string => {
-  const found = findProduct(rows, order, atMs)
-  if (typeof found === 'string') return found
+  const catalogProduct = findProduct(rows, order, atMs)
+  if (typeof catalogProduct === 'string') return catalogProduct
   const terms = findTerms(rows, order, atMs)
   if (typeof terms === 'string') return terms
-  const { product, isSold } = found
+  const { product, isSold } = catalogProduct
   if (!isSold) return `${product.id} was not sold at that time`
   const isForCustomer = order.customerId !== null
   if (isForCustomer && terms?.sellable === false)
     return `${product.id} is nothing that customers of ${order.accountId} may order`
-  const quoted = quote(product, {
+  const quotation = quote(product, {
     quantity: order.quantity,
     wanted: order.target,
     terms,
     ...(order.kind === 'extension' && { minQuantity: 1 }),
   })
-  return quoted.ok ? saleOf(product, quoted.value, { terms, isForCustomer }) : quoted.refusal.message
+  return quotation.ok ? saleOf(product, quotation.value, { terms, isForCustomer }) : quotation.refusal.message
 }
 
 /** The fields in which an order differs from its sale, in words; null without a difference. */
 const differences = (order: OrderDetails, sale: Sale): string | null => {
   const names = new Set([...Object.keys(sale), 'costCents', 'termsRevision']) as Set<keyof Sale>
-  const said = [...names].flatMap((name) => {
+  const differingFields = [...names].flatMap((name) => {
     if (order[name] === sale[name]) return []
-    const [stated, due] = [order[name], sale[name]].map((value) =>
+    const [statedText, expectedText] = [order[name], sale[name]].map((value) =>
       value === null || typeof value !== 'object'
         ? String(value ?? 'none')
         : JSON.stringify(value, Object.keys(value).sort()),
     )
-    return stated === due ? [] : [`${name} ${stated}, not ${due}`]
+    return statedText === expectedText ? [] : [`${name} ${statedText}, not ${expectedText}`]
   })
-  return said.length === 0 ? null : said.join('; ')
+  return differingFields.length === 0 ? null : differingFields.join('; ')
 }
 
 /**
@@ -153,12 +153,12 @@ export const priceRules: ReadModel = {
     const order = orderIn(event)
     if (order === null) return
     const awaited = rows.get(awaitedTable, [order.orderId])
-    const known: readonly string[] = awaited === undefined ? [] : JSON.parse(awaited.sales)
+    const awaitedDigests: readonly string[] = awaited === undefined ? [] : JSON.parse(awaited.sales)
     if (awaited !== undefined || isAwaited(event)) {
       const digest = digestOf(order)
-      if (known.includes(digest)) return
+      if (awaitedDigests.includes(digest)) return
       if (isAwaited(event)) {
-        const sales = JSON.stringify([...known, digest].slice(-maxSales))
+        const sales = JSON.stringify([...awaitedDigests, digest].slice(-maxSales))
         rows.put(awaitedTable, { order_id: order.orderId, sales })
       }
     }

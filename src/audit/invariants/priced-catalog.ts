@@ -15,7 +15,7 @@ export const staleMs = 10 * 60 * 1000
 /** A catalogue in force, or replaced less than `staleMs` ago; `replaced_ms` is null while it is in force. */
 type CatalogRow = { digest: string; replaced_ms: number | null; product_ids: string }
 /** The digests of these catalogues as JSON: one row. */
-type StandingRow = { name: 'catalog'; digests: string }
+type CurrentCatalogsRow = { name: 'catalog'; digests: string }
 type ProductRow = {
   digest: string
   product_id: string
@@ -36,7 +36,7 @@ const catalogsTable: Table<CatalogRow> = {
   key: ['digest'],
   indexes: [],
 }
-const standingTable: Table<StandingRow> = {
+const currentCatalogsTable: Table<CurrentCatalogsRow> = {
   name: 'audit_catalogs_standing',
   columns: { name: { type: 'text' }, digests: { type: 'text' } },
   key: ['name'],
@@ -54,7 +54,7 @@ const productsTable: Table<ProductRow> = {
   key: ['digest', 'product_id'],
   indexes: [],
 }
-export const catalogTables = [catalogsTable, standingTable, productsTable]
+export const catalogTables = [catalogsTable, currentCatalogsTable, productsTable]
 
 /** Caches products by their text, so that a text is parsed once for all orders. */
 const products = new LRUCache<string, Product>({
@@ -63,8 +63,8 @@ const products = new LRUCache<string, Product>({
 })
 
 const productOf = (text: string): Product => {
-  const known = products.get(text)
-  if (known !== undefined) return known
+  const cached = products.get(text)
+  if (cached !== undefined) return cached
   const product = JSON.parse(text) as Product
   products.set(text, product)
   return product
@@ -74,46 +74,47 @@ export const isCatalogEvent = (event: RecordedEvent): event is RecordedEvent<Cat
   event.stream === catalogStream && (event.type === 'CatalogImported' || event.type === 'ProductStateChanged')
 
 /** The rows that `applyCatalog` reads, as far as they are known from the event alone. */
-export const catalogReads: readonly RowKey[] = [{ table: standingTable.name, key: ['catalog'] }]
+export const catalogReads: readonly RowKey[] = [{ table: currentCatalogsTable.name, key: ['catalog'] }]
 
 const currentDigests = (rows: Rows): readonly string[] =>
-  JSON.parse(rows.get(standingTable, ['catalog'])?.digests ?? '[]')
+  JSON.parse(rows.get(currentCatalogsTable, ['catalog'])?.digests ?? '[]')
 
-const forget = (rows: Rows, { digest, product_ids }: CatalogRow): void => {
+const removeCatalog = (rows: Rows, { digest, product_ids }: CatalogRow): void => {
   for (const productId of JSON.parse(product_ids) as string[]) rows.remove(productsTable, [digest, productId])
   rows.remove(catalogsTable, [digest])
 }
 
 const importCatalog = (data: CatalogImported['data'], atMs: number, rows: Rows): void => {
   const { digest } = data
-  const before = currentDigests(rows)
-  const kept = [digest]
-  for (const former of before) {
-    if (former === digest) continue
-    const row = rows.get(catalogsTable, [former])
+  const previousDigests = currentDigests(rows)
+  const storedDigests = [digest]
+  for (const formerDigest of previousDigests) {
+    if (formerDigest === digest) continue
+    const row = rows.get(catalogsTable, [formerDigest])
     if (row === undefined) continue
-    const replaced = row.replaced_ms ?? atMs
-    if (replaced < atMs - staleMs) forget(rows, row)
+    const replacedMs = row.replaced_ms ?? atMs
+    if (replacedMs < atMs - staleMs) removeCatalog(rows, row)
     else {
-      kept.push(former)
-      rows.put(catalogsTable, { ...row, replaced_ms: replaced })
+      storedDigests.push(formerDigest)
+      rows.put(catalogsTable, { ...row, replaced_ms: replacedMs })
     }
   }
   // The first digest is the catalogue that was in force.
-  const [last] = before
+  const [previousDigest] = previousDigests
   for (const product of data.products) {
-    const former = last === undefined ? undefined : rows.get(productsTable, [last, product.id])
+    const formerProduct =
+      previousDigest === undefined ? undefined : rows.get(productsTable, [previousDigest, product.id])
     rows.put(productsTable, {
       digest,
       product_id: product.id,
       product: JSON.stringify(product),
       state: product.state,
-      state_ms: former?.state === product.state ? former.state_ms : atMs,
+      state_ms: formerProduct?.state === product.state ? formerProduct.state_ms : atMs,
     })
   }
   const product_ids = JSON.stringify(data.products.map(({ id }) => id))
   rows.put(catalogsTable, { digest, replaced_ms: null, product_ids })
-  rows.put(standingTable, { name: 'catalog', digests: JSON.stringify(kept) })
+  rows.put(currentCatalogsTable, { name: 'catalog', digests: JSON.stringify(storedDigests) })
 }
 
 /** Applies an event of the catalogue. Returns the problem of the event, or null. */

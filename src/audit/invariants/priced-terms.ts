@@ -33,7 +33,7 @@ export const termsPrefix = 'terms-'
 export const isTermsEvent = (event: RecordedEvent): event is RecordedEvent<TermsEvent> =>
   event.stream.startsWith(termsPrefix)
 
-const revisions = 'revision'
+const revisionSlot = 'revision'
 const retailSlot = (productId: string, target: Parameters<typeof retailKey>[0]): string =>
   `retail ${productId} ${retailKey(target)}`
 
@@ -60,7 +60,7 @@ const changeIn = (event: RecordedEvent<TermsEvent>): readonly [slot: string, val
 
 export const termsReads = (event: RecordedEvent<TermsEvent>): readonly RowKey[] => {
   const account = event.stream.slice(termsPrefix.length)
-  return [revisions, ...(changeIn(event)?.slice(0, 1) ?? [])].map((slot) => ({
+  return [revisionSlot, ...(changeIn(event)?.slice(0, 1) ?? [])].map((slot) => ({
     table: termsTable.name,
     key: [account, slot as string],
   }))
@@ -73,19 +73,19 @@ const versionsOf = (rows: Rows, account: string, slot: string): readonly Version
 export const applyTerms = (event: RecordedEvent<TermsEvent>, rows: Rows): void => {
   const account_id = event.stream.slice(termsPrefix.length)
   const atMs = Date.parse(event.metadata.recordedAt)
-  const add = (slot: string, value: unknown): void => {
+  const addVersion = (slot: string, value: unknown): void => {
     // A version stays until the next one is older than `staleMs`.
-    const former = versionsOf(rows, account_id, slot)
-    const kept = former.filter((_version, at) => {
-      const next = former[at + 1]
-      return next === undefined || next[1] >= atMs - staleMs
+    const storedVersions = versionsOf(rows, account_id, slot)
+    const currentVersions = storedVersions.filter((_version, index) => {
+      const nextVersion = storedVersions[index + 1]
+      return nextVersion === undefined || nextVersion[1] >= atMs - staleMs
     })
-    const versions = JSON.stringify([...kept, [event.revision, atMs, value]])
+    const versions = JSON.stringify([...currentVersions, [event.revision, atMs, value]])
     rows.put(termsTable, { account_id, slot, versions })
   }
-  add(revisions, null)
+  addVersion(revisionSlot, null)
   const change = changeIn(event)
-  if (change !== null) add(...change)
+  if (change !== null) addVersion(...change)
 }
 
 export const sellerReads = (accountId: string): RowKey => ({ table: sellersTable.name, key: [accountId] })
@@ -101,7 +101,7 @@ export const pricedTermsReads = (order: OrderDetails): readonly RowKey[] => {
   const { accountId, productId, target, termsRevision, customerId } = order
   const seller = sellerReads(accountId)
   if (termsRevision === undefined && customerId === null) return [seller]
-  const slots = [revisions, 'discount', 'markup', 'sellable', retailSlot(productId, target)]
+  const slots = [revisionSlot, 'discount', 'markup', 'sellable', retailSlot(productId, target)]
   return [seller, ...slots.map((slot) => ({ table: termsTable.name, key: [accountId, slot] }))]
 }
 
@@ -115,13 +115,13 @@ export const findTerms = (rows: Rows, order: OrderDetails, atMs: number): Resell
   if (!seller?.reseller)
     return termsRevision === undefined ? null : `${accountId} is no reseller and has no terms`
   const revision = termsRevision ?? -1
-  const known = versionsOf(rows, accountId, revisions)
-  const named = known.some(([one]) => one === revision)
-  const next = known.find(([one]) => one > revision)
-  const isFirst = known.length === 0 || known[0]?.[0] === 0
-  if (revision < 0 ? !isFirst : !named)
+  const knownRevisions = versionsOf(rows, accountId, revisionSlot)
+  const isKnownRevision = knownRevisions.some(([one]) => one === revision)
+  const nextVersion = knownRevisions.find(([one]) => one > revision)
+  const isFirst = knownRevisions.length === 0 || knownRevisions[0]?.[0] === 0
+  if (revision < 0 ? !isFirst : !isKnownRevision)
     return `terms ${revision < 0 ? 'that were never set' : revision} of ${accountId} were not in force`
-  if (next !== undefined && next[1] < atMs - staleMs)
+  if (nextVersion !== undefined && nextVersion[1] < atMs - staleMs)
     return `terms ${revision < 0 ? 'that were never set' : revision} of ${accountId} were no longer in force`
   const valueIn = (slot: string): unknown =>
     versionsOf(rows, accountId, slot).findLast(([one]) => one <= revision)?.[2] ?? null

@@ -99,10 +99,10 @@ export const manualTable: Table<ManualRow> = {
   indexes: [],
 }
 
-type Known = RecordedEvent<
+type ReasonRuleEvent = RecordedEvent<
   DepositEvent | ManualMovementEvent | WalletCredited | WalletAdjusted | CustomerCredited | CustomerAdjusted
 >
-type Say = (rule: string, problem: string) => void
+type Report = (rule: string, problem: string) => void
 
 const ledgerPrefix = 'ledger-'
 const ownerOf = ({ stream }: RecordedEvent): string => stream.slice(ledgerPrefix.length)
@@ -116,7 +116,7 @@ type Credit = {
   readonly amountMicros: number
 }
 
-const creditIn = (event: Known): Credit | null => {
+const creditIn = (event: ReasonRuleEvent): Credit | null => {
   if (event.type === 'CustomerCredited') {
     const { depositId, gateway, reference, customerId, amountMicros } = event.data
     return { depositId, gateway, paymentId: reference, customerId, amountMicros }
@@ -133,7 +133,7 @@ const creditIn = (event: Known): Credit | null => {
 }
 
 /** The manual movement of a ledger event; null for any other event. */
-const movementIn = (event: Known): ManualMovement | null => {
+const movementIn = (event: ReasonRuleEvent): ManualMovement | null => {
   const accountId = ownerOf(event)
   switch (event.type) {
     case 'WalletCredited': {
@@ -172,47 +172,47 @@ const movementText = (movement: ManualMovement): string =>
 const gatewayOf = ({ customerId, provider, gatewayId }: DepositOpened['data']): string =>
   customerId === null ? provider : gatewayId
 
-const checkCredit = (event: Known, credit: Credit, rows: Rows, say: Say): void => {
+const checkCredit = (event: ReasonRuleEvent, credit: Credit, rows: Rows, report: Report): void => {
   const { depositId, gateway, paymentId, customerId, amountMicros } = credit
   const deposit = rows.get(depositsTable, [depositId])
   const payment = rows.get(paymentsTable, [depositId, paymentId])
-  const former = rows.get(creditsTable, [gateway, paymentId])
-  if (former !== undefined)
-    say(
+  const previousCredit = rows.get(creditsTable, [gateway, paymentId])
+  if (previousCredit !== undefined)
+    report(
       'payment-twice',
-      `payment ${paymentId} of ${gateway} was credited before, for deposit ${former.deposit_id}`,
+      `payment ${paymentId} of ${gateway} was credited before, for deposit ${previousCredit.deposit_id}`,
     )
   rows.put(creditsTable, { gateway, payment_id: paymentId, deposit_id: depositId })
   if (deposit === undefined || payment === undefined) {
-    say('credit-unpaid', `no deposit ${depositId} received the payment ${paymentId} that it credits`)
+    report('credit-unpaid', `no deposit ${depositId} received the payment ${paymentId} that it credits`)
     return
   }
   const account = ownerOf(event)
   if (deposit.account_id !== account || deposit.customer_id !== customerId || deposit.gateway !== gateway)
-    say(
+    report(
       'credit-of-another',
       `deposit ${depositId} is of ${deposit.account_id}, ${deposit.customer_id ?? 'no customer'}, at ${deposit.gateway}`,
     )
   if (payment.credited)
-    say('credit-twice', `payment ${paymentId} of deposit ${depositId} was credited before`)
+    report('credit-twice', `payment ${paymentId} of deposit ${depositId} was credited before`)
   if (payment.amount_micros !== amountMicros)
-    say(
+    report(
       'credit-amount',
       `${inDollars(amountMicros)} is credited, but deposit ${depositId} received ${inDollars(payment.amount_micros)}`,
     )
   rows.put(paymentsTable, { ...payment, credited: true, last_position: event.position })
 }
 
-const checkMoved = (movement: ManualMovement, position: number, rows: Rows, say: Say): void => {
+const checkMoved = (movement: ManualMovement, position: number, rows: Rows, report: Report): void => {
   const stream = manualStream(movement)
   const row = rows.get(manualTable, [stream])
   if (row === undefined || row.state === 'withdrawn') {
-    say('movement-unrecorded', `nobody recorded that ${movementText(movement)} is to be moved`)
+    report('movement-unrecorded', `nobody recorded that ${movementText(movement)} is to be moved`)
     return
   }
   if (row.recorded !== movementText(movement))
-    say('movement-changed', `it moves ${movementText(movement)}, recorded was ${row.recorded}`)
-  if (row.state !== 'recorded') say('movement-twice', `${movementText(movement)} was moved before`)
+    report('movement-changed', `it moves ${movementText(movement)}, recorded was ${row.recorded}`)
+  if (row.state !== 'recorded') report('movement-twice', `${movementText(movement)} was moved before`)
   rows.put(manualTable, { ...row, state: 'moved', last_position: position })
 }
 
@@ -220,36 +220,36 @@ const checkMoved = (movement: ManualMovement, position: number, rows: Rows, say:
 const checkNamed = (
   row: ManualRow | undefined,
   { accountId, reference }: { readonly accountId: string; readonly reference: string },
-  say: Say,
+  report: Report,
 ): void => {
   if (row === undefined) return
   const recorded: ManualMovement = JSON.parse(row.recorded)
   if (recorded.accountId !== accountId || recorded.reference !== reference)
-    say(
+    report(
       'movement-of-another',
       `${recorded.reference} of ${recorded.accountId} was recorded here, not ${reference} of ${accountId}`,
     )
 }
 
-const checkManual = (event: RecordedEvent<ManualMovementEvent>, rows: Rows, say: Say): void => {
+const checkManual = (event: RecordedEvent<ManualMovementEvent>, rows: Rows, report: Report): void => {
   const { stream, position: last_position } = event
   const row = rows.get(manualTable, [stream])
   switch (event.type) {
     case 'ManualMovementRecorded':
       if (manualStream(event.data) !== stream)
-        say('movement-elsewhere', `the stream of this movement is ${manualStream(event.data)}`)
-      if (row !== undefined && row.state !== 'withdrawn') say('recorded-twice', 'it was recorded before')
+        report('movement-elsewhere', `the stream of this movement is ${manualStream(event.data)}`)
+      if (row !== undefined && row.state !== 'withdrawn') report('recorded-twice', 'it was recorded before')
       rows.put(manualTable, { stream, recorded: movementText(event.data), state: 'recorded', last_position })
       return
     case 'ManualMovementApplied':
-      checkNamed(row, event.data, say)
+      checkNamed(row, event.data, report)
       if (row?.state !== 'moved')
-        say('applied-unmoved', 'it says that the ledger has the movement, which it has not')
+        report('applied-unmoved', 'it says that the ledger has the movement, which it has not')
       if (row !== undefined) rows.put(manualTable, { ...row, state: 'applied', last_position })
       return
     case 'ManualMovementWithdrawn':
-      checkNamed(row, event.data, say)
-      if (row?.state !== 'recorded') say('withdrawn-moved', 'it withdraws a movement that does not wait')
+      checkNamed(row, event.data, report)
+      if (row?.state !== 'recorded') report('withdrawn-moved', 'it withdraws a movement that does not wait')
       if (row !== undefined) rows.put(manualTable, { ...row, state: 'withdrawn', last_position })
       return
     default:
@@ -274,13 +274,13 @@ const depositStateAfter = (event: DepositEvent): Partial<DepositRow> => {
   }
 }
 
-const checkDeposit = (event: RecordedEvent<DepositEvent>, rows: Rows, say: Say): void => {
+const checkDeposit = (event: RecordedEvent<DepositEvent>, rows: Rows, report: Report): void => {
   const { depositId, accountId } = event.data
   const { position: last_position } = event
-  if (event.stream !== `deposit-${depositId}`) say('deposit-elsewhere', `it is about deposit ${depositId}`)
+  if (event.stream !== `deposit-${depositId}`) report('deposit-elsewhere', `it is about deposit ${depositId}`)
   const deposit = rows.get(depositsTable, [depositId])
   if (event.type === 'DepositOpened') {
-    if (deposit !== undefined) say('deposit-twice', `deposit ${depositId} was opened before`)
+    if (deposit !== undefined) report('deposit-twice', `deposit ${depositId} was opened before`)
     const { customerId, amountCents } = event.data
     rows.put(depositsTable, {
       deposit_id: depositId,
@@ -297,13 +297,13 @@ const checkDeposit = (event: RecordedEvent<DepositEvent>, rows: Rows, say: Say):
     return
   }
   if (deposit === undefined) {
-    say('deposit-unknown', `deposit ${depositId} was never opened`)
+    report('deposit-unknown', `deposit ${depositId} was never opened`)
     return
   }
   if (deposit.account_id !== accountId)
-    say('deposit-of-another', `deposit ${depositId} is of ${deposit.account_id}`)
+    report('deposit-of-another', `deposit ${depositId} is of ${deposit.account_id}`)
   if (event.type === 'DepositSettled' && event.data.creditedMicros !== deposit.credited_micros)
-    say(
+    report(
       'deposit-sum',
       `it says that ${inDollars(event.data.creditedMicros)} was credited, its payments come to ${inDollars(deposit.credited_micros)}`,
     )
@@ -314,7 +314,7 @@ const checkDeposit = (event: RecordedEvent<DepositEvent>, rows: Rows, say: Say):
   const { paymentId, amountMicros } = event.data
   const payment = rows.get(paymentsTable, [depositId, paymentId])
   if (event.type === 'DepositPaymentReceived') {
-    if (payment !== undefined) say('received-twice', `payment ${paymentId} was received before`)
+    if (payment !== undefined) report('received-twice', `payment ${paymentId} was received before`)
     rows.put(paymentsTable, {
       deposit_id: depositId,
       payment_id: paymentId,
@@ -326,16 +326,19 @@ const checkDeposit = (event: RecordedEvent<DepositEvent>, rows: Rows, say: Say):
     return
   }
   if (payment === undefined || !payment.credited)
-    say('marked-uncredited', `it says that payment ${paymentId} is credited, and no ledger credits it`)
-  if (payment?.marked) say('marked-twice', `payment ${paymentId} was marked as credited before`)
+    report('marked-uncredited', `it says that payment ${paymentId} is credited, and no ledger credits it`)
+  if (payment?.marked) report('marked-twice', `payment ${paymentId} was marked as credited before`)
   if (payment !== undefined && payment.amount_micros !== amountMicros)
-    say('marked-amount', `${inDollars(payment.amount_micros)} was received, not ${inDollars(amountMicros)}`)
+    report(
+      'marked-amount',
+      `${inDollars(payment.amount_micros)} was received, not ${inDollars(amountMicros)}`,
+    )
   if (payment !== undefined) rows.put(paymentsTable, { ...payment, marked: true, last_position })
   const credited_micros = deposit.credited_micros + amountMicros
   rows.put(depositsTable, { ...deposit, credited_micros, last_position })
 }
 
-const isManual = (event: Known): event is RecordedEvent<ManualMovementEvent> =>
+const isManual = (event: ReasonRuleEvent): event is RecordedEvent<ManualMovementEvent> =>
   event.type === 'ManualMovementRecorded' ||
   event.type === 'ManualMovementApplied' ||
   event.type === 'ManualMovementWithdrawn'
@@ -355,7 +358,7 @@ export const reasonRules: ReadModel = {
   tables: [depositsTable, paymentsTable, creditsTable, manualTable],
   takes: { types: new Set(), streams: new Set([ledgerPrefix, depositPrefix]) },
   reads: (recorded) => {
-    const event = recorded as Known
+    const event = recorded as ReasonRuleEvent
     if (event.stream.startsWith(ledgerPrefix)) {
       const credit = creditIn(event)
       if (credit !== null)
@@ -378,17 +381,17 @@ export const reasonRules: ReadModel = {
     ]
   },
   apply: (recorded, rows) => {
-    const event = recorded as Known
-    const say: Say = (rule, problem) => recordViolation(rows, event, rule, problem)
+    const event = recorded as ReasonRuleEvent
+    const report: Report = (rule, problem) => recordViolation(rows, event, rule, problem)
     if (event.stream.startsWith(ledgerPrefix)) {
       const credit = creditIn(event)
-      if (credit !== null) return checkCredit(event, credit, rows, say)
+      if (credit !== null) return checkCredit(event, credit, rows, report)
       const movement = movementIn(event)
-      if (movement !== null) checkMoved(movement, event.position, rows, say)
+      if (movement !== null) checkMoved(movement, event.position, rows, report)
       return
     }
     if (!event.stream.startsWith(depositPrefix)) return
-    if (isManual(event)) checkManual(event, rows, say)
-    else checkDeposit(event as RecordedEvent<DepositEvent>, rows, say)
+    if (isManual(event)) checkManual(event, rows, report)
+    else checkDeposit(event as RecordedEvent<DepositEvent>, rows, report)
   },
 }

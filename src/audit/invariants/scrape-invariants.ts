@@ -53,25 +53,25 @@ export const batchRules: ReadModel = {
     const { batchId } = event.data
     const row = rows.get(batchesTable, [batchId])
     const facts = factsOf(event.data)
-    const say = (problem: string): void => recordViolation(rows, event, 'scrape-batch', problem)
-    const put = (finished: boolean): void =>
+    const report = (problem: string): void => recordViolation(rows, event, 'scrape-batch', problem)
+    const putRow = (finished: boolean): void =>
       rows.put(batchesTable, { batch_id: batchId, facts, finished, last_position: event.position })
     if (event.type === 'ScrapeBatchAccepted') {
       const { accountId, requestId } = event.data
-      if (row !== undefined) say(`batch ${batchId} was taken on before`)
+      if (row !== undefined) report(`batch ${batchId} was taken on before`)
       else if (scrapeBatchIdOf(accountId, requestId) !== batchId)
-        say(`the batch of request ${requestId} is ${scrapeBatchIdOf(accountId, requestId)}`)
-      else if (event.stream !== scrapeBatchStream(batchId)) say(`it is about batch ${batchId}`)
-      put(false)
+        report(`the batch of request ${requestId} is ${scrapeBatchIdOf(accountId, requestId)}`)
+      else if (event.stream !== scrapeBatchStream(batchId)) report(`it is about batch ${batchId}`)
+      putRow(false)
       return
     }
     const { inputs, found, empty, notFound, restricted, failed } = event.data
     const calls = found + empty + notFound + restricted + failed
-    if (row === undefined) say(`batch ${batchId} was never taken on`)
-    else if (row.finished) say(`batch ${batchId} was over before`)
-    else if (row.facts !== facts) say(`it is ${facts}, and ${row.facts} was taken on`)
-    else if (calls !== inputs) say(`it has ${inputs} calls, and ${calls} of them came to something`)
-    put(true)
+    if (row === undefined) report(`batch ${batchId} was never taken on`)
+    else if (row.finished) report(`batch ${batchId} was over before`)
+    else if (row.facts !== facts) report(`it is ${facts}, and ${row.facts} was taken on`)
+    else if (calls !== inputs) report(`it has ${inputs} calls, and ${calls} of them came to something`)
+    putRow(true)
   },
 }
 
@@ -98,9 +98,9 @@ const sinceTable: Table<SinceRow> = {
   indexes: [],
 }
 
-const isStart = (event: RecordedEvent): event is RecordedEvent<ScrapeStarted> =>
+const isScrapeStart = (event: RecordedEvent): event is RecordedEvent<ScrapeStarted> =>
   event.type === 'ScrapeStarted'
-const isTable = (event: RecordedEvent): event is RecordedEvent<ScraperPricesSet> =>
+const isPriceTable = (event: RecordedEvent): event is RecordedEvent<ScraperPricesSet> =>
   event.type === 'ScraperPricesSet'
 
 const sinceKey: RowKey = { table: sinceTable.name, key: ['first'] }
@@ -109,12 +109,14 @@ const setPrices = (event: RecordedEvent<ScraperPricesSet>, rows: Rows): string |
   const { digest, prices } = event.data
   if (rows.get(sinceTable, ['first']) === undefined)
     rows.put(sinceTable, { name: 'first', set_ms: Date.parse(event.metadata.recordedAt) })
-  const due = pricesDigest(prices)
+  const computedDigest = pricesDigest(prices)
   // Stored under its real digest, so that it cannot replace a table that calls name.
   for (const { scraper, priceMicros } of prices)
-    rows.put(pricesTable, { digest: due, scraper, price_micros: priceMicros })
+    rows.put(pricesTable, { digest: computedDigest, scraper, price_micros: priceMicros })
   if (event.stream !== scraperPricesStream) return `prices are set in ${scraperPricesStream} alone`
-  return due === digest ? null : `it names the digest ${digest}, its prices come to ${due}`
+  return computedDigest === digest
+    ? null
+    : `it names the digest ${digest}, its prices come to ${computedDigest}`
 }
 
 const startProblem = (event: RecordedEvent<ScrapeStarted>, rows: Rows): string | null => {
@@ -143,17 +145,17 @@ export const scrapePriceRules: ReadModel = {
   tables: [pricesTable, sinceTable],
   takes: { types: new Set(['ScraperPricesSet', 'ScrapeStarted']) },
   reads: (event): RowKey[] => {
-    if (isTable(event)) return [sinceKey]
-    if (!isStart(event)) return []
+    if (isPriceTable(event)) return [sinceKey]
+    if (!isScrapeStart(event)) return []
     const { pricesDigest: digest } = event.data
     return digest === undefined
       ? [sinceKey]
       : [{ table: pricesTable.name, key: [digest, rowName(event.data)] }]
   },
   apply: (event, rows) => {
-    const problem = isTable(event)
+    const problem = isPriceTable(event)
       ? setPrices(event, rows)
-      : isStart(event)
+      : isScrapeStart(event)
         ? startProblem(event, rows)
         : null
     if (problem !== null) recordViolation(rows, event, 'scrape-price', problem)
@@ -161,7 +163,7 @@ export const scrapePriceRules: ReadModel = {
 }
 
 /** The state of an attempt of a scrape in the log so far, by its hold. */
-type TryRow = {
+type AttemptRow = {
   hold_id: string
   account_id: string
   platform: string
@@ -177,7 +179,7 @@ type TryRow = {
   last_position: number
 }
 
-export const triesTable: Table<TryRow> = {
+export const triesTable: Table<AttemptRow> = {
   name: 'audit_scrapes',
   columns: {
     hold_id: { type: 'text' },
@@ -195,11 +197,11 @@ export const triesTable: Table<TryRow> = {
   indexes: [],
 }
 
-type Known = RecordedEvent<ScrapeEvent | FundsHeld | HoldCaptured | HoldReleased>
-type Say = (rule: string, problem: string) => void
+type ScrapeRuleEvent = RecordedEvent<ScrapeEvent | FundsHeld | HoldCaptured | HoldReleased>
+type Report = (rule: string, problem: string) => void
 
-const holdIn = (recorded: RecordedEvent): string | null => {
-  const event = recorded as Known
+const holdIdIn = (recorded: RecordedEvent): string | null => {
+  const event = recorded as ScrapeRuleEvent
   switch (event.type) {
     case 'ScrapeStarted':
     case 'ScrapeFinished':
@@ -214,25 +216,31 @@ const holdIn = (recorded: RecordedEvent): string | null => {
 }
 
 /** The attempt before the one that an event starts. */
-const formerOf = (recorded: RecordedEvent): string | null => {
-  const { type, data } = recorded as Known
+const previousAttemptId = (recorded: RecordedEvent): string | null => {
+  const { type, data } = recorded as ScrapeRuleEvent
   return type === 'ScrapeStarted' && data.attempt > 1 ? holdIdOf(data.scrapeId, data.attempt - 1) : null
 }
 
-const start = (
+const applyStart = (
   { scrapeId, accountId, attempt, platform, priceMicros, fingerprint }: ScrapeStarted['data'],
-  { before, former }: { readonly before: TryRow | undefined; readonly former: TryRow | undefined },
-  say: Say,
-): TryRow => {
+  {
+    before,
+    previousAttempt,
+  }: { readonly before: AttemptRow | undefined; readonly previousAttempt: AttemptRow | undefined },
+  report: Report,
+): AttemptRow => {
   const holdId = holdIdOf(scrapeId, attempt)
-  if (before !== undefined) say('scrape-twice', `try ${holdId} was started before`)
+  if (before !== undefined) report('scrape-twice', `try ${holdId} was started before`)
   if (attempt > 1) {
-    if (former === undefined || former.outcome === null)
-      say('scrape-order', `try ${holdId} was started before the one before it was over`)
-    else if (isResult(former.outcome as ScrapeFinished['data']['outcome']))
-      say('scrape-after-result', `try ${holdId} was started after a result: ${former.outcome}`)
-    if (former !== undefined && (former.fingerprint !== fingerprint || former.account_id !== accountId))
-      say('scrape-changed', `try ${holdId} asks for something else than the one before it`)
+    if (previousAttempt === undefined || previousAttempt.outcome === null)
+      report('scrape-order', `try ${holdId} was started before the one before it was over`)
+    else if (isResult(previousAttempt.outcome as ScrapeFinished['data']['outcome']))
+      report('scrape-after-result', `try ${holdId} was started after a result: ${previousAttempt.outcome}`)
+    if (
+      previousAttempt !== undefined &&
+      (previousAttempt.fingerprint !== fingerprint || previousAttempt.account_id !== accountId)
+    )
+      report('scrape-changed', `try ${holdId} asks for something else than the one before it`)
   }
   return {
     hold_id: holdId,
@@ -248,57 +256,62 @@ const start = (
   }
 }
 
-const finish = (
-  row: TryRow,
+const applyFinish = (
+  row: AttemptRow,
   { accountId, outcome, cached, billed, amountMicros }: ScrapeFinished['data'],
-  say: Say,
-): TryRow => {
-  const due = isBilled(outcome, cached)
+  report: Report,
+): AttemptRow => {
+  const isDue = isBilled(outcome, cached)
   if (accountId !== row.account_id)
-    say('scrape-of-another', `try ${row.hold_id} is of ${row.account_id}, not of ${accountId}`)
-  if (row.outcome !== null) say('scrape-ends-twice', `try ${row.hold_id} ended before: ${row.outcome}`)
-  if (billed !== due)
-    say(
+    report('scrape-of-another', `try ${row.hold_id} is of ${row.account_id}, not of ${accountId}`)
+  if (row.outcome !== null) report('scrape-ends-twice', `try ${row.hold_id} ended before: ${row.outcome}`)
+  if (billed !== isDue)
+    report(
       'scrape-billed',
-      `${cached ? 'a cached answer' : outcome} is ${due ? '' : 'not '}charged, whatever it says`,
+      `${cached ? 'a cached answer' : outcome} is ${isDue ? '' : 'not '}charged, whatever it says`,
     )
-  const dueMicros = due ? row.price_micros : 0
+  const dueMicros = isDue ? row.price_micros : 0
   if (amountMicros !== dueMicros)
-    say('scrape-amount', `${outcome} comes to ${inDollars(dueMicros)}, not ${inDollars(amountMicros)}`)
-  if (billed && !row.held) say('scrape-unheld', `try ${row.hold_id} is charged, but nothing was held for it`)
+    report('scrape-amount', `${outcome} comes to ${inDollars(dueMicros)}, not ${inDollars(amountMicros)}`)
+  if (billed && !row.held)
+    report('scrape-unheld', `try ${row.hold_id} is charged, but nothing was held for it`)
   return { ...row, outcome, amount_micros: dueMicros }
 }
 
 const moveHold = (
-  row: TryRow,
+  row: AttemptRow,
   event: RecordedEvent<FundsHeld | HoldCaptured | HoldReleased>,
-  say: Say,
-): TryRow => {
+  report: Report,
+): AttemptRow => {
   const { platform, amountMicros } = event.data
   if (event.stream !== `ledger-${row.account_id}` || platform !== row.platform)
-    say('hold-of-another', `hold ${row.hold_id} is for ${row.platform} and ${row.account_id}`)
+    report('hold-of-another', `hold ${row.hold_id} is for ${row.platform} and ${row.account_id}`)
   if (event.type === 'FundsHeld') {
     if (amountMicros !== row.price_micros)
-      say(
+      report(
         'hold-price',
         `${inDollars(amountMicros)} is held for a scrape that costs ${inDollars(row.price_micros)}`,
       )
     return { ...row, held: true }
   }
   const dueMicros = event.type === 'HoldCaptured' ? amountMicros : 0
-  if (row.outcome === null) say('hold-before-end', `hold ${row.hold_id} ended before its scrape did`)
+  if (row.outcome === null) report('hold-before-end', `hold ${row.hold_id} ended before its scrape did`)
   else if (dueMicros !== row.amount_micros)
-    say(
+    report(
       'capture-without-result',
       `${row.outcome} comes to ${inDollars(row.amount_micros)}, but ${inDollars(dueMicros)} was charged`,
     )
   return { ...row, is_hold_over: true }
 }
 
-const after = (row: TryRow, event: Exclude<Known, { readonly type: 'ScrapeStarted' }>, say: Say): TryRow =>
+const applyEvent = (
+  row: AttemptRow,
+  event: Exclude<ScrapeRuleEvent, { readonly type: 'ScrapeStarted' }>,
+  report: Report,
+): AttemptRow =>
   event.type === 'ScrapeFinished'
-    ? finish(row, event.data, say)
-    : moveHold(row, event as RecordedEvent<FundsHeld | HoldCaptured | HoldReleased>, say)
+    ? applyFinish(row, event.data, report)
+    : moveHold(row, event as RecordedEvent<FundsHeld | HoldCaptured | HoldReleased>, report)
 
 /**
  * Money is held for started scrapes, at their price. Each attempt ends once and is charged exactly when its outcome is
@@ -310,22 +323,25 @@ export const scrapeRules: ReadModel = {
   tables: [triesTable],
   takes: { types: new Set(['ScrapeStarted', 'ScrapeFinished', 'FundsHeld', 'HoldCaptured', 'HoldReleased']) },
   reads: (event) =>
-    [holdIn(event), formerOf(event)].flatMap((holdId) =>
+    [holdIdIn(event), previousAttemptId(event)].flatMap((holdId) =>
       holdId === null ? [] : [{ table: triesTable.name, key: [holdId] }],
     ),
   apply: (recorded, rows: Rows) => {
-    const holdId = holdIn(recorded)
+    const holdId = holdIdIn(recorded)
     if (holdId === null) return
-    const event = recorded as Known
-    const say: Say = (rule, problem) => recordViolation(rows, event, rule, problem)
+    const event = recorded as ScrapeRuleEvent
+    const report: Report = (rule, problem) => recordViolation(rows, event, rule, problem)
     const before = rows.get(triesTable, [holdId])
     if (event.type === 'ScrapeStarted') {
-      const formerId = formerOf(event)
-      const former = formerId === null ? undefined : rows.get(triesTable, [formerId])
-      rows.put(triesTable, { ...start(event.data, { before, former }, say), last_position: event.position })
+      const attemptIdBefore = previousAttemptId(event)
+      const previousAttempt = attemptIdBefore === null ? undefined : rows.get(triesTable, [attemptIdBefore])
+      rows.put(triesTable, {
+        ...applyStart(event.data, { before, previousAttempt }, report),
+        last_position: event.position,
+      })
       return
     }
-    if (before === undefined) return say('hold-without-scrape', `no scrape was started for hold ${holdId}`)
-    rows.put(triesTable, { ...after(before, event, say), last_position: event.position })
+    if (before === undefined) return report('hold-without-scrape', `no scrape was started for hold ${holdId}`)
+    rows.put(triesTable, { ...applyEvent(before, event, report), last_position: event.position })
   },
 }

@@ -32,7 +32,7 @@ const capsTable: Table<CapRow> = {
 
 const uncapped = { cap_cents: null, former_cents: null, spent: '[]' }
 
-type Known = RecordedEvent<LedgerEvent | AccountEvent>
+type CapRuleEvent = RecordedEvent<LedgerEvent | AccountEvent>
 type Bucket = readonly [minute: number, micros: number]
 
 const minuteMs = 60_000
@@ -41,7 +41,7 @@ const windowMs = 24 * 60 * minuteMs
 const changeGraceMs = 60_000
 
 /** The key of an event, and the key whose cap it uses: the key itself, or the first key that it was rolled from. */
-const keysOf = (event: Known): { readonly keyId: string; readonly capKeyId: string } | null => {
+const keysOf = (event: CapRuleEvent): { readonly keyId: string; readonly capKeyId: string } | null => {
   switch (event.type) {
     case 'WalletDebited':
     case 'CustomerCharged': {
@@ -72,12 +72,12 @@ export const capRules: ReadModel = {
   tables: [capsTable],
   takes: { types: new Set(['WalletDebited', 'CustomerCharged', 'KeyIssued', 'KeyCapped']) },
   reads: (event) => {
-    const keys = keysOf(event as Known)
+    const keys = keysOf(event as CapRuleEvent)
     if (keys === null) return []
     return [...new Set([keys.keyId, keys.capKeyId])].map((key) => ({ table: capsTable.name, key: [key] }))
   },
   apply: (recorded, rows) => {
-    const event = recorded as Known
+    const event = recorded as CapRuleEvent
     const keys = keysOf(event)
     if (keys === null) return
     const { keyId, capKeyId } = keys
@@ -96,19 +96,19 @@ export const capRules: ReadModel = {
         rows.put(capsTable, { ...uncapped, key_id: capKeyId, changed_at: event.metadata.recordedAt })
       return
     }
-    const spender = rows.get(capsTable, [capKeyId])
-    if (spender === undefined) return
+    const spenderRow = rows.get(capsTable, [capKeyId])
+    if (spenderRow === undefined) return
     if (event.type !== 'WalletDebited' && event.type !== 'CustomerCharged') return
     const atMs = Date.parse(event.metadata.recordedAt)
     const minute = Math.floor(atMs / minuteMs)
     const micros = event.type === 'CustomerCharged' ? event.data.costMicros : event.data.amountMicros
-    const buckets = (JSON.parse(spender.spent) as Bucket[]).filter(
-      ([opened]) => (opened + 1) * minuteMs > atMs - windowMs,
+    const buckets = (JSON.parse(spenderRow.spent) as Bucket[]).filter(
+      ([bucketMinute]) => (bucketMinute + 1) * minuteMs > atMs - windowMs,
     )
     const last = buckets.at(-1)
     if (last !== undefined && last[0] >= minute) buckets[buckets.length - 1] = [last[0], last[1] + micros]
     else buckets.push([minute, micros])
-    const spent = buckets.reduce((sum, [, each]) => sum + each, 0)
+    const spent = buckets.reduce((sum, [, bucketMicros]) => sum + bucketMicros, 0)
     const cap = row === undefined ? null : capAt(row, atMs)
     if (cap !== null && spent > centsToMicros(cap))
       recordViolation(
@@ -117,7 +117,7 @@ export const capRules: ReadModel = {
         'spend-cap',
         `key ${keyId} spent ${inDollars(spent)} in 24 hours, more than its cap of ${inDollars(centsToMicros(cap))}`,
       )
-    rows.put(capsTable, { ...spender, spent: JSON.stringify(buckets) })
+    rows.put(capsTable, { ...spenderRow, spent: JSON.stringify(buckets) })
   },
 }
 

@@ -51,8 +51,8 @@ export const rentalsTable: Table<RentalRow> = {
   indexes: [],
 }
 
-type Known = RecordedEvent<AddressEvent | StockEvent>
-type Say = (rule: string, problem: string) => void
+type StockRuleEvent = RecordedEvent<AddressEvent | StockEvent>
+type Report = (rule: string, problem: string) => void
 
 const addressOf = (rows: Rows, ip: string): AddressRow =>
   rows.get(addressesTable, [ip]) ?? {
@@ -63,7 +63,7 @@ const addressOf = (rows: Rows, ip: string): AddressRow =>
     available_from: null,
   }
 
-const placeName = ({
+const stockNameOf = ({
   productId,
   country,
 }: {
@@ -71,29 +71,37 @@ const placeName = ({
   readonly country: string
 }): string => `${productId} ${country}`
 
-const stock = (event: Extract<Known, { type: 'AddressesStocked' }>, rows: Rows, say: Say): void => {
-  const place = placeName(event.data)
+const applyStocked = (
+  event: Extract<StockRuleEvent, { type: 'AddressesStocked' }>,
+  rows: Rows,
+  report: Report,
+): void => {
+  const stockName = stockNameOf(event.data)
   for (const { ip } of event.data.addresses) {
     const row = addressOf(rows, ip)
-    if (row.stocked_in === place) say('stocked-twice', `${ip} is in this stock already`)
-    if (row.claimed_for !== place)
-      say('stocked-elsewhere', `${ip} belongs to ${row.claimed_for ?? 'no stock'}, not to ${place}`)
-    rows.put(addressesTable, { ...row, stocked_in: place })
+    if (row.stocked_in === stockName) report('stocked-twice', `${ip} is in this stock already`)
+    if (row.claimed_for !== stockName)
+      report('stocked-elsewhere', `${ip} belongs to ${row.claimed_for ?? 'no stock'}, not to ${stockName}`)
+    rows.put(addressesTable, { ...row, stocked_in: stockName })
   }
 }
 
-const allocate = (event: Extract<Known, { type: 'AddressesAllocated' }>, rows: Rows, say: Say): void => {
+const applyAllocated = (
+  event: Extract<StockRuleEvent, { type: 'AddressesAllocated' }>,
+  rows: Rows,
+  report: Report,
+): void => {
   const { orderId, accountId, allocations, allocatedAt, expiresAt } = event.data
-  const place = placeName(event.data)
+  const stockName = stockNameOf(event.data)
   for (const { ip, proxyId } of allocations) {
     const row = addressOf(rows, ip)
     if (row.proxy_id !== null)
-      say('address-twice', `${ip} went to order ${orderId} while its rental ${row.proxy_id} runs`)
-    if (row.stocked_in !== place) say('not-in-stock', `${ip} is not in the stock of ${place}`)
+      report('address-twice', `${ip} went to order ${orderId} while its rental ${row.proxy_id} runs`)
+    if (row.stocked_in !== stockName) report('not-in-stock', `${ip} is not in the stock of ${stockName}`)
     if (row.available_from !== null && row.available_from > allocatedAt)
-      say('address-rests', `${ip} rests until ${row.available_from} and was sold at ${allocatedAt}`)
+      report('address-rests', `${ip} rests until ${row.available_from} and was sold at ${allocatedAt}`)
     if (rows.get(rentalsTable, [proxyId]) !== undefined)
-      say('rental-twice', `rental ${proxyId} was made before`)
+      report('rental-twice', `rental ${proxyId} was made before`)
     rows.put(addressesTable, { ...row, proxy_id: proxyId, available_from: null })
     rows.put(rentalsTable, {
       proxy_id: proxyId,
@@ -106,15 +114,19 @@ const allocate = (event: Extract<Known, { type: 'AddressesAllocated' }>, rows: R
   }
 }
 
-const release = (event: Extract<Known, { type: 'AddressesReleased' }>, rows: Rows, say: Say): void => {
+const applyReleased = (
+  event: Extract<StockRuleEvent, { type: 'AddressesReleased' }>,
+  rows: Rows,
+  report: Report,
+): void => {
   const { reason, releases, releasedAt, availableFrom } = event.data
   for (const { ip, proxyId } of releases) {
     const rental = rows.get(rentalsTable, [proxyId])
     const row = addressOf(rows, ip)
     if (rental === undefined || !rental.open || rental.ip !== ip || row.proxy_id !== proxyId)
-      say('release-of-none', `${ip} has no rental ${proxyId} that runs`)
+      report('release-of-none', `${ip} has no rental ${proxyId} that runs`)
     else if (reason === 'expired' && rental.expires_ms > Date.parse(releasedAt))
-      say(
+      report(
         'release-early',
         `rental ${proxyId} runs until ${new Date(rental.expires_ms).toISOString()}, and expired at ${releasedAt}`,
       )
@@ -123,40 +135,56 @@ const release = (event: Extract<Known, { type: 'AddressesReleased' }>, rows: Row
   }
 }
 
-const replace = (event: Extract<Known, { type: 'AddressReplaced' }>, rows: Rows, say: Say): void => {
+const applyReplaced = (
+  event: Extract<StockRuleEvent, { type: 'AddressReplaced' }>,
+  rows: Rows,
+  report: Report,
+): void => {
   const { proxyId, former, address, replacedAt, availableFrom } = event.data
   const rental = rows.get(rentalsTable, [proxyId])
-  const left = addressOf(rows, former.ip)
-  const taken = addressOf(rows, address.ip)
-  if (!rental?.open || rental.ip !== former.ip || left.proxy_id !== proxyId)
-    say('replacement-of-none', `${former.ip} has no rental ${proxyId} that runs`)
-  if (taken.proxy_id !== null)
-    say('address-twice', `${address.ip} went to rental ${proxyId} while its rental ${taken.proxy_id} runs`)
-  if (taken.stocked_in === null || taken.stocked_in !== left.stocked_in)
-    say('not-in-stock', `${address.ip} is not in the stock of ${left.stocked_in ?? 'the rental'}`)
-  if (taken.available_from !== null && taken.available_from > replacedAt)
-    say('address-rests', `${address.ip} rests until ${taken.available_from} and was given at ${replacedAt}`)
-  rows.put(addressesTable, { ...left, proxy_id: null, available_from: availableFrom })
-  rows.put(addressesTable, { ...taken, proxy_id: proxyId, available_from: null })
+  const formerRow = addressOf(rows, former.ip)
+  const newRow = addressOf(rows, address.ip)
+  if (!rental?.open || rental.ip !== former.ip || formerRow.proxy_id !== proxyId)
+    report('replacement-of-none', `${former.ip} has no rental ${proxyId} that runs`)
+  if (newRow.proxy_id !== null)
+    report(
+      'address-twice',
+      `${address.ip} went to rental ${proxyId} while its rental ${newRow.proxy_id} runs`,
+    )
+  if (newRow.stocked_in === null || newRow.stocked_in !== formerRow.stocked_in)
+    report('not-in-stock', `${address.ip} is not in the stock of ${formerRow.stocked_in ?? 'the rental'}`)
+  if (newRow.available_from !== null && newRow.available_from > replacedAt)
+    report(
+      'address-rests',
+      `${address.ip} rests until ${newRow.available_from} and was given at ${replacedAt}`,
+    )
+  rows.put(addressesTable, { ...formerRow, proxy_id: null, available_from: availableFrom })
+  rows.put(addressesTable, { ...newRow, proxy_id: proxyId, available_from: null })
   if (rental !== undefined) rows.put(rentalsTable, { ...rental, ip: address.ip })
 }
 
-const extend = (event: Extract<Known, { type: 'AddressesExtended' }>, rows: Rows, say: Say): void => {
+const applyExtended = (
+  event: Extract<StockRuleEvent, { type: 'AddressesExtended' }>,
+  rows: Rows,
+  report: Report,
+): void => {
   for (const { proxyId, expiresAt } of event.data.extensions) {
     const rental = rows.get(rentalsTable, [proxyId])
-    if (!rental?.open) say('extension-of-none', `no rental ${proxyId} runs that could be extended`)
+    if (!rental?.open) report('extension-of-none', `no rental ${proxyId} runs that could be extended`)
     if (rental !== undefined) rows.put(rentalsTable, { ...rental, expires_ms: Date.parse(expiresAt) })
   }
 }
 
-const keysOf = (event: Known): { readonly ips: readonly string[]; readonly proxyIds: readonly string[] } => {
-  const none = { ips: [], proxyIds: [] }
+const keysOf = (
+  event: StockRuleEvent,
+): { readonly ips: readonly string[]; readonly proxyIds: readonly string[] } => {
+  const noKeys = { ips: [], proxyIds: [] }
   switch (event.type) {
     case 'AddressStocked':
     case 'AddressRetired':
-      return { ...none, ips: [event.data.ip] }
+      return { ...noKeys, ips: [event.data.ip] }
     case 'AddressesStocked':
-      return { ...none, ips: event.data.addresses.map(({ ip }) => ip) }
+      return { ...noKeys, ips: event.data.addresses.map(({ ip }) => ip) }
     case 'AddressesAllocated': {
       const { allocations } = event.data
       return { ips: allocations.map(({ ip }) => ip), proxyIds: allocations.map(({ proxyId }) => proxyId) }
@@ -170,9 +198,9 @@ const keysOf = (event: Known): { readonly ips: readonly string[]; readonly proxy
       return { ips: [former.ip, address.ip], proxyIds: [proxyId] }
     }
     case 'AddressesExtended':
-      return { ...none, proxyIds: event.data.extensions.map(({ proxyId }) => proxyId) }
+      return { ...noKeys, proxyIds: event.data.extensions.map(({ proxyId }) => proxyId) }
     default:
-      return none
+      return noKeys
   }
 }
 
@@ -193,39 +221,39 @@ export const stockRules: ReadModel = {
     ]),
   },
   reads: (event) => {
-    const { ips, proxyIds } = keysOf(event as Known)
+    const { ips, proxyIds } = keysOf(event as StockRuleEvent)
     return [
       ...ips.map((ip) => ({ table: addressesTable.name, key: [ip] })),
       ...proxyIds.map((id) => ({ table: rentalsTable.name, key: [id] })),
     ]
   },
   apply: (recorded, rows) => {
-    const event = recorded as Known
-    const say: Say = (rule, problem) => recordViolation(rows, event, rule, problem)
+    const event = recorded as StockRuleEvent
+    const report: Report = (rule, problem) => recordViolation(rows, event, rule, problem)
     switch (event.type) {
       case 'AddressStocked': {
         const row = addressOf(rows, event.data.ip)
         if (row.claimed_for !== null)
-          say('stocked-twice', `${event.data.ip} is in the stock of ${row.claimed_for}`)
-        rows.put(addressesTable, { ...row, claimed_for: placeName(event.data) })
+          report('stocked-twice', `${event.data.ip} is in the stock of ${row.claimed_for}`)
+        rows.put(addressesTable, { ...row, claimed_for: stockNameOf(event.data) })
         return
       }
       case 'AddressRetired': {
         const row = addressOf(rows, event.data.ip)
-        if (row.claimed_for === null) say('retired-twice', `${event.data.ip} is in no stock`)
+        if (row.claimed_for === null) report('retired-twice', `${event.data.ip} is in no stock`)
         rows.put(addressesTable, { ...row, claimed_for: null })
         return
       }
       case 'AddressesStocked':
-        return stock(event, rows, say)
+        return applyStocked(event, rows, report)
       case 'AddressesAllocated':
-        return allocate(event, rows, say)
+        return applyAllocated(event, rows, report)
       case 'AddressesReleased':
-        return release(event, rows, say)
+        return applyReleased(event, rows, report)
       case 'AddressReplaced':
-        return replace(event, rows, say)
+        return applyReplaced(event, rows, report)
       case 'AddressesExtended':
-        return extend(event, rows, say)
+        return applyExtended(event, rows, report)
       default:
     }
   },

@@ -62,7 +62,7 @@ export const subscriptionsTable: Table<SubscriptionRow> = {
   indexes: [],
 }
 
-type Paying = Extract<
+type PayingEvent = Extract<
   RecordedEvent<LedgerEvent | OrderEvent>,
   { readonly type: 'WalletDebited' | 'OrderCompleted' | 'OrderFulfilled' | 'OrderRefunded' }
 >
@@ -70,21 +70,21 @@ type Paying = Extract<
 const prefix = 'subscription-'
 const isSubscription = (event: RecordedEvent): event is RecordedEvent<SubscriptionEvent> =>
   event.stream.startsWith(prefix)
-const isPaying = (event: RecordedEvent): event is Paying =>
+const isPaying = (event: RecordedEvent): event is PayingEvent =>
   event.type === 'WalletDebited' ||
   event.type === 'OrderCompleted' ||
   event.type === 'OrderFulfilled' ||
   event.type === 'OrderRefunded'
 
-const orderIdOf = (event: Paying): string =>
+const orderIdOf = (event: PayingEvent): string =>
   'order' in event.data ? event.data.order.orderId : event.data.orderId
 
 /** The order of a subscription, or of an event that only has an order id; null for any other order. */
-const periodIn = (event: Paying): string | null =>
+const periodOrderId = (event: PayingEvent): string | null =>
   'order' in event.data && event.data.order.subscription === undefined ? null : orderIdOf(event)
 
-const follow = (event: Paying, rows: Rows): void => {
-  const orderId = periodIn(event)
+const applyPaying = (event: PayingEvent, rows: Rows): void => {
+  const orderId = periodOrderId(event)
   if (orderId === null) return
   if (event.type === 'WalletDebited') {
     const { order: details } = event.data
@@ -118,7 +118,7 @@ const follow = (event: Paying, rows: Rows): void => {
 }
 
 /** The events that the subscription would decide at that time, or the reason why there are none. */
-const dueOf = (
+const expectedEvents = (
   event: RecordedEvent<SubscriptionEvent>,
   state: SubscriptionState,
   rows: Rows,
@@ -136,13 +136,13 @@ const dueOf = (
       return decideCancellation(state, Date.parse(event.metadata.recordedAt) - staleMs)
     case 'SubscriptionCanceled': {
       const atMs = Date.parse(event.data.canceledAt)
-      const ended = decideScheduledEnd(state, atMs)
-      return ended.length > 0 ? ended : decideCancellation(state, atMs)
+      const endEvents = decideScheduledEnd(state, atMs)
+      return endEvents.length > 0 ? endEvents : decideCancellation(state, atMs)
     }
     case 'SubscriptionExpired': {
       const { reason, expiredAt } = event.data
-      const refused = { periodStart: state.currentPeriodEnd, reason, orderExists: false }
-      return decideRefused(state, refused, Date.parse(expiredAt))
+      const refusal = { periodStart: state.currentPeriodEnd, reason, orderExists: false }
+      return decideRefused(state, refusal, Date.parse(expiredAt))
     }
     default:
       return event satisfies never
@@ -150,7 +150,7 @@ const dueOf = (
 }
 
 /** The time of the event according to its data; null when the data has none. */
-const saidAt = ({ type, data }: SubscriptionEvent): string | null => {
+const statedTime = ({ type, data }: SubscriptionEvent): string | null => {
   if (type === 'SubscriptionCanceled') return data.canceledAt
   return type === 'SubscriptionExpired' ? data.expiredAt : null
 }
@@ -166,40 +166,41 @@ const orderProblem = (state: Subscription | null, { details }: PaidOrder): strin
   if (!ids.includes(orderId)) return `no order of the period from ${periodStart ?? 'its start'} is ${orderId}`
   if (state === null) return null
   const { terms } = state
-  const asked = { accountId, keyId, interval, period }
-  const due = {
+  const ordered = { accountId, keyId, interval, period }
+  const subscribed = {
     accountId: terms.accountId,
     keyId: terms.keyId,
     interval: terms.interval,
     period: terms.period,
   }
-  if (!isSameJson(asked, due))
-    return `its order is not what was subscribed to: ${describeDifferences(asked, due)}`
+  if (!isSameJson(ordered, subscribed))
+    return `its order is not what was subscribed to: ${describeDifferences(ordered, subscribed)}`
   return quantity > terms.quantity ? `its order is of ${quantity}, above the ${terms.quantity} of it` : null
 }
 
-const check = (event: RecordedEvent<SubscriptionEvent>, rows: Rows): void => {
-  const say = (problem: string, rule = 'subscription'): void => recordViolation(rows, event, rule, problem)
+const checkSubscription = (event: RecordedEvent<SubscriptionEvent>, rows: Rows): void => {
+  const report = (problem: string, rule = 'subscription'): void => recordViolation(rows, event, rule, problem)
   const subscriptionId = event.stream.slice(prefix.length)
   const row = rows.get(subscriptionsTable, [subscriptionId])
   const state: SubscriptionState = row === undefined ? null : JSON.parse(row.state)
-  const due = dueOf(event, state, rows)
-  if (typeof due === 'string') say(due)
+  const expected = expectedEvents(event, state, rows)
+  if (typeof expected === 'string') report(expected)
   else {
-    const [one] = due
-    if (one?.type !== event.type) say(`it would say ${one?.type ?? 'nothing'} then, not ${event.type}`)
-    else if (!isSameJson(one.data, event.data))
-      say(`it is not what was paid or due: ${describeDifferences(event.data, one.data)}`)
+    const [expectedEvent] = expected
+    if (expectedEvent?.type !== event.type)
+      report(`it would say ${expectedEvent?.type ?? 'nothing'} then, not ${event.type}`)
+    else if (!isSameJson(expectedEvent.data, event.data))
+      report(`it is not what was paid or due: ${describeDifferences(event.data, expectedEvent.data)}`)
   }
   if (event.data.subscriptionId !== subscriptionId)
-    say(`it is about ${event.data.subscriptionId}`, 'subscription-elsewhere')
-  const at = saidAt(event)
-  if (at !== null && Math.abs(Date.parse(at) - Date.parse(event.metadata.recordedAt)) > staleMs)
-    say(`it says ${at} and was recorded at ${event.metadata.recordedAt}`, 'subscription-time')
+    report(`it is about ${event.data.subscriptionId}`, 'subscription-elsewhere')
+  const statedAt = statedTime(event)
+  if (statedAt !== null && Math.abs(Date.parse(statedAt) - Date.parse(event.metadata.recordedAt)) > staleMs)
+    report(`it says ${statedAt} and was recorded at ${event.metadata.recordedAt}`, 'subscription-time')
   if ('orderId' in event.data) {
     const paid = rows.get(paidPeriodsTable, [event.data.orderId])
     const problem = paid === undefined ? null : orderProblem(state, JSON.parse(paid.paid))
-    if (problem !== null) say(problem, 'subscription-order')
+    if (problem !== null) report(problem, 'subscription-order')
     rows.remove(paidPeriodsTable, [event.data.orderId])
   }
   if (state === null && event.type !== 'SubscriptionStarted') return
@@ -239,11 +240,11 @@ export const subscriptionRules: ReadModel = {
         : keys
     }
     if (!isPaying(event)) return []
-    const orderId = periodIn(event)
+    const orderId = periodOrderId(event)
     return orderId === null ? [] : [{ table: paidPeriodsTable.name, key: [orderId] }]
   },
   apply: (event, rows) => {
-    if (isSubscription(event)) check(event, rows)
-    else if (isPaying(event)) follow(event, rows)
+    if (isSubscription(event)) checkSubscription(event, rows)
+    else if (isPaying(event)) applyPaying(event, rows)
   },
 }

@@ -11,7 +11,9 @@ const isEqual = (one: unknown, other: unknown): boolean => {
   if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false
   if (Array.isArray(one))
     return (
-      Array.isArray(other) && one.length === other.length && one.every((item, at) => isEqual(item, other[at]))
+      Array.isArray(other) &&
+      one.length === other.length &&
+      one.every((item, index) => isEqual(item, other[index]))
     )
   if (Array.isArray(other)) return false
   const names = Object.keys(one)
@@ -30,17 +32,17 @@ const isEqual = (one: unknown, other: unknown): boolean => {
 export const isSameJson = (one: unknown, other: unknown): boolean =>
   isEqual(one, other) || JSON.stringify(canonical(one)) === JSON.stringify(canonical(other))
 
-const shown = (value: unknown): string => {
+const valueText = (value: unknown): string => {
   const text = value === undefined ? 'none' : JSON.stringify(value)
   return text.length > 200 ? `${text.slice(0, 200)}…` : text
 }
 
 /** The fields in which two objects differ, in words: `bytes 6, not 5; unit "GB", not none`. */
-export const describeDifferences = (said: object, due: object): string =>
-  [...new Set([...Object.keys(said), ...Object.keys(due)])]
-    .map((name) => [name, Reflect.get(said, name), Reflect.get(due, name)] as const)
+export const describeDifferences = (stated: object, expected: object): string =>
+  [...new Set([...Object.keys(stated), ...Object.keys(expected)])]
+    .map((name) => [name, Reflect.get(stated, name), Reflect.get(expected, name)] as const)
     .filter(([, one, other]) => !isSameJson(one, other))
-    .map(([name, one, other]) => `${name} ${shown(one)}, not ${shown(other)}`)
+    .map(([name, one, other]) => `${name} ${valueText(one)}, not ${valueText(other)}`)
     .join('; ')
 
 /**
@@ -74,7 +76,7 @@ export const violationsTable: Table<ViolationRow> = {
   indexes: [],
 }
 
-const accountId = /^acc_[0-9a-f]{32}$/
+const accountIdPattern = /^acc_[0-9a-f]{32}$/
 
 /** The account in the name of a stream or in the event's data; null without one. */
 export const accountOf = ({
@@ -84,9 +86,12 @@ export const accountOf = ({
   readonly stream: string
   readonly data: unknown
 }): string | null => {
-  const named = [stream.slice(stream.indexOf('-') + 1), (data as { accountId?: unknown } | null)?.accountId]
-  const found = named.find((text) => typeof text === 'string' && accountId.test(text))
-  return (found as string | undefined) ?? null
+  const candidates = [
+    stream.slice(stream.indexOf('-') + 1),
+    (data as { accountId?: unknown } | null)?.accountId,
+  ]
+  const foundAccount = candidates.find((text) => typeof text === 'string' && accountIdPattern.test(text))
+  return (foundAccount as string | undefined) ?? null
 }
 
 /**
@@ -108,6 +113,6 @@ export const inDollars = (micros: number): string => {
   const sign = micros < 0 ? '-' : ''
   const digits = Math.abs(micros).toString().padStart(7, '0')
   const cents = digits.slice(-6, -4)
-  const rest = trimEnd(digits.slice(-4), '0')
-  return `${sign}$${digits.slice(0, -6)}.${cents}${rest}`
+  const fraction = trimEnd(digits.slice(-4), '0')
+  return `${sign}$${digits.slice(0, -6)}.${cents}${fraction}`
 }

@@ -84,40 +84,43 @@ const emptyWallet = (accountId: string): WalletRow => ({
 })
 
 /** A leg as a signed debit. */
-const signed = ({ debitMicros, creditMicros }: Posting): number => debitMicros - creditMicros
+const signedDebit = ({ debitMicros, creditMicros }: Posting): number => debitMicros - creditMicros
 
 const sumOf = (postings: readonly Posting[], book: string, account: string): number =>
-  postings.reduce((sum, leg) => (leg.book === book && leg.account === account ? sum + signed(leg) : sum), 0)
+  postings.reduce(
+    (sum, leg) => (leg.book === book && leg.account === account ? sum + signedDebit(leg) : sum),
+    0,
+  )
 
 /** The first book of an entry with a sum other than zero; null without one. */
 const unbalanced = (postings: readonly Posting[]): string | null => {
   const sums = new Map<string, bigint>()
-  for (const leg of postings) sums.set(leg.book, (sums.get(leg.book) ?? 0n) + BigInt(signed(leg)))
+  for (const leg of postings) sums.set(leg.book, (sums.get(leg.book) ?? 0n) + BigInt(signedDebit(leg)))
   return [...sums].find(([, sum]) => sum !== 0n)?.[0] ?? null
 }
 
 const checkWallet = (event: RecordedEvent<LedgerEvent>, rows: Rows, wallet: WalletRow): void => {
-  const say = (rule: string, problem: string): void => recordViolation(rows, event, rule, problem)
+  const report = (rule: string, problem: string): void => recordViolation(rows, event, rule, problem)
   const { availableAfterMicros } = event.data
   if (wallet.available !== availableAfterMicros)
-    say(
+    report(
       'wallet-balance',
       `it leaves ${inDollars(availableAfterMicros)} available as it says, but ${inDollars(wallet.available)} by its postings`,
     )
   if (availableAfterMicros < 0 || wallet.available < 0)
-    say(
+    report(
       'wallet-below-zero',
       `the wallet of ${wallet.account_id} is below zero: ${inDollars(wallet.available)}`,
     )
-  if (wallet.held < 0) say('holds-below-zero', `the open holds of ${wallet.account_id} are below zero`)
-  if (wallet.receivable < 0) say('debt-below-zero', `more than the debt of ${wallet.account_id} was paid`)
+  if (wallet.held < 0) report('holds-below-zero', `the open holds of ${wallet.account_id} are below zero`)
+  if (wallet.receivable < 0) report('debt-below-zero', `more than the debt of ${wallet.account_id} was paid`)
   if (wallet.reseller && wallet.mirror !== wallet.available + wallet.held)
-    say(
+    report(
       'cross-book',
       `the wallet and holds of ${wallet.account_id} are ${inDollars(wallet.available + wallet.held)} in the service's book, its service wallet ${inDollars(wallet.mirror)} in its own`,
     )
   if (wallet.reseller && wallet.mirror_debt !== wallet.receivable)
-    say(
+    report(
       'cross-book',
       `${wallet.account_id} owes ${inDollars(wallet.receivable)} in the service's book, ${inDollars(wallet.mirror_debt)} in its own`,
     )
@@ -132,9 +135,10 @@ const checkCredit = (
   if (!('creditAfterMicros' in event.data)) return
   const { customerId, creditAfterMicros } = event.data
   const book = resellerBook(accountId)
-  const before = rows.get(creditsTable, [accountId, customerId])
-  const credit = (before?.credit ?? 0) - sumOf(postings, book, customerAccount(customerId))
-  const receivable = (before?.receivable ?? 0) + sumOf(postings, book, customerReceivableAccount(customerId))
+  const previous = rows.get(creditsTable, [accountId, customerId])
+  const credit = (previous?.credit ?? 0) - sumOf(postings, book, customerAccount(customerId))
+  const receivable =
+    (previous?.receivable ?? 0) + sumOf(postings, book, customerReceivableAccount(customerId))
   if (credit !== creditAfterMicros)
     recordViolation(
       rows,
@@ -159,20 +163,21 @@ const checkMargin = (event: RecordedEvent<LedgerEvent>, rows: Rows, postings: re
   if (event.type !== 'CustomerCharged') return
   const { order } = event.data
   const book = resellerBook(ownerOf(event)!)
-  const booked = -sumOf(postings, book, 'revenue:sales') - sumOf(postings, book, 'expenses:cost-of-sales')
-  const terms = centsToMicros(order.amountCents - (order.costCents ?? 0))
-  if (booked !== terms)
+  const bookedMargin =
+    -sumOf(postings, book, 'revenue:sales') - sumOf(postings, book, 'expenses:cost-of-sales')
+  const expectedMargin = centsToMicros(order.amountCents - (order.costCents ?? 0))
+  if (bookedMargin !== expectedMargin)
     recordViolation(
       rows,
       event,
       'margin',
-      `its margin is ${inDollars(terms)} by price and cost of the order, ${inDollars(booked)} by its postings`,
+      `its margin is ${inDollars(expectedMargin)} by price and cost of the order, ${inDollars(bookedMargin)} by its postings`,
     )
 }
 
 const applyMoney = (event: RecordedEvent<LedgerEvent>, accountId: AccountId, rows: Rows): void => {
-  const before = rows.get(walletsTable, [accountId]) ?? emptyWallet(accountId)
-  if (!before.created)
+  const previous = rows.get(walletsTable, [accountId]) ?? emptyWallet(accountId)
+  if (!previous.created)
     recordViolation(
       rows,
       event,
@@ -181,22 +186,22 @@ const applyMoney = (event: RecordedEvent<LedgerEvent>, accountId: AccountId, row
     )
   let postings: readonly Posting[]
   try {
-    postings = postingsOf(event, { accountId, reseller: before.reseller })
+    postings = postingsOf(event, { accountId, reseller: previous.reseller })
   } catch (error) {
     recordViolation(rows, event, 'postings', `it cannot be booked: ${(error as Error).message}`)
-    rows.put(walletsTable, { ...before, available: event.data.availableAfterMicros })
+    rows.put(walletsTable, { ...previous, available: event.data.availableAfterMicros })
     return
   }
-  const off = unbalanced(postings)
-  if (off !== null)
-    recordViolation(rows, event, 'postings', `its entry in the book ${off} does not sum to zero`)
+  const unbalancedBook = unbalanced(postings)
+  if (unbalancedBook !== null)
+    recordViolation(rows, event, 'postings', `its entry in the book ${unbalancedBook} does not sum to zero`)
   const wallet: WalletRow = {
-    ...before,
-    available: before.available - sumOf(postings, serviceBook, walletAccount(accountId)),
-    held: before.held - sumOf(postings, serviceBook, holdsAccount(accountId)),
-    receivable: before.receivable + sumOf(postings, serviceBook, receivableAccount(accountId)),
-    mirror: before.mirror + sumOf(postings, resellerBook(accountId), serviceWalletAccount),
-    mirror_debt: before.mirror_debt - sumOf(postings, resellerBook(accountId), serviceDebtAccount),
+    ...previous,
+    available: previous.available - sumOf(postings, serviceBook, walletAccount(accountId)),
+    held: previous.held - sumOf(postings, serviceBook, holdsAccount(accountId)),
+    receivable: previous.receivable + sumOf(postings, serviceBook, receivableAccount(accountId)),
+    mirror: previous.mirror + sumOf(postings, resellerBook(accountId), serviceWalletAccount),
+    mirror_debt: previous.mirror_debt - sumOf(postings, resellerBook(accountId), serviceDebtAccount),
   }
   checkWallet(event, rows, wallet)
   checkCredit(event, rows, postings, accountId)
@@ -230,11 +235,12 @@ export const walletRules: ReadModel = {
     const accountId = ownerOf(event)
     if (accountId !== null) return applyMoney(event as RecordedEvent<LedgerEvent>, accountId, rows)
     if (event.type !== 'AccountCreated') return
-    const { accountId: created, reseller } = event.data as AccountCreated['data']
-    const before = rows.get(walletsTable, [created])
-    if (event.stream !== `${accountPrefix}${created}`)
-      recordViolation(rows, event, 'account-elsewhere', `it makes the account ${created}`)
-    if (before?.created) recordViolation(rows, event, 'account-twice', `account ${created} was made before`)
-    rows.put(walletsTable, { ...(before ?? emptyWallet(created)), created: true, reseller })
+    const { accountId: createdId, reseller } = event.data as AccountCreated['data']
+    const previous = rows.get(walletsTable, [createdId])
+    if (event.stream !== `${accountPrefix}${createdId}`)
+      recordViolation(rows, event, 'account-elsewhere', `it makes the account ${createdId}`)
+    if (previous?.created)
+      recordViolation(rows, event, 'account-twice', `account ${createdId} was made before`)
+    rows.put(walletsTable, { ...(previous ?? emptyWallet(createdId)), created: true, reseller })
   },
 }

@@ -33,7 +33,7 @@ const maxBytesPerUnit = 3
 export const createEventDigest = (): EventDigest => {
   let frame = Buffer.allocUnsafe(firstCapacity)
 
-  const text = (value: string, offset: number): number => {
+  const writeText = (value: string, offset: number): number => {
     const bytes = frame.write(value, offset + 4, 'utf8')
     frame.writeUInt32BE(bytes, offset)
     return offset + 4 + bytes
@@ -41,16 +41,16 @@ export const createEventDigest = (): EventDigest => {
 
   return (previous, ordinal, { stream, revision, id, type, data, metadata }) => {
     const units = stream.length + type.length + data.length + metadata.length
-    const needed = textsAt + 16 + maxBytesPerUnit * units
-    if (needed > frame.length) frame = Buffer.allocUnsafe(2 * needed)
+    const neededBytes = textsAt + 16 + maxBytesPerUnit * units
+    if (neededBytes > frame.length) frame = Buffer.allocUnsafe(2 * neededBytes)
     frame.set(previous, 0)
     writeInt8(frame, ordinal, digestBytes)
     writeInt8(frame, revision, digestBytes + 8)
     writeUuid(frame, id, digestBytes + 16)
-    let end = text(stream, textsAt)
-    end = text(type, end)
-    end = text(data, end)
-    end = text(metadata, end)
+    let end = writeText(stream, textsAt)
+    end = writeText(type, end)
+    end = writeText(data, end)
+    end = writeText(metadata, end)
     return sha256(frame.subarray(0, end))
   }
 }
@@ -113,7 +113,7 @@ export const createDigestStore = (pool: pg.Pool, logId: string): DigestStore => 
     return { ordinal, position, eventId, digest }
   }
 
-  const insert = async (client: pg.ClientBase, run: DigestRun, kept: number): Promise<void> => {
+  const insert = async (client: pg.ClientBase, run: DigestRun, storedOrdinal: number): Promise<void> => {
     const slice = (from: number, to: number): Buffer =>
       run.digests.subarray((from - run.firstOrdinal) * digestBytes, (to - run.firstOrdinal + 1) * digestBytes)
     await client.query({
@@ -123,11 +123,11 @@ export const createDigestStore = (pool: pg.Pool, logId: string): DigestStore => 
              values ($1::text, $2::bigint, $3::bigint, $4::bigint, $5::uuid, $6::bytea)`,
       values: [
         logId,
-        kept + 1,
+        storedOrdinal + 1,
         run.end.ordinal,
         run.end.position,
         run.end.eventId,
-        slice(kept + 1, run.end.ordinal),
+        slice(storedOrdinal + 1, run.end.ordinal),
       ],
     })
   }
@@ -151,12 +151,12 @@ export const createDigestStore = (pool: pg.Pool, logId: string): DigestStore => 
         throw new RangeError('a run of digests is longer than a row takes')
       await inTransaction(pool, async (client) => {
         await client.query("select pg_advisory_xact_lock(hashtextextended('farebox event digests', 0))")
-        const kept = (await lastRow(client))?.ordinal ?? 0
-        if (run.firstOrdinal > kept + 1)
+        const storedOrdinal = (await lastRow(client))?.ordinal ?? 0
+        if (run.firstOrdinal > storedOrdinal + 1)
           throw new Error(
-            `digests are kept up to ordinal ${kept}, so those from ${run.firstOrdinal} do not follow`,
+            `digests are kept up to ordinal ${storedOrdinal}, so those from ${run.firstOrdinal} do not follow`,
           )
-        if (run.end.ordinal > kept) await insert(client, run, kept)
+        if (run.end.ordinal > storedOrdinal) await insert(client, run, storedOrdinal)
       })
     },
 

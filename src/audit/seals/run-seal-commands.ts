@@ -7,7 +7,7 @@ import { publicKeyPem, sealKeyOf } from './seal-key.ts'
 import type { SealsFile } from './seals-file.ts'
 
 /** Loads the dependencies when a command runs. The help texts do not need them. */
-const sealing = () => import('./sealing.ts')
+const loadSealing = () => import('./sealing.ts')
 
 /**
  * Seals all new events by the same rules as a server; null when there are none.
@@ -19,7 +19,7 @@ const sealNow = async (
 ): Promise<number | null> => {
   const { pool, log, runner, keys, clock, config } = context
   const { createDigestStore } = await import('./digests.ts')
-  const { chainToHead, openSealing, SealRefused } = await sealing()
+  const { chainToHead, openSealing, SealRefused } = await loadSealing()
   const { UnresolvedViolation } = await import('../violations.ts')
   const store = createDigestStore(pool, await log.logId())
   if (remake) await store.clear()
@@ -32,14 +32,14 @@ const sealNow = async (
       checks && config.eventStoreUrl === null
         ? (sealed: number) => openUnsealedCheck({ ...context, publicKey: key.publicKey }, sealed)
         : undefined
-    const opened = await openSealing({ log, runner, store, key, clock, openSignatures }, context)
-    await chainToHead(log, opened.chain, stepsOf(bar, 'digests', await log.head()))
+    const openedSealing = await openSealing({ log, runner, store, key, clock, openSignatures }, context)
+    await chainToHead(log, openedSealing.chain, stepsOf(bar, 'digests', await log.head()))
     bar.end()
     if (checks) {
       const { refuseUnresolvedViolations } = await import('../violation-commands.ts')
-      await refuseUnresolvedViolations(context, opened.chain.sealedThrough())
+      await refuseUnresolvedViolations(context, openedSealing.chain.sealedThrough())
     }
-    return (await opened.seal(context))?.throughOrdinal ?? null
+    return (await openedSealing.seal(context))?.throughOrdinal ?? null
   } catch (error) {
     if (error instanceof SealRefused) throw new CliRefusal('seal_refused', error.message)
     if (error instanceof UnresolvedViolation) throw new CliRefusal('law_broken', error.message)
@@ -73,9 +73,9 @@ export const seal = async (
 
 export const listSealsPage = async ({ log }: CliContext, { limit }: { limit: number }) => {
   const { listSeals } = await import('./seal-queries.ts')
-  const listed = await listSeals(log, { limit, offset: 0 })
+  const page = await listSeals(log, { limit, offset: 0 })
   const text = table(
-    listed.seals,
+    page.seals,
     [
       { title: 'sealed at', value: ({ sealedAt }) => sealedAt },
       { title: 'events', value: ({ throughOrdinal }) => throughOrdinal, align: 'right' },
@@ -85,7 +85,7 @@ export const listSealsPage = async ({ log }: CliContext, { limit }: { limit: num
     ],
     'nothing is sealed yet; "ledger seal" seals the log',
   )
-  return { json: { seals: listed.seals }, text }
+  return { json: { seals: page.seals }, text }
 }
 
 export const exportSeals = async (
@@ -114,24 +114,24 @@ export const publicKey = async ({ keys }: CliContext) => {
 
 export const rotateKey = async (context: CliContext, { newKeyFile }: { newKeyFile: string }) => {
   const { pool, config, keys, runner, clock } = context
-  const { readSeals, rotateSealKey, SealRefused } = await sealing()
+  const { readSeals, rotateSealKey, SealRefused } = await loadSealing()
   const { readSealKey } = await import('./seals-file.ts')
   const { replaceSealKey } = await import('../../platform/vault/keys.ts')
   const seed = await readSealKey(newKeyFile)
-  const [key, next] = [sealKeyOf(keys.seal), sealKeyOf(seed)]
-  if (key.publicKey === next.publicKey) throw new CliMisuse(`${newKeyFile} holds the key that signs now`)
-  const standing = await readSeals(runner, context)
-  if (standing.publicKey !== next.publicKey) await sealNow(context, { remake: false, laws: true })
+  const [key, nextKey] = [sealKeyOf(keys.seal), sealKeyOf(seed)]
+  if (key.publicKey === nextKey.publicKey) throw new CliMisuse(`${newKeyFile} holds the key that signs now`)
+  const existingSeals = await readSeals(runner, context)
+  if (existingSeals.publicKey !== nextKey.publicKey) await sealNow(context, { remake: false, laws: true })
   try {
-    await rotateSealKey({ runner, clock, key, next }, context)
+    await rotateSealKey({ runner, clock, key, next: nextKey }, context)
   } catch (error) {
     if (error instanceof SealRefused) throw new CliRefusal('seal_refused', error.message)
     throw error
   }
   await replaceSealKey(config, pool, seed)
-  const where = config.sealKey === null ? 'seal.key under FAREBOX_DATA' : 'FAREBOX_SEAL_KEY'
+  const keySetting = config.sealKey === null ? 'seal.key under FAREBOX_DATA' : 'FAREBOX_SEAL_KEY'
   return {
-    json: { previousPublicKey: key.publicKey, publicKey: next.publicKey },
-    text: `${next.publicKey} signs from now on, and ${key.publicKey} vouched for it. Restart the server with it as ${where}; until then nothing is sealed.`,
+    json: { previousPublicKey: key.publicKey, publicKey: nextKey.publicKey },
+    text: `${nextKey.publicKey} signs from now on, and ${key.publicKey} vouched for it. Restart the server with it as ${keySetting}; until then nothing is sealed.`,
   }
 }

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { type Cli, groupCommand, wholeNumber } from '../../platform/cli/cli-context.ts'
 
 /** Loads the implementation of the commands when one runs. */
-const runs = () => import('./run-seal-commands.ts')
+const loadCommands = () => import('./run-seal-commands.ts')
 
 const registerSeal = (ledger: Command, cli: Cli): void => {
   ledger
@@ -13,7 +13,7 @@ const registerSeal = (ledger: Command, cli: Cli): void => {
       'first compute the digests of all events anew, e.g. after a log was restored to an earlier point',
     )
     .option('--without-laws', 'do not hold the new events against the laws of "ledger verify" first')
-    .action(cli.action(async () => (await runs()).seal))
+    .action(cli.action(async () => (await loadCommands()).seal))
 }
 
 const registerList = (seals: Command, cli: Cli): void => {
@@ -21,7 +21,7 @@ const registerList = (seals: Command, cli: Cli): void => {
     .command('list')
     .description('list the last seals, newest first, without verifying them')
     .option('--limit <n>', 'so many', wholeNumber(1, 10_000), 20)
-    .action(cli.action(async () => (await runs()).listSealsPage))
+    .action(cli.action(async () => (await loadCommands()).listSealsPage))
 }
 
 const registerExport = (seals: Command, cli: Cli): void => {
@@ -31,14 +31,14 @@ const registerExport = (seals: Command, cli: Cli): void => {
     .requiredOption('--file <path>', 'a file that is not there yet')
     .option('--last <n>', 'so many seals', wholeNumber(1, 1_000_000), 100)
     .addHelpText('after', '\nExample:\n  npx farebox ledger seals export --file seals-2026-11-21.json')
-    .action(cli.action(async () => (await runs()).exportSeals))
+    .action(cli.action(async () => (await loadCommands()).exportSeals))
 }
 
 const registerKeyCommands = (seals: Command, cli: Cli): void => {
   seals
     .command('public-key')
     .description('print the public key that seals are checked with: keep it elsewhere than the database')
-    .action(cli.action(async () => (await runs()).publicKey))
+    .action(cli.action(async () => (await loadCommands()).publicKey))
   seals
     .command('rotate-key')
     .description('hand over to another key, which the present one signs; then restart the server with it')
@@ -47,7 +47,7 @@ const registerKeyCommands = (seals: Command, cli: Cli): void => {
       'after',
       '\nExample:\n  openssl rand -base64 32 > new-seal.key\n  npx farebox ledger seals rotate-key --new-key-file new-seal.key',
     )
-    .action(cli.action(async () => (await runs()).rotateKey))
+    .action(cli.action(async () => (await loadCommands()).rotateKey))
 }
 
 /** `ledger seal`, `ledger seals list|export|public-key|rotate-key` */

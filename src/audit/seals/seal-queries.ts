@@ -7,7 +7,10 @@ import type { SealsFile } from './seals-file.ts'
 /** A seal with the id of its event. */
 export type Seal = LogSealed['data'] & { readonly eventId: string }
 
-const recent = async (log: EventLog, from: number): Promise<(SealEvent & { readonly eventId: string })[]> => {
+const readSealEvents = async (
+  log: EventLog,
+  from: number,
+): Promise<(SealEvent & { readonly eventId: string })[]> => {
   const events: (SealEvent & { readonly eventId: string })[] = []
   for await (const { id, type, data } of log.readStream(sealStream, from))
     events.push({ type, data: JSON.parse(data), eventId: id } as SealEvent & { eventId: string })
@@ -26,7 +29,7 @@ export const sealsBefore = async (
   const end = Math.min(before ?? Number.MAX_SAFE_INTEGER, last === null ? 0 : last.revision + 1)
   if (end <= 0) return { seals: [], next: null }
   const start = Math.max(0, end - limit)
-  const events = (await recent(log, start)).slice(0, end - start)
+  const events = (await readSealEvents(log, start)).slice(0, end - start)
   const seals = events.flatMap((event) =>
     event.type === 'LogSealed' ? [{ ...event.data, eventId: event.eventId }] : [],
   )
@@ -50,17 +53,17 @@ export const listSeals = async (
 /** The events of an export: all key rotations and the last seals, in order. */
 export const sealsToExport = async (log: EventLog, lastSeals: number): Promise<readonly SealEvent[]> => {
   const rotations: SealKeyRotated[] = []
-  let kept: SealEvent[] = []
+  let recentEvents: SealEvent[] = []
   for await (const { type, data } of log.readStream(sealStream)) {
     const event = { type, data: JSON.parse(data) } as SealEvent
-    kept.push(event)
-    if (kept.length > 2 * lastSeals) {
-      const old = kept.slice(0, -lastSeals)
+    recentEvents.push(event)
+    if (recentEvents.length > 2 * lastSeals) {
+      const old = recentEvents.slice(0, -lastSeals)
       rotations.push(...old.filter((one): one is SealKeyRotated => one.type === 'SealKeyRotated'))
-      kept = kept.slice(-lastSeals)
+      recentEvents = recentEvents.slice(-lastSeals)
     }
   }
-  return [...rotations, ...kept]
+  return [...rotations, ...recentEvents]
 }
 
 /** The export file with the last seals and all key rotations; null when nothing is sealed. */

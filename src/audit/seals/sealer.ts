@@ -70,13 +70,13 @@ export type Sealer = {
  * the digest.
  */
 const batchWindowMs = 60
-const helping = 4_000
+const maxEventsPerRead = 4_000
 const firstBackoffMs = 500
 const maxBackoffMs = 60_000
 /** Limits the delay of a stop when the database does not answer. */
 const defaultLastSealMs = 5_000
 
-const cause = (): Cause => ({ actor: { kind: 'system', name: 'sealer' }, correlationId: newId('run') })
+const createCause = (): Cause => ({ actor: { kind: 'system', name: 'sealer' }, correlationId: newId('run') })
 
 export const sealer = worker({
   name: 'sealer',
@@ -124,34 +124,34 @@ export const startSealer = (deps: SealerDeps): Sealer => {
   }
 
   /** Resolves when a seal is due. Without a deadline it waits for the first event without a limit. */
-  const gather = async (sealing: Sealing, reader: LogReader, signal: AbortSignal): Promise<void> => {
+  const waitUntilDue = async (sealing: Sealing, reader: LogReader, signal: AbortSignal): Promise<void> => {
     const { chain } = sealing
-    let due: AbortSignal | null = null
+    let dueSignal: AbortSignal | null = null
     while (chain.unsealed() < every.events) {
-      if (due === null && chain.unsealed() > 0) {
+      if (dueSignal === null && chain.unsealed() > 0) {
         dueAtMs ??= performance.now() + every.seconds * 1000
         // A timeout accepts whole milliseconds only.
-        due = AbortSignal.timeout(Math.max(0, Math.ceil(dueAtMs - performance.now())))
+        dueSignal = AbortSignal.timeout(Math.max(0, Math.ceil(dueAtMs - performance.now())))
       }
-      const until = due === null ? signal : AbortSignal.any([signal, due])
+      const readSignal = dueSignal === null ? signal : AbortSignal.any([signal, dueSignal])
       let events: readonly StoredEvent[]
       try {
-        await reader.waitForEvent(chain.end().position, until)
-        events = await reader.nextStored(chain.end().position, helping, until)
+        await reader.waitForEvent(chain.end().position, readSignal)
+        events = await reader.nextStored(chain.end().position, maxEventsPerRead, readSignal)
       } catch (error) {
-        if (due?.aborted && !signal.aborted) return
+        if (dueSignal?.aborted && !signal.aborted) return
         throw error
       }
       await chain.take(events)
     }
   }
 
-  const sealTaken = async (sealing: Sealing, signal: AbortSignal): Promise<void> => {
+  const sealChain = async (sealing: Sealing, signal: AbortSignal): Promise<void> => {
     const { chain } = sealing
     await sealing.takeWholeBatch()
     await deps.cleared?.({ sealed: chain.sealedThrough(), position: chain.end().position }, signal)
     signal.throwIfAborted()
-    const seal = await sealing.seal(cause())
+    const seal = await sealing.seal(createCause())
     problem = null
     backoffMs = firstBackoffMs
     dueAtMs = null
@@ -161,12 +161,12 @@ export const startSealer = (deps: SealerDeps): Sealer => {
   }
 
   /** Seals the log to its end when the server stops. */
-  const sealLast = async (sealing: Sealing, ended: AbortSignal): Promise<void> => {
+  const sealToEnd = async (sealing: Sealing, ended: AbortSignal): Promise<void> => {
     const signal = AbortSignal.any([ended, AbortSignal.timeout(lastSealMs)])
     const overdue = once(signal, 'abort').then(() => signal.throwIfAborted())
-    const sealed = chainToHead(log, sealing.chain).then(() => sealTaken(sealing, signal))
+    const sealingToEnd = chainToHead(log, sealing.chain).then(() => sealChain(sealing, signal))
     try {
-      await Promise.race([sealed, overdue])
+      await Promise.race([sealingToEnd, overdue])
     } catch (error) {
       logger.warn({ err: error }, 'the end of the log is not sealed: the next start seals it')
     }
@@ -176,7 +176,7 @@ export const startSealer = (deps: SealerDeps): Sealer => {
   const sealOnceCleared = async (sealing: Sealing, { signal, round }: Leadership): Promise<void> => {
     for (;;) {
       try {
-        return await round(() => sealTaken(sealing, signal))
+        return await round(() => sealChain(sealing, signal))
       } catch (error) {
         if (!(error instanceof UnresolvedViolation)) throw error
         await sleep(onError(error), undefined, { signal })
@@ -184,7 +184,7 @@ export const startSealer = (deps: SealerDeps): Sealer => {
     }
   }
 
-  const sealOn = async (reader: LogReader, leadership: Leadership): Promise<void> => {
+  const runSealing = async (reader: LogReader, leadership: Leadership): Promise<void> => {
     const {
       session: { ended },
       signal,
@@ -201,23 +201,23 @@ export const startSealer = (deps: SealerDeps): Sealer => {
         openSignatures: deps.openSignatures,
         ...(deps.checkedEvents && { checkedEvents: deps.checkedEvents }),
       },
-      cause(),
+      createCause(),
     )
     try {
       while (!signal.aborted) {
-        await gather(sealing, reader, signal)
+        await waitUntilDue(sealing, reader, signal)
         await sealOnceCleared(sealing, leadership)
       }
     } finally {
       // The process stops.
-      if (signal.aborted && !ended.aborted) await sealLast(sealing, ended)
+      if (signal.aborted && !ended.aborted) await sealToEnd(sealing, ended)
     }
   }
 
   const work = async (leadership: Leadership): Promise<void> => {
     const reader = feed.reader({ batchWindowMs })
     try {
-      await sealOn(reader, leadership)
+      await runSealing(reader, leadership)
     } finally {
       reader.close()
     }

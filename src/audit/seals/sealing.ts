@@ -42,7 +42,7 @@ export type LogChain = {
   sealed(throughOrdinal: number): void
 }
 
-const startPlace = (): DigestPlace => ({ ordinal: 0, position: 0, eventId: '', digest: startDigest() })
+const startLocation = (): DigestPlace => ({ ordinal: 0, position: 0, eventId: '', digest: startDigest() })
 
 /** The number of events in one step: a fifth of a millisecond of work. */
 const stepEvents = 100
@@ -63,33 +63,33 @@ export const openChain = async (
   yieldToCommands: YieldToCommands = noYield,
 ): Promise<LogChain> => {
   const digestOf = createEventDigest()
-  let end = (await store.end()) ?? startPlace()
+  let end = (await store.end()) ?? startLocation()
   /** Complete runs, not stored yet. */
   const runs: DigestRun[] = []
-  const filling = Buffer.allocUnsafe(maxRunEvents * digestBytes)
-  let filled = 0
-  let covered = sealedThrough
-  /** Ordinals after `covered` of self-signed events: a handful. */
-  let provenAlone: number[] = []
+  const runBuffer = Buffer.allocUnsafe(maxRunEvents * digestBytes)
+  let filledCount = 0
+  let sealedOrdinal = sealedThrough
+  /** Ordinals after `sealedOrdinal` of self-signed events: a handful. */
+  let selfSignedOrdinals: number[] = []
 
   const closeRun = (): void => {
-    if (filled === 0) return
-    const digests = Buffer.from(filling.subarray(0, filled * digestBytes))
-    runs.push({ firstOrdinal: end.ordinal - filled + 1, digests, end })
-    filled = 0
+    if (filledCount === 0) return
+    const digests = Buffer.from(runBuffer.subarray(0, filledCount * digestBytes))
+    runs.push({ firstOrdinal: end.ordinal - filledCount + 1, digests, end })
+    filledCount = 0
   }
 
-  const takeOne = (event: StoredEvent): void => {
+  const addEvent = (event: StoredEvent): void => {
     const ordinal = end.ordinal + 1
     const digest = digestOf(end.digest, ordinal, event)
     end = { ordinal, position: event.position, eventId: event.id, digest }
-    filling.set(digest, filled * digestBytes)
-    filled += 1
-    if (filled === maxRunEvents) closeRun()
-    if (isSelfSigned(event.stream)) provenAlone.push(ordinal)
+    runBuffer.set(digest, filledCount * digestBytes)
+    filledCount += 1
+    if (filledCount === maxRunEvents) closeRun()
+    if (isSelfSigned(event.stream)) selfSignedOrdinals.push(ordinal)
   }
 
-  const keepRuns = async (): Promise<void> => {
+  const saveRuns = async (): Promise<void> => {
     for (let run = runs[0]; run !== undefined; run = runs[0]) {
       await store.save(run)
       runs.shift()
@@ -100,28 +100,28 @@ export const openChain = async (
     end: () => end,
     // Digests are stored immediately before a seal, and a seal is only made when there is something to seal. So digests
     // after the last seal, which a crash between both leaves, are never those of self-signed events alone.
-    unsealed: () => Math.max(0, end.ordinal - covered - provenAlone.length),
-    sealedThrough: () => covered,
+    unsealed: () => Math.max(0, end.ordinal - sealedOrdinal - selfSignedOrdinals.length),
+    sealedThrough: () => sealedOrdinal,
     async take(events) {
       const dueMs = performance.now() + maxYieldMs
-      const rest = yieldEvery(
+      const yieldStep = yieldEvery(
         turnSteps,
         yieldWhileOnTime(yieldToCommands, () => performance.now() < dueMs),
       )
-      for (const [at, event] of events.entries()) {
-        if (at % stepEvents === 0) await rest()
-        takeOne(event)
+      for (const [index, event] of events.entries()) {
+        if (index % stepEvents === 0) await yieldStep()
+        addEvent(event)
       }
       // Rebuilt digests of sealed events: no further seal stores them, so they are stored now.
-      if (end.ordinal <= covered) await keepRuns()
+      if (end.ordinal <= sealedOrdinal) await saveRuns()
     },
     async save() {
       closeRun()
-      await keepRuns()
+      await saveRuns()
     },
     sealed(throughOrdinal) {
-      covered = Math.max(covered, throughOrdinal)
-      provenAlone = provenAlone.filter((ordinal) => ordinal > covered)
+      sealedOrdinal = Math.max(sealedOrdinal, throughOrdinal)
+      selfSignedOrdinals = selfSignedOrdinals.filter((ordinal) => ordinal > sealedOrdinal)
     },
   }
 }
@@ -167,7 +167,7 @@ export type Sealing = {
 export const readSeals = (runner: CommandRunner, cause: Cause): Promise<SealState> =>
   readState(runner, { ...cause, name: 'read-seals' }, { stream: sealStream, fold: sealFold })
 
-const differs = (ordinal: number): SealRefused =>
+const sealMismatch = (ordinal: number): SealRefused =>
   new SealRefused(
     `the events up to ordinal ${ordinal} are not those that were sealed: nothing more is sealed. Run "ledger verify" to see which event was changed`,
   )
@@ -178,10 +178,10 @@ const isAsSealed = async (
   { throughOrdinal, digest }: LogSealed['data'],
 ): Promise<boolean> => {
   const chain = await openChain(noStore, throughOrdinal, yieldToCommands)
-  for (let left = throughOrdinal; left > 0; left = throughOrdinal - chain.end().ordinal) {
+  for (let remaining = throughOrdinal; remaining > 0; remaining = throughOrdinal - chain.end().ordinal) {
     const page = await log.readAll(chain.end().position, pageSize)
     if (page.length === 0) return false
-    await chain.take(page.slice(0, left))
+    await chain.take(page.slice(0, remaining))
   }
   return chain.end().digest.toString('hex') === digest
 }
@@ -202,7 +202,7 @@ export const openSealing = async (deps: SealingDeps, cause: Cause): Promise<Seal
   // Sealed events determine whether the next ones must be signed. They do not have to be when the log was never signed,
   // or when signing was stopped.
   if (last !== null && signatures?.beginsSigned === false && !(await isAsSealed(deps, last)))
-    throw differs(last.throughOrdinal)
+    throw sealMismatch(last.throughOrdinal)
   /** Checks and digests the same events: they are read once. */
   const chain: LogChain = {
     ...digests,
@@ -223,13 +223,13 @@ export const openSealing = async (deps: SealingDeps, cause: Cause): Promise<Seal
    * Compares a seal with the digest of the chain at its ordinal, or with the digest that an earlier process stored.
    * @throws SealRefused
    */
-  const assertHolds = async (seal: LogSealed['data']): Promise<void> => {
+  const assertSealMatches = async (seal: LogSealed['data']): Promise<void> => {
     const { ordinal, digest } = chain.end()
     if (ordinal < seal.throughOrdinal) return
-    const found = ordinal === seal.throughOrdinal ? digest : await store.at(seal.throughOrdinal)
-    if (found?.toString('hex') !== seal.digest) throw differs(seal.throughOrdinal)
+    const currentDigest = ordinal === seal.throughOrdinal ? digest : await store.at(seal.throughOrdinal)
+    if (currentDigest?.toString('hex') !== seal.digest) throw sealMismatch(seal.throughOrdinal)
   }
-  if (last !== null) await assertHolds(last)
+  if (last !== null) await assertSealMatches(last)
 
   const append = async (seal: LogSealed['data'], cause: Cause): Promise<SealAnswer> => {
     const from = { throughOrdinal: last?.throughOrdinal ?? 0, digest: last?.digest ?? '' }
@@ -267,7 +267,7 @@ export const openSealing = async (deps: SealingDeps, cause: Cause): Promise<Seal
       // Digests are stored first, so that every seal in the log has its digests, and a log without write access is not
       // sealed.
       await chain.save()
-      if (last !== null) await assertHolds(last)
+      if (last !== null) await assertSealMatches(last)
       const { ordinal, eventId, digest } = chain.end()
       const statement = {
         throughOrdinal: ordinal,
@@ -288,7 +288,7 @@ export const openSealing = async (deps: SealingDeps, cause: Cause): Promise<Seal
           return seal
         case 'moved':
           last = answer.last
-          await assertHolds(last)
+          await assertSealMatches(last)
           chain.sealed(last.throughOrdinal)
           return null
         case 'key_retired':
@@ -345,10 +345,10 @@ export const rotateSealKey = async (
       rotatedAt: at,
     }
     const rotation: SealKeyRotated['data'] = { ...handover, signature: key.sign(rotationStatement(handover)) }
-    const again = last && { ...last, sealedAt: at, publicKey: next.publicKey }
-    const countersigned: LogSealed['data'] | null = again && {
-      ...again,
-      signature: next.sign(sealStatement(again)),
+    const resealed = last && { ...last, sealedAt: at, publicKey: next.publicKey }
+    const countersigned: LogSealed['data'] | null = resealed && {
+      ...resealed,
+      signature: next.sign(sealStatement(resealed)),
     }
     const { answer } = await runner.run({
       name: 'rotate-seal-key',

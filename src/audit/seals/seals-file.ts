@@ -131,9 +131,10 @@ export const trustedSeals = (
 ): readonly LogSealed['data'][] => {
   const keys = walkKeys(pinned)
   const trusted: LogSealed['data'][] = []
-  for (const [at, event] of file.seals.entries()) {
+  for (const [index, event] of file.seals.entries()) {
     const problem = keys.step(event)
-    if (problem !== null) throw new SealsFileRefused(`seal ${at + 1} of the file is not genuine: ${problem}`)
+    if (problem !== null)
+      throw new SealsFileRefused(`seal ${index + 1} of the file is not genuine: ${problem}`)
     if (event.type === 'LogSealed' && keys.trusted()) trusted.push(event.data)
   }
   if (trusted.length === 0)

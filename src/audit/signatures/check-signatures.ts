@@ -68,7 +68,7 @@ export const countBatchesPastHead = async (pool: Pick<pg.Pool, 'query'>): Promis
 export type OrdinalEvent = { readonly event: StoredEvent; readonly ordinal: number }
 
 /** Called, in order, for each event that differs from what a process wrote. */
-export type OnUnsigned = (placed: OrdinalEvent, problem: string) => void
+export type OnUnsigned = (ordinalEvent: OrdinalEvent, problem: string) => void
 
 export type SignatureSummary = {
   /** Batches with valid signatures. */
@@ -117,10 +117,10 @@ type KeyState = IntroducedKey & {
 /** Whether a key signed a statement. */
 export type VerifySignature = (statement: Buffer, key: KeyObject, signature: Buffer) => Promise<boolean>
 
-const inThreadPool = promisify(verify)
+const verifyInThreadPool = promisify(verify)
 
 const verifySignature: VerifySignature = (statement, key, signature) =>
-  inThreadPool(null, statement, key, signature)
+  verifyInThreadPool(null, statement, key, signature)
 
 /**
  * Caches signature checks, so that two checks of one process that follow the log verify each signature once. A
@@ -130,8 +130,8 @@ export const rememberSignatures = (maxSignatures = 10_000): VerifySignature => {
   const verified = new Map<string, Promise<boolean>>()
   return (statement, key, signature) => {
     const id = Buffer.concat([statement, signature]).toString('latin1')
-    const known = verified.get(id)
-    if (known !== undefined) return known
+    const cached = verified.get(id)
+    if (cached !== undefined) return cached
     const answer = verifySignature(statement, key, signature)
     verified.set(id, answer)
     if (verified.size > maxSignatures) verified.delete(verified.keys().next().value!)
@@ -140,7 +140,7 @@ export const rememberSignatures = (maxSignatures = 10_000): VerifySignature => {
 }
 
 /** A batch whose signature is being verified. */
-type Signed = {
+type PendingBatch = {
   readonly batch: SignedBatch
   readonly events: readonly OrdinalEvent[]
   readonly key: KeyState | null
@@ -155,8 +155,8 @@ const recordedAt = ({ metadata }: StoredEvent): string | null => {
   return typeof at === 'string' ? at : null
 }
 
-const digested = function* (placed: readonly OrdinalEvent[]): Generator<StoredEvent> {
-  for (const { event } of placed) yield event
+const eventsOf = function* (ordinalEvents: readonly OrdinalEvent[]): Generator<StoredEvent> {
+  for (const { event } of ordinalEvents) yield event
 }
 
 /**
@@ -170,43 +170,43 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
   const statementOf = createBatchStatement(logId)
   const keys = new Map<string, KeyState>()
   /** Reasons why introductions of keys were invalid. */
-  const refused = new Map<string, string>()
+  const invalidKeys = new Map<string, string>()
   let loadedThrough = options.after ?? 0
   let signing = options.signing ?? false
   const waiting: OrdinalEvent[] = []
   const batches: SignedBatch[] = []
   let last: StoredEvent | null = null
-  const count = { batches: 0, signed: 0, unsigned: 0, keys: 0 }
+  const counts = { batches: 0, signed: 0, unsigned: 0, keys: 0 }
 
-  const blame = (events: readonly OrdinalEvent[], problem: string): void => {
-    for (const placed of events) onUnsigned(placed, problem)
+  const reportAll = (events: readonly OrdinalEvent[], problem: string): void => {
+    for (const ordinalEvent of events) onUnsigned(ordinalEvent, problem)
   }
 
   /**
    * Reads keys from an event. Call it before its batch is checked: a key's introduction is in the first batch that the
    * key signs.
    */
-  const look = ({ event }: OrdinalEvent): void => {
+  const readKeys = ({ event }: OrdinalEvent): void => {
     if (event.stream === sealStream) sealingKey.pass(event)
     if (event.type !== 'ProcessKeyIntroduced') return
-    const of = event.stream.slice(processKeyStream('').length)
+    const keyHex = event.stream.slice(processKeyStream('').length)
     const key = readIntroduction(event, sealingKey.publicKey())
     if (typeof key === 'string') {
-      if (refused.size < manyKeys) refused.set(of, key)
+      if (invalidKeys.size < manyKeys) invalidKeys.set(keyHex, key)
     } else if (key.logId === logId && !keys.has(key.publicKey))
       keys.set(key.publicKey, { ...key, batches: 0, lastPosition: 0 })
   }
 
-  const forget = (now: string): void => {
-    for (const [publicKey, { endsAt }] of keys) if (endsAt < now) keys.delete(publicKey)
+  const removeEndedKeys = (nowText: string): void => {
+    for (const [publicKey, { endsAt }] of keys) if (endsAt < nowText) keys.delete(publicKey)
   }
 
   const keyOf = async (publicKey: string): Promise<KeyState | null> => {
-    const known = keys.get(publicKey)
-    if (known !== undefined) return known
-    const found = await findKey(publicKey)
-    if (found === null) return null
-    const state = { ...found, batches: null, lastPosition: null }
+    const cached = keys.get(publicKey)
+    if (cached !== undefined) return cached
+    const introducedKey = await findKey(publicKey)
+    if (introducedKey === null) return null
+    const state = { ...introducedKey, batches: null, lastPosition: null }
     keys.set(publicKey, state)
     return state
   }
@@ -216,11 +216,11 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
    * reported at the next batch.
    */
   const followProblem = (key: KeyState, { number, previousPosition }: SignedBatch): string | null => {
-    const { batches: before, lastPosition } = key
-    if (before !== null && number > before + 1)
-      return `batches ${before + 1} to ${number - 1} of the process key ${key.publicKey} are missing before it`
-    if (before !== null && number <= before)
-      return `the process key ${key.publicKey} signed ${before} batches already, this is number ${number} again`
+    const { batches: signedBefore, lastPosition } = key
+    if (signedBefore !== null && number > signedBefore + 1)
+      return `batches ${signedBefore + 1} to ${number - 1} of the process key ${key.publicKey} are missing before it`
+    if (signedBefore !== null && number <= signedBefore)
+      return `the process key ${key.publicKey} signed ${signedBefore} batches already, this is number ${number} again`
     if (lastPosition !== null && previousPosition !== lastPosition)
       return `the batch of the process key ${key.publicKey} before it was moved from position ${previousPosition} to ${lastPosition}`
     return null
@@ -228,15 +228,15 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
 
   const beginProblem = (key: KeyState): string | null => {
     if (key.previousPublicKey === null || key.previousBatches === 0) return null
-    const before = keys.get(key.previousPublicKey)?.batches ?? null
-    return before === null || before === key.previousBatches
+    const signedBefore = keys.get(key.previousPublicKey)?.batches ?? null
+    return signedBefore === null || signedBefore === key.previousBatches
       ? null
-      : `the process signed ${key.previousBatches} batches with the key ${key.previousPublicKey} before, the log has ${before}`
+      : `the process signed ${key.previousBatches} batches with the key ${key.previousPublicKey} before, the log has ${signedBefore}`
   }
 
   const isSigned = (key: KeyState, batch: SignedBatch, events: readonly OrdinalEvent[]): Promise<boolean> => {
-    const place = { number: batch.number, previousPosition: batch.previousPosition, count: batch.events }
-    const statement = statementOf(Buffer.from(batch.publicKey, 'hex'), place, digested(events))
+    const batchPlace = { number: batch.number, previousPosition: batch.previousPosition, count: batch.events }
+    const statement = statementOf(Buffer.from(batch.publicKey, 'hex'), batchPlace, eventsOf(events))
     return isGenuine(statement, key.verifier, batch.signature)
   }
 
@@ -249,31 +249,33 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
     return null
   }
 
-  const batchProblem = async ({ batch, events, key, signed }: Signed): Promise<string | null> => {
+  const batchProblem = async ({ batch, events, key, signed }: PendingBatch): Promise<string | null> => {
     if (key === null)
-      return `the process key ${batch.publicKey} was never introduced${refused.has(batch.publicKey) ? `: ${refused.get(batch.publicKey)}` : ''}`
+      return `the process key ${batch.publicKey} was never introduced${invalidKeys.has(batch.publicKey) ? `: ${invalidKeys.get(batch.publicKey)}` : ''}`
     const missing = batch.events - events.length
-    const genuine = missing === 0 && (await signed)
+    const isGenuineBatch = missing === 0 && (await signed)
     const at = recordedAt(events.at(-1)!.event)
-    const problem = genuine ? placeProblem(key, batch, at) : null
+    const problem = isGenuineBatch ? placeProblem(key, batch, at) : null
     // A changed batch with the expected number also counts, so that one change is one finding.
-    if (genuine || (key.batches !== null && batch.number === key.batches + 1)) {
-      if (key.batches === null || key.batches === 0) count.keys += 1
+    if (isGenuineBatch || (key.batches !== null && batch.number === key.batches + 1)) {
+      if (key.batches === null || key.batches === 0) counts.keys += 1
       key.batches = batch.number
       key.lastPosition = batch.firstPosition
     }
     signing ||= batch.number === 1
-    if (genuine && at !== null && keys.size > manyKeys) forget(at)
+    if (isGenuineBatch && at !== null && keys.size > manyKeys) removeEndedKeys(at)
     if (missing > 0) return `${missing} of the ${batch.events} events of this batch are missing`
-    return genuine ? problem : `these are not the events that the process key ${batch.publicKey} signed`
+    return isGenuineBatch
+      ? problem
+      : `these are not the events that the process key ${batch.publicKey} signed`
   }
 
   /** Starts to verify the signature, in parallel with the other batches of a page. */
-  const openBatch = async (batch: SignedBatch): Promise<Signed> => {
+  const openBatch = async (batch: SignedBatch): Promise<PendingBatch> => {
     const end = batch.firstPosition + batch.events
-    const at = waiting.findIndex(({ event }) => event.position >= end)
-    const events = waiting.splice(0, at === -1 ? waiting.length : at)
-    for (const placed of events) look(placed)
+    const index = waiting.findIndex(({ event }) => event.position >= end)
+    const events = waiting.splice(0, index === -1 ? waiting.length : index)
+    for (const ordinalEvent of events) readKeys(ordinalEvent)
     last = events.at(-1)?.event ?? last
     const key = await keyOf(batch.publicKey)
     const signed = key === null ? Promise.resolve(false) : isSigned(key, batch, events)
@@ -281,87 +283,87 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
     return { batch, events, key, signed }
   }
 
-  const takeBatch = async (signed: Signed): Promise<void> => {
+  const takeBatch = async (signed: PendingBatch): Promise<void> => {
     const problem = await batchProblem(signed)
     if (problem !== null) {
-      blame(signed.events, problem)
+      reportAll(signed.events, problem)
       return
     }
-    count.batches += 1
-    count.signed += signed.events.length
+    counts.batches += 1
+    counts.signed += signed.events.length
   }
 
   /** Whether an event introduces a key to this log. False for introductions of another log that an import copied. */
-  const isIntroduced = (event: StoredEvent, sealing: string): boolean => {
+  const isIntroduced = (event: StoredEvent, currentSealingKey: string): boolean => {
     if (event.type !== 'ProcessKeyIntroduced') return false
-    const key = readIntroduction(event, sealing)
+    const key = readIntroduction(event, currentSealingKey)
     return typeof key !== 'string' && key.logId === logId
   }
 
-  const takeUnsigned = (placed: OrdinalEvent, sealing: string): void => {
-    const { event } = placed
+  const takeUnsigned = (ordinalEvent: OrdinalEvent, currentSealingKey: string): void => {
+    const { event } = ordinalEvent
     // The batch of an introduction was signed once: deleting the signatures does not stop signing.
-    signing ||= isIntroduced(event, sealing)
+    signing ||= isIntroduced(event, currentSealingKey)
     if (signing && event.stream === signingStream) {
-      const problem = stopProblem(event, logId, sealing)
+      const problem = stopProblem(event, logId, currentSealingKey)
       if (problem === null) signing = false
-      else blame([placed], problem)
-    } else if (signing) blame([placed], 'no process signed it: it was added past the service')
-    else count.unsigned += 1
+      else reportAll([ordinalEvent], problem)
+    } else if (signing) reportAll([ordinalEvent], 'no process signed it: it was added past the service')
+    else counts.unsigned += 1
   }
 
   /** Steps for the waiting events up to the last complete batch. Run the steps in order. */
-  const gather = async (complete: boolean): Promise<(() => Promise<void> | void)[]> => {
+  const collectSteps = async (isComplete: boolean): Promise<(() => Promise<void> | void)[]> => {
     const steps: (() => Promise<void> | void)[] = []
     for (let [first] = waiting; first !== undefined; [first] = waiting) {
-      const placed = first
-      const { position } = placed.event
+      const ordinalEvent = first
+      const { position } = ordinalEvent.event
       const [batch] = batches
       if (batch !== undefined && batch.firstPosition < position) {
         batches.shift()
         steps.push(() =>
-          blame(
-            [placed],
+          reportAll(
+            [ordinalEvent],
             `a batch of ${batch.events} events that began at position ${batch.firstPosition} is missing before it`,
           ),
         )
       } else if (batch?.firstPosition === position) {
-        if (!complete && waiting.at(-1)!.event.position < position + batch.events - 1) break
+        if (!isComplete && waiting.at(-1)!.event.position < position + batch.events - 1) break
         batches.shift()
         const signed = await openBatch(batch)
         steps.push(() => takeBatch(signed))
       } else {
         waiting.shift()
-        look(placed)
-        last = placed.event
-        const sealing = sealingKey.publicKey()
-        steps.push(() => takeUnsigned(placed, sealing))
+        readKeys(ordinalEvent)
+        last = ordinalEvent.event
+        const currentSealingKey = sealingKey.publicKey()
+        steps.push(() => takeUnsigned(ordinalEvent, currentSealingKey))
       }
     }
     return steps
   }
 
-  const takeAll = async (complete: boolean): Promise<void> => {
-    for (const step of await gather(complete)) await step()
+  const takeAll = async (isComplete: boolean): Promise<void> => {
+    for (const step of await collectSteps(isComplete)) await step()
   }
 
   return {
     async take(events, firstOrdinal) {
       const newest = events.at(-1)
       if (newest === undefined) return
-      for (const [at, event] of events.entries()) waiting.push({ event, ordinal: firstOrdinal + at })
+      for (const [index, event] of events.entries()) waiting.push({ event, ordinal: firstOrdinal + index })
       batches.push(...(await readSignedBatches(pool, loadedThrough, newest.position)))
       loadedThrough = newest.position
       await takeAll(false)
     },
     async end() {
       await takeAll(true)
-      const behind = await countBatchesPastHead(pool)
-      if (behind === 0) return null
-      return `${behind} batches were signed behind the last event of the log: it was cut off`
+      const batchesPastEnd = await countBatchesPastHead(pool)
+      if (batchesPastEnd === 0) return null
+      return `${batchesPastEnd} batches were signed behind the last event of the log: it was cut off`
     },
     last: () => last,
     signing: () => signing,
-    summary: () => ({ ...count }),
+    summary: () => ({ ...counts }),
   }
 }

@@ -16,7 +16,7 @@ import type { VerifySignature } from './check-signatures.ts'
 import { type CheckedLog, readSignaturesBefore, type SignaturePlace, startCheck } from './unsealed-check.ts'
 
 /** A position with the id of its event. A log that was restored to an earlier point has another event there. */
-type Mark = SignaturePlace & { readonly eventId: string }
+type CheckedPosition = SignaturePlace & { readonly eventId: string }
 
 /** A check that continues where the last check of this log stopped, in any process, and stores its findings. */
 export type ResumableSignatureCheck = {
@@ -54,10 +54,10 @@ const readCheckedThrough = async (pool: Pick<pg.Pool, 'query'>, logId: string): 
   return rows[0]!.position
 }
 
-const keep = (
+const storeFindings = (
   pool: pg.Pool,
   logId: string,
-  { position, eventId, signing }: Mark,
+  { position, eventId, signing }: CheckedPosition,
   unsigned: readonly UnsignedRow[],
 ): Promise<void> =>
   inTransaction(pool, async (client) => {
@@ -80,7 +80,7 @@ const keep = (
   })
 
 /** Removes findings about events that the log no longer has, because it was restored to an earlier point. */
-const forgetGone = `
+const forgetGoneSql = `
   delete from work.unsigned_events u
    where not exists (select from log.events e where e.position = u.position and e.id = u.event_id)`
 
@@ -97,15 +97,15 @@ export const openSignatureCheck = async (
 ): Promise<ResumableSignatureCheck> => {
   const { pool, log, from = Number.POSITIVE_INFINITY, onFound = () => undefined } = options
   const logId = await log.logId()
-  await pool.query(forgetGone)
-  const checked = await readSignaturesBefore(
+  await pool.query(forgetGoneSql)
+  const resumeFrom = await readSignaturesBefore(
     pool,
     logId,
     Math.min(await readCheckedThrough(pool, logId), from),
   )
-  let next = checked.position
+  let next = resumeFrom.position
   const unsigned: UnsignedRow[] = []
-  const check = await startCheck(options, checked, (event, problem) => {
+  const check = await startCheck(options, resumeFrom, (event, problem) => {
     unsigned.push(rowOf(event, problem))
     onFound(event)
   })
@@ -117,10 +117,14 @@ export const openSignatureCheck = async (
       if (last === undefined) return
       await check.take(events, 0)
       next = last.position
-      const looked = check.last()
-      if (looked === null) return
-      const mark = { position: looked.position, eventId: looked.id, signing: check.signing() }
-      await keep(pool, logId, mark, unsigned)
+      const lastChecked = check.last()
+      if (lastChecked === null) return
+      const checkedPosition = {
+        position: lastChecked.position,
+        eventId: lastChecked.id,
+        signing: check.signing(),
+      }
+      await storeFindings(pool, logId, checkedPosition, unsigned)
       unsigned.length = 0
     },
   }
@@ -189,17 +193,17 @@ export const startSignatureWatch = (deps: SignatureWatchDeps): Pick<RunningWorke
     async ({ signal, round }) => {
       const reader = feed.reader({ batchWindowMs })
       try {
-        let found: Found[] = []
+        let foundViolations: Found[] = []
         const onFound = ({ position }: StoredEvent): void => {
-          found.push({ position, rule: signatureRule })
+          foundViolations.push({ position, rule: signatureRule })
         }
         const check = await openSignatureCheck({ ...deps, from: await sealedThrough(), onFound })
         while (!signal.aborted) {
           await reader.waitForEvent(check.next(), signal)
           const events = await reader.nextStored(check.next(), maxEvents, signal)
           await round(() => check.take(events))
-          checked.foundUnsigned(found)
-          found = []
+          checked.foundUnsigned(foundViolations)
+          foundViolations = []
         }
       } finally {
         reader.close()

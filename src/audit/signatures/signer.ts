@@ -28,12 +28,17 @@ const hourMs = 3_600_000
 const lifeMs = 24 * hourMs
 const renewMs = 23 * hourMs
 
-const digested = function* (rows: readonly EventRow[]): Generator<DigestedEvent> {
+const eventsOf = function* (rows: readonly EventRow[]): Generator<DigestedEvent> {
   for (const { stream, revision, event } of rows) yield { ...event, stream, revision }
 }
 
 /** An event of the signer, as an item of a batch. */
-const itemOf = (stream: StreamName, expected: Expected, event: DomainEvent, at: string): AppendItem => ({
+const itemOf = (
+  stream: StreamName,
+  expected: Expected,
+  event: DomainEvent,
+  recordedAt: string,
+): AppendItem => ({
   appends: [
     {
       stream,
@@ -45,7 +50,7 @@ const itemOf = (stream: StreamName, expected: Expected, event: DomainEvent, at: 
             correlationId: newId('run'),
             causationId: null,
             actor: { kind: 'system', name: 'signer' },
-            recordedAt: at,
+            recordedAt,
           },
           newEventId(),
         ),
@@ -79,11 +84,11 @@ type OwnKey = {
  * old key signed one more batch.
  */
 export const createBatchSigner = ({ pool, sealKey, clock, role }: SignerOptions): BatchSigner => {
-  let own: OwnKey | null = null
+  let ownKey: OwnKey | null = null
   let statementOf: ReturnType<typeof createBatchStatement> | null = null
   let logId: string | null = null
 
-  const takeKey = (logId: string, before: OwnKey | null): OwnKey => {
+  const createKey = (logId: string, previous: OwnKey | null): OwnKey => {
     const key = sealKeyOf(randomBytes(32))
     const nowMs = clock()
     const introducedAt = isoTime(nowMs)
@@ -93,8 +98,8 @@ export const createBatchSigner = ({ pool, sealKey, clock, role }: SignerOptions)
       process: processName(role),
       introducedAt,
       endsAt: isoTime(nowMs + lifeMs),
-      previousPublicKey: before?.key.publicKey ?? null,
-      previousBatches: before?.batches ?? 0,
+      previousPublicKey: previous?.key.publicKey ?? null,
+      previousBatches: previous?.batches ?? 0,
       sealPublicKey: sealKey.publicKey,
     }
     const data = { ...unsigned, signature: sealKey.sign(introductionStatement(unsigned)) }
@@ -118,24 +123,28 @@ export const createBatchSigner = ({ pool, sealKey, clock, role }: SignerOptions)
       logId ??= await readLogId(pool)
       statementOf ??= createBatchStatement(logId)
       // Also when the clock was ahead when the key was created: its introduction would be in the future.
-      if (own === null || hasElapsed(own.sinceMs, clock(), renewMs))
-        own = takeKey(logId, own?.batches === 0 ? null : own)
-      return own.batches === 0 ? own.introduction : null
+      if (ownKey === null || hasElapsed(ownKey.sinceMs, clock(), renewMs))
+        ownKey = createKey(logId, ownKey?.batches === 0 ? null : ownKey)
+      return ownKey.batches === 0 ? ownKey.introduction : null
     },
     sign(rows) {
-      if (own === null || statementOf === null)
+      if (ownKey === null || statementOf === null)
         throw new Error('a batch is signed before its preamble was asked for')
-      const place = { number: own.batches + 1, previousPosition: own.lastPosition, count: rows.length }
-      const signature = own.key.signBytes(statementOf(own.publicKey, place, digested(rows)))
-      return { publicKey: own.publicKey, ...place, signature }
+      const batchPlace = {
+        number: ownKey.batches + 1,
+        previousPosition: ownKey.lastPosition,
+        count: rows.length,
+      }
+      const signature = ownKey.key.signBytes(statementOf(ownKey.publicKey, batchPlace, eventsOf(rows)))
+      return { publicKey: ownKey.publicKey, ...batchPlace, signature }
     },
     onCommitted(firstPosition) {
-      if (own === null) return
-      own.batches += 1
-      own.lastPosition = firstPosition
+      if (ownKey === null) return
+      ownKey.batches += 1
+      ownKey.lastPosition = firstPosition
     },
     onOutcomeUnknown() {
-      own = null
+      ownKey = null
     },
   }
 }
@@ -146,7 +155,7 @@ export const createBatchSigner = ({ pool, sealKey, clock, role }: SignerOptions)
  */
 export const createSigningStop = ({ pool, sealKey, clock, role }: SignerOptions): BatchSigner => {
   /** Undefined: not read yet. */
-  let stop: AppendItem | null | undefined
+  let stopItem: AppendItem | null | undefined
   let readAtMs = 0
 
   const readStop = async (): Promise<AppendItem | null> => {
@@ -173,18 +182,18 @@ export const createSigningStop = ({ pool, sealKey, clock, role }: SignerOptions)
 
   return {
     async preamble() {
-      if (stop === undefined || (stop !== null && hasElapsed(readAtMs, clock(), hourMs))) {
+      if (stopItem === undefined || (stopItem !== null && hasElapsed(readAtMs, clock(), hourMs))) {
         readAtMs = clock()
-        stop = await readStop()
+        stopItem = await readStop()
       }
-      return stop
+      return stopItem
     },
     sign: () => null,
     onCommitted() {
-      stop = null
+      stopItem = null
     },
     onOutcomeUnknown() {
-      stop = undefined
+      stopItem = undefined
     },
   }
 }

@@ -29,7 +29,7 @@ const digestAt = numbersAt + 24
 const statementBytes = digestAt + 32
 
 /** The start of the digest chain of each batch. */
-const start = sha256('farebox batch v1')
+const batchStartDigest = sha256('farebox batch v1')
 
 /**
  * Creates the function for the statement that a batch signature covers (docs/seals.md has the bytes): the log, the key,
@@ -39,15 +39,15 @@ const start = sha256('farebox batch v1')
 export const createBatchStatement = (logId: string) => {
   const digestOf = createEventDigest()
   const log = Buffer.from(logId.replaceAll('-', ''), 'hex')
-  return (publicKey: Uint8Array, place: BatchPlace, events: Iterable<DigestedEvent>): Buffer => {
+  return (publicKey: Uint8Array, batch: BatchPlace, events: Iterable<DigestedEvent>): Buffer => {
     const statement = Buffer.allocUnsafe(statementBytes)
     heading.copy(statement)
     log.copy(statement, logIdAt)
     statement.set(publicKey, publicKeyAt)
-    writeInt8(statement, place.number, numbersAt)
-    writeInt8(statement, place.previousPosition, numbersAt + 8)
-    writeInt8(statement, place.count, numbersAt + 16)
-    let digest = start
+    writeInt8(statement, batch.number, numbersAt)
+    writeInt8(statement, batch.previousPosition, numbersAt + 8)
+    writeInt8(statement, batch.count, numbersAt + 16)
+    let digest = batchStartDigest
     let ordinal = 0
     for (const event of events) {
       ordinal += 1
@@ -84,13 +84,14 @@ export type SealingKey = {
 }
 
 export const followSealingKey = (first: string): SealingKey => {
-  let current = first
+  let currentKey = first
   return {
-    publicKey: () => current,
+    publicKey: () => currentKey,
     pass(event) {
       if (event.type !== 'SealKeyRotated') return
       const rotation = dataOf<SealKeyRotated['data']>(event)
-      if (rotation?.previousPublicKey === current && rotationIsSigned(rotation)) current = rotation.publicKey
+      if (rotation?.previousPublicKey === currentKey && rotationIsSigned(rotation))
+        currentKey = rotation.publicKey
     },
   }
 }

@@ -60,8 +60,8 @@ export const startCheck = async (
   onUnsigned: (event: StoredEvent, problem: string) => void,
 ): Promise<SignatureCheck> => {
   const logId = await log.logId()
-  const findKey = async (of: string): Promise<IntroducedKey | null> => {
-    for await (const event of log.readStream(processKeyStream(of))) {
+  const findKey = async (processKey: string): Promise<IntroducedKey | null> => {
+    for await (const event of log.readStream(processKeyStream(processKey))) {
       const key = readIntroduction(event, (await sealingKeyAt(pool, event.position)) ?? publicKey)
       return typeof key === 'string' || key.logId !== logId ? null : key
     }
@@ -94,16 +94,16 @@ export type UnsealedCheck = {
 
 /** @param sealed the ordinal that the last seal covers; in Postgres it is the position of that event */
 export const openUnsealedCheck = async (options: CheckedLog, sealed: number): Promise<UnsealedCheck> => {
-  const from = await readSignaturesBefore(options.pool, await options.log.logId(), sealed)
+  const startPlace = await readSignaturesBefore(options.pool, await options.log.logId(), sealed)
   const unsigned: Pick<Violation, 'eventId' | 'eventType' | 'rule' | 'problem'>[] = []
-  const check = await startCheck(options, from, ({ id: eventId, type: eventType }, problem) => {
+  const check = await startCheck(options, startPlace, ({ id: eventId, type: eventType }, problem) => {
     unsigned.push({ eventId, eventType, rule: signatureRule, problem })
   })
-  let next = from.position
+  let next = startPlace.position
   return {
-    beginsSigned: from.signing,
+    beginsSigned: startPlace.signing,
     next: () => next,
-    isWhole: () => (check.last()?.position ?? from.position) === next,
+    isWhole: () => (check.last()?.position ?? startPlace.position) === next,
     async take(events) {
       await check.take(events, 0)
       next = events.at(-1)?.position ?? next
