@@ -87,11 +87,11 @@ export const payloadOf = (
  */
 const payloadsOf = async (db: Db, queued: readonly Queued[]): Promise<readonly string[]> => {
   const low = queued.filter(({ data }) => data.event === 'plan.low_traffic')
-  const facts = low.map(({ data }) => data.data as unknown as LowPlanFact)
-  const names = await productNames(db, [...new Set(facts.map(({ productId }) => productId))])
+  const lowPlanFacts = low.map(({ data }) => data.data as unknown as LowPlanFact)
+  const names = await productNames(db, [...new Set(lowPlanFacts.map(({ productId }) => productId))])
   const labels = await planLabels(
     db,
-    facts.map(({ planId }) => planId),
+    lowPlanFacts.map(({ planId }) => planId),
   )
   return queued.map(({ data }) => {
     const { planId, productId } = data.data as unknown as LowPlanFact

@@ -19,10 +19,9 @@ const conditional = (
 
 /** The feeds: half of the proxies as text, half as JSON, and invalid entries, as in real feeds. */
 export const feedRoutes = (app: FastifyInstance, running: readonly RunningProxy[]): void => {
-  const [inText, inJson] = [0, 1].map((half) => running.filter((_, at) => (at >> 1) % 2 === half)) as [
-    RunningProxy[],
-    RunningProxy[],
-  ]
+  const [inText, inJson] = [0, 1].map((feedIndex) =>
+    running.filter((_, at) => (at >> 1) % 2 === feedIndex),
+  ) as [RunningProxy[], RunningProxy[]]
   app.get('/_sandbox/freelist/proxies.txt', async (request, reply) =>
     conditional(
       request,

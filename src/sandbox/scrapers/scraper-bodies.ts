@@ -48,11 +48,11 @@ const sampleValue = ({ name, type }: AnswerField, seed: string): unknown => {
 }
 
 const put = (body: Record<string, unknown>, path: string, value: unknown): void => {
-  const [head = '', ...rest] = path.split('.')
-  if (rest.length === 0) body[head] = value
+  const [head = '', ...remainingPath] = path.split('.')
+  if (remainingPath.length === 0) body[head] = value
   else {
     const child = { ...(body[head] as Record<string, unknown> | undefined) }
-    put(child, rest.join('.'), value)
+    put(child, remainingPath.join('.'), value)
     body[head] = child
   }
 }
