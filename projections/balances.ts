@@ -42,10 +42,10 @@ const transactionsOf = (db: BalanceQueries, { accountId, customerId }: Scope) =>
 const countTransactions = (db: BalanceQueries, scope: Scope) =>
   scope.customerId === null
     ? db.selectFrom('read.balances').select('transactions as total').where('account_id', '=', scope.accountId)
-    : transactionsOf(db, scope).select((is) => is.fn.countAll<number>().as('total'))
+    : transactionsOf(db, scope).select((eb) => eb.fn.countAll<number>().as('total'))
 
 /** The most movements in the sum. `whole` is false for an account with more movements in the time. */
-const summedAtMost = 20_000
+const maxSummedRows = 20_000
 
 /**
  * The spending of an account on each day (UTC) since a time, micro-dollars: orders, and holds minus releases. Refunds
@@ -59,7 +59,7 @@ export const spentByDay = async (
   const { rows } = await sql<{ day: string; micros: number; looked: number; left: number }>`
     with newest as (
       select created_at, type, amount_micros from read.transactions
-       where account_id = ${account} order by position desc limit ${sql.lit(summedAtMost)})
+       where account_id = ${account} order by position desc limit ${sql.lit(maxSummedRows)})
     select to_char(created_at at time zone 'UTC', 'YYYY-MM-DD') as day,
            coalesce(sum(-amount_micros) filter (where type in ('order', 'hold', 'release')), 0)::bigint as micros,
            (select count(*) from newest)::bigint as looked,
@@ -69,7 +69,7 @@ export const spentByDay = async (
   return {
     days: new Map(rows.map(({ day, micros }) => [day, micros])),
     // If a movement from before the time was read, all movements since then were read.
-    whole: first === undefined || first.looked < summedAtMost || first.left > 0,
+    whole: first === undefined || first.looked < maxSummedRows || first.left > 0,
   }
 }
 
@@ -186,50 +186,50 @@ const transactionsTable: Table<TransactionRow> = {
   appendOnly: true,
 }
 
-type Described = Pick<
+type TransactionFields = Pick<
   TransactionRow,
   'type' | 'customer_id' | 'order_id' | 'deposit_id' | 'scraper' | 'reference'
 >
 
 /** A hold with its purpose. For a client, the request id identifies a call. */
-const ofHold = ({
+const holdFields = ({
   platform,
   operation,
   requestId,
   holdId,
-}: HeldFor & { readonly holdId: string }): Pick<Described, 'scraper' | 'reference'> => ({
+}: HeldFor & { readonly holdId: string }): Pick<TransactionFields, 'scraper' | 'reference'> => ({
   scraper: operation === undefined ? platform : `${platform}/${operation}`,
   reference: requestId ?? holdId,
 })
 
 /** Null: the event changes a customer's credit, not the wallet. */
-const describe = (event: RecordedEvent<LedgerEvent>): Described | null => {
-  const none = { customer_id: null, order_id: null, deposit_id: null, scraper: null, reference: null }
+const describe = (event: RecordedEvent<LedgerEvent>): TransactionFields | null => {
+  const noReferences = { customer_id: null, order_id: null, deposit_id: null, scraper: null, reference: null }
   switch (event.type) {
     case 'WalletCredited': {
       const { source, orderId, depositId, reference } = event.data
       const type = source === 'manual' ? 'credit' : source
-      return { ...none, type, order_id: orderId, deposit_id: depositId, reference }
+      return { ...noReferences, type, order_id: orderId, deposit_id: depositId, reference }
     }
     case 'WalletAdjusted': {
       const { reason, depositId = null, reference } = event.data
-      return { ...none, type: reason, deposit_id: depositId, reference }
+      return { ...noReferences, type: reason, deposit_id: depositId, reference }
     }
     case 'WalletDebited':
-      return { ...none, type: 'order', order_id: event.data.order.orderId }
+      return { ...noReferences, type: 'order', order_id: event.data.order.orderId }
     case 'FundsHeld':
-      return { ...none, type: 'hold', ...ofHold(event.data) }
+      return { ...noReferences, type: 'hold', ...holdFields(event.data) }
     case 'HoldCaptured':
-      return { ...none, type: 'capture', ...ofHold(event.data) }
+      return { ...noReferences, type: 'capture', ...holdFields(event.data) }
     case 'HoldReleased':
-      return { ...none, type: 'release', ...ofHold(event.data) }
+      return { ...noReferences, type: 'release', ...holdFields(event.data) }
     case 'CustomerCharged': {
       const { customerId, order } = event.data
-      return { ...none, type: 'order', customer_id: customerId, order_id: order.orderId }
+      return { ...noReferences, type: 'order', customer_id: customerId, order_id: order.orderId }
     }
     case 'CustomerRefunded': {
       const { customerId, orderId, reference } = event.data
-      return { ...none, type: 'refund', customer_id: customerId, order_id: orderId, reference }
+      return { ...noReferences, type: 'refund', customer_id: customerId, order_id: orderId, reference }
     }
     case 'CustomerCredited':
     case 'CustomerAdjusted':
@@ -261,18 +261,18 @@ const foldMoney = (event: RecordedEvent<LedgerEvent>, rows: Rows): void => {
   const before = rows.get(balancesTable, [accountId])
   const movement = movementOf(event)
   const { availableAfterMicros } = event.data
-  const described = describe(event)
+  const fields = describe(event)
   rows.put(balancesTable, {
     account_id: accountId,
     available_micros: availableAfterMicros,
     held_micros: (before?.held_micros ?? 0) + movement.heldMicros,
     receivable_micros: (before?.receivable_micros ?? 0) + movement.receivableMicros,
     revision: event.revision,
-    transactions: (before?.transactions ?? 0) + (described === null ? 0 : 1),
+    transactions: (before?.transactions ?? 0) + (fields === null ? 0 : 1),
   })
-  if (described === null) return
+  if (fields === null) return
   rows.add(transactionsTable, {
-    ...described,
+    ...fields,
     transaction_id: `txn_${compactUuid(event.id)}`,
     account_id: accountId,
     position: event.position,

@@ -29,13 +29,13 @@ const catalogTable: Table<CatalogRow> = {
   indexes: [],
 }
 
-const only = ['catalog'] as const
+const catalogKey = ['catalog'] as const
 
 const isCatalog = (event: RecordedEvent): event is RecordedEvent<CatalogEvent> =>
   event.type === 'CatalogImported' || event.type === 'ProductStateChanged'
 
 const fold = (event: RecordedEvent<CatalogEvent>, rows: Rows): void => {
-  const row = rows.get(catalogTable, only)
+  const row = rows.get(catalogTable, catalogKey)
   const before = {
     digest: row?.digest ?? null,
     importedAt: row?.imported_at ?? null,
@@ -58,7 +58,7 @@ export const catalog: ReadModel = {
   name: 'catalog',
   version: 1,
   tables: [catalogTable],
-  reads: (event) => (isCatalog(event) ? [{ table: catalogTable.name, key: only }] : []),
+  reads: (event) => (isCatalog(event) ? [{ table: catalogTable.name, key: catalogKey }] : []),
   apply: (event, rows) => {
     if (isCatalog(event)) fold(event, rows)
   },

@@ -59,7 +59,7 @@ const customerEvents: ReadonlySet<string> = new Set<CustomerEvent['type']>([
 const isOfCustomer = (event: RecordedEvent): event is RecordedEvent<CustomerEvent> =>
   customerEvents.has(event.type)
 
-const fresh = (event: RecordedEvent<CustomerEvent>): CustomerRow => ({
+const emptyRow = (event: RecordedEvent<CustomerEvent>): CustomerRow => ({
   customer_id: event.data.customerId,
   account_id: ownerOf(event.stream),
   credit_micros: 0,
@@ -99,7 +99,7 @@ const totalsAfter = (row: CustomerRow, event: CustomerEvent): Partial<CustomerRo
 }
 
 const fold = (event: RecordedEvent<CustomerEvent>, rows: Rows): void => {
-  const row = rows.get(customersTable, [event.data.customerId]) ?? fresh(event)
+  const row = rows.get(customersTable, [event.data.customerId]) ?? emptyRow(event)
   rows.put(customersTable, {
     ...row,
     credit_micros: event.data.creditAfterMicros,

@@ -15,7 +15,7 @@ export type FoundDeposit = DepositRow & {
   readonly customer_ref: string | null
 }
 
-const found = `select d.*, p.return_url, p.pay_url, p.signature as pages_signature, c.ref as customer_ref
+const depositSelect = `select d.*, p.return_url, p.pay_url, p.signature as pages_signature, c.ref as customer_ref
   from read.deposits d
   left join vault.deposit_pages p using (deposit_id)
   left join vault.customers c on c.customer_id = d.customer_id`
@@ -24,20 +24,20 @@ const found = `select d.*, p.return_url, p.pay_url, p.signature as pages_signatu
  * A statement over the deposits of a scope. The values of the scope come last. For one customer the statement has its
  * own name and so its own plan, which uses the index of that customer.
  */
-const ofScope = (
+const scopedQuery = (
   { accountId, customerId }: ListScope,
   name: string,
-  text: (within: string) => string,
+  text: (scopeFilter: string) => string,
   values: readonly unknown[],
 ) => {
   if (accountId === null) return { name: `${name}-of-all`, text: text('true'), values: [...values] }
-  const last = values.length
-  const account = `d.account_id = $${last + 1}::text`
+  const valueCount = values.length
+  const account = `d.account_id = $${valueCount + 1}::text`
   return customerId === null
     ? { name, text: text(account), values: [...values, accountId] }
     : {
         name: `${name}-of-customer`,
-        text: text(`${account} and d.customer_id = $${last + 2}::text`),
+        text: text(`${account} and d.customer_id = $${valueCount + 2}::text`),
         values: [...values, accountId, customerId],
       }
 }
@@ -49,9 +49,12 @@ export const findDeposit = async (
   depositId: string,
 ): Promise<FoundDeposit | undefined> => {
   const { rows } = await pool.query<FoundDeposit>(
-    ofScope(scope, 'find-deposit', (within) => `${found} where d.deposit_id = $1::text and ${within}`, [
-      depositId,
-    ]),
+    scopedQuery(
+      scope,
+      'find-deposit',
+      (scopeFilter) => `${depositSelect} where d.deposit_id = $1::text and ${scopeFilter}`,
+      [depositId],
+    ),
   )
   return rows[0]
 }
@@ -67,11 +70,11 @@ const countOf = (scope: ListScope, status: DepositStatus | null) =>
                 where ($1::text is null or account_id = $1::text) and ($2::text is null or status = $2::text)`,
         values: [scope.accountId, status],
       }
-    : ofScope(
+    : scopedQuery(
         scope,
         'count-deposits',
-        (within) => `select count(*) as total from read.deposits d
-                      where ($1::text is null or d.status = $1::text) and ${within}`,
+        (scopeFilter) => `select count(*) as total from read.deposits d
+                      where ($1::text is null or d.status = $1::text) and ${scopeFilter}`,
         [status],
       )
 
@@ -84,10 +87,10 @@ export const listDeposits = async (
   const status = filter.status ?? null
   const [page, counted] = await Promise.all([
     pool.query<FoundDeposit>(
-      ofScope(
+      scopedQuery(
         scope,
         'list-deposits',
-        (within) => `${found} where ($1::text is null or d.status = $1::text) and ${within}
+        (scopeFilter) => `${depositSelect} where ($1::text is null or d.status = $1::text) and ${scopeFilter}
                      order by d.opened_at desc, d.deposit_id desc limit $2::bigint offset $3::bigint`,
         [status, filter.limit, filter.offset],
       ),
@@ -259,8 +262,8 @@ export const deposits: ReadModel = {
   version: 4,
   tables: [depositsTable, depositCountsTable],
   reads: (event) => {
-    const back = chargedBackOf(event)
-    if (back) return [{ table: depositsTable.name, key: [back.depositId] }]
+    const chargedBack = chargedBackOf(event)
+    if (chargedBack) return [{ table: depositsTable.name, key: [chargedBack.depositId] }]
     if (!isDeposit(event) || event.type === 'DepositPaymentReceived') return []
     const { depositId, accountId } = event.data
     const counts = statuses.map((status) => ({ table: depositCountsTable.name, key: [accountId, status] }))
@@ -270,10 +273,10 @@ export const deposits: ReadModel = {
   },
   apply: (event, rows) => {
     if (isDeposit(event)) return void fold(event, rows)
-    const back = chargedBackOf(event)
-    if (!back) return
-    const row = rows.get(depositsTable, [back.depositId])
-    if (!row) throw new Error(`a chargeback of deposit ${back.depositId}, which was never opened`)
-    rows.put(depositsTable, { ...row, charged_back_micros: row.charged_back_micros + back.micros })
+    const chargedBack = chargedBackOf(event)
+    if (!chargedBack) return
+    const row = rows.get(depositsTable, [chargedBack.depositId])
+    if (!row) throw new Error(`a chargeback of deposit ${chargedBack.depositId}, which was never opened`)
+    rows.put(depositsTable, { ...row, charged_back_micros: row.charged_back_micros + chargedBack.micros })
   },
 }

@@ -139,8 +139,8 @@ const passTime = (event: Parameters<ReadModel['apply']>[0], rows: Rows): string 
 
 /** The number of an account. A new account gets the next number. */
 const numberOf = ({ book, account }: Posting, rows: Rows): number => {
-  const numbered = rows.get(journalAccountsTable, [book, account])
-  if (numbered) return numbered.number
+  const existing = rows.get(journalAccountsTable, [book, account])
+  if (existing) return existing.number
   const clock = rows.get(journalClockTable, clockKey) as JournalClockRow
   const number = clock.accounts + 1
   rows.put(journalClockTable, { ...clock, accounts: number })
@@ -170,7 +170,7 @@ const book = (entry: Entry, rows: Rows): void => {
     })
 }
 
-const nothing: readonly never[] = []
+const noKeys: readonly never[] = []
 
 /**
  * The accounts that an event moves, including those in a reseller's book. `apply` reads a row to find out whether the
@@ -200,7 +200,7 @@ export const journal: ReadModel = {
   reads: (event) => {
     if (isStatementLine(event)) return keysOf(statementEntryOf(event, ''))
     const accountId = ledgerOf(event)
-    if (accountId === null) return nothing
+    if (accountId === null) return noKeys
     return [{ table: journalResellersTable.name, key: [accountId] }, ...accountsOf(event, accountId)]
   },
   apply: (event, rows) => {

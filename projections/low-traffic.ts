@@ -18,14 +18,14 @@ export type LowTrafficRow = {
 const prefix = 'plan-'
 const planIdOf = ({ stream }: RecordedEvent): string => stream.slice(prefix.length)
 /** Events that change a low plan. `PlanRanLow` makes a plan low. */
-const changing: ReadonlySet<string> = new Set<PlanEvent['type']>([
+const changeTypes: ReadonlySet<string> = new Set<PlanEvent['type']>([
   'PlanToppedUp',
   'PlanUnitsWithdrawn',
   'TrafficMetered',
   'PlanExpired',
 ])
 
-const changed = (plan: LowTrafficRow, event: PlanEvent): LowTrafficRow | null => {
+const changedRow = (plan: LowTrafficRow, event: PlanEvent): LowTrafficRow | null => {
   switch (event.type) {
     case 'PlanToppedUp':
       return { ...plan, total_bytes: plan.total_bytes + event.data.bytes }
@@ -61,7 +61,7 @@ export const createLowPlans = (name: string) => {
   return {
     table,
     reads: (event: RecordedEvent): readonly RowKey[] =>
-      changing.has(event.type) ? [{ table: name, key: [planIdOf(event)] }] : [],
+      changeTypes.has(event.type) ? [{ table: name, key: [planIdOf(event)] }] : [],
     /** The plan that the event made low, or changed while it was low; null for other events. */
     fold: (
       recorded: RecordedEvent,
@@ -82,14 +82,14 @@ export const createLowPlans = (name: string) => {
         rows.put(table, plan)
         return { plan, low: true }
       }
-      if (!changing.has(event.type)) return null
-      const former = rows.get(table, [planIdOf(event)])
-      if (!former) return null
-      const plan = changed(former, event)
+      if (!changeTypes.has(event.type)) return null
+      const previous = rows.get(table, [planIdOf(event)])
+      if (!previous) return null
+      const plan = changedRow(previous, event)
       const low = plan !== null && isLow(plan.total_bytes, plan.used_bytes)
       if (low) rows.put(table, plan)
-      else rows.remove(table, [former.plan_id])
-      return { plan: plan ?? former, low }
+      else rows.remove(table, [previous.plan_id])
+      return { plan: plan ?? previous, low }
     },
   }
 }

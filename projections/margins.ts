@@ -170,7 +170,7 @@ const addTo = (rows: Rows, line: MarginLineRow): void => {
   }
 }
 
-const nothing: readonly never[] = []
+const noKeys: readonly never[] = []
 
 /**
  * The margins of resellers on their customers: the lines of their statements, and the sums by day, product and
@@ -182,15 +182,15 @@ export const margins: ReadModel = {
   version: 4,
   tables: [marginLinesTable, marginSumsTable],
   reads: (event) => {
-    if (!isMargin(event)) return nothing
+    if (!isMargin(event)) return noKeys
     const reseller = ownerOf(event.stream)
     const { recordedAt } = event.metadata
     const sum = (key: SumKey) => ({ table: marginSumsTable.name, key })
-    const known = customerSums(reseller, recordedAt, event.data.customerId).map(sum)
+    const sumKeys = customerSums(reseller, recordedAt, event.data.customerId).map(sum)
     // Only the sale has the product of a refund. So the sum of that product is loaded separately when it is needed.
     return event.type === 'CustomerCharged'
-      ? [...known, sum(productSum(reseller, recordedAt, event.data.order.productId))]
-      : [...known, { table: marginLinesTable.name, key: [event.data.orderId] }]
+      ? [...sumKeys, sum(productSum(reseller, recordedAt, event.data.order.productId))]
+      : [...sumKeys, { table: marginLinesTable.name, key: [event.data.orderId] }]
   },
   apply: (event, rows) => {
     if (!isMargin(event)) return
@@ -362,14 +362,14 @@ const countMargins = async (pool: pg.Pool, { name, select, values }: Source): Pr
 export const listMargins = async (
   pool: pg.Pool,
   scope: Scope,
-  asked: Period & {
+  request: Period & {
     readonly groupBy: MarginDimension
     readonly limit: number
     readonly offset: number
   },
 ): Promise<{ readonly margins: readonly MarginRow[]; readonly total: number }> => {
-  const { groupBy, limit, offset } = asked
-  const source = sourceOf(scope, asked, groupBy)
+  const { groupBy, limit, offset } = request
+  const source = sourceOf(scope, request, groupBy)
   const { name, select, values } = source
   const { rows } = await pool.query<Row>({
     name: `margins-by-${name}`,

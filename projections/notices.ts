@@ -100,16 +100,16 @@ export const listAnnouncements = async (
   now: string,
 ): Promise<readonly (NoticeRow & { readonly unread: boolean })[]> => {
   if (filter.audiences.length === 0) return []
-  let standing = db
+  let visibleNotices = db
     .selectFrom('read.notices as notice')
     .leftJoin('vault.notice_reads as mark', (join) =>
       join.onRef('mark.notice_id', '=', 'notice.notice_id').on('mark.account_id', '=', account),
     )
     .where('notice.audience', 'in', [...filter.audiences])
-    .where((is) => is.or([is('notice.account_id', 'is', null), is('notice.account_id', '=', account)]))
-    .where((is) => is.or([is('notice.expires_at', 'is', null), is('notice.expires_at', '>', now)]))
-  if (filter.kind !== undefined) standing = standing.where('notice.kind', '=', filter.kind)
-  const rows = await standing
+    .where((eb) => eb.or([eb('notice.account_id', 'is', null), eb('notice.account_id', '=', account)]))
+    .where((eb) => eb.or([eb('notice.expires_at', 'is', null), eb('notice.expires_at', '>', now)]))
+  if (filter.kind !== undefined) visibleNotices = visibleNotices.where('notice.kind', '=', filter.kind)
+  const rows = await visibleNotices
     .selectAll('notice')
     .select('mark.read_at')
     .orderBy('notice.published_at', 'desc')
@@ -135,8 +135,8 @@ export const noticesAfter = async (
 
 /** The present number of accounts in an audience. */
 export const countAudience = async (db: Kysely<QueriedTables>, audience: Audience): Promise<number> => {
-  const all = db.selectFrom('read.accounts as account').select((is) => is.fn.countAll().as('count'))
-  const fitting =
+  const all = db.selectFrom('read.accounts as account').select((eb) => eb.fn.countAll().as('count'))
+  const matching =
     audience === 'ALL'
       ? all
       : audience === 'DEVELOPERS'
@@ -144,5 +144,5 @@ export const countAudience = async (db: Kysely<QueriedTables>, audience: Audienc
             sql<boolean>`exists (select from read.keys key where key.account_id = account.account_id and not key.revoked)`,
           )
         : all.where('account.reseller', '=', audience === 'PARTNERS')
-  return Number((await fitting.executeTakeFirstOrThrow()).count)
+  return Number((await matching.executeTakeFirstOrThrow()).count)
 }

@@ -32,11 +32,11 @@ const openScrapesTable: Table<OpenScrapeRow> = {
   indexes: ['lease_until'],
 }
 
-type Told = RecordedEvent<ScrapeEvent | FundsHeld | HoldCaptured | HoldReleased>
+type HoldEvent = RecordedEvent<ScrapeEvent | FundsHeld | HoldCaptured | HoldReleased>
 
 /** The money hold of the attempt of an event; null for every other event. */
 const holdIn = (recorded: RecordedEvent): string | null => {
-  const event = recorded as Told
+  const event = recorded as HoldEvent
   switch (event.type) {
     case 'ScrapeStarted':
     case 'ScrapeFinished':
@@ -50,13 +50,13 @@ const holdIn = (recorded: RecordedEvent): string | null => {
   }
 }
 
-const keep = (rows: Rows, row: OpenScrapeRow): void => {
+const putOrRemove = (rows: Rows, row: OpenScrapeRow): void => {
   if (row.running || row.held) rows.put(openScrapesTable, row)
   else rows.remove(openScrapesTable, [row.hold_id])
 }
 
 /** A money hold whose attempt is finished. A log that can lose the end of a decision may append it late. */
-const lateHold = (event: Told, holdId: string): OpenScrapeRow => {
+const lateHold = (event: HoldEvent, holdId: string): OpenScrapeRow => {
   const { scrapeId, attempt } = attemptOfHold(holdId)!
   return {
     hold_id: holdId,
@@ -85,7 +85,7 @@ export const openScrapes: ReadModel = {
   apply: (recorded, rows) => {
     const holdId = holdIn(recorded)
     if (holdId === null) return
-    const event = recorded as Told
+    const event = recorded as HoldEvent
     const row = rows.get(openScrapesTable, [holdId])
     switch (event.type) {
       case 'ScrapeStarted': {
@@ -103,10 +103,10 @@ export const openScrapes: ReadModel = {
       case 'FundsHeld':
         return rows.put(openScrapesTable, row ? { ...row, held: true } : lateHold(event, holdId))
       case 'ScrapeFinished':
-        return row && keep(rows, { ...row, running: false })
+        return row && putOrRemove(rows, { ...row, running: false })
       case 'HoldCaptured':
       case 'HoldReleased':
-        return row && keep(rows, { ...row, held: false })
+        return row && putOrRemove(rows, { ...row, held: false })
     }
   },
 }

@@ -62,7 +62,7 @@ const orderOutcomesTable: Table<OrderOutcomeRow> = {
   indexes: ['position'],
 }
 
-const end = (
+const endWaiting = (
   event: RecordedEvent<OrderEvent>,
   orderId: string,
   rows: Rows,
@@ -122,11 +122,11 @@ export const orderPayments: ReadModel = {
         return rows.put(orderPaymentsTable, { ...row, held_until: event.data.until })
       }
       case 'OrderPaid':
-        return end(event, event.data.orderId, rows, { paid: true })
+        return endWaiting(event, event.data.orderId, rows, { paid: true })
       case 'OrderFailed':
-        return end(event, event.data.orderId, rows, {})
+        return endWaiting(event, event.data.orderId, rows, {})
       case 'OrderCanceled':
-        return end(event, event.data.orderId, rows, {
+        return endWaiting(event, event.data.orderId, rows, {
           canceled_at: event.data.canceledAt,
           cancel_reason: event.data.reason ?? null,
         })

@@ -105,8 +105,8 @@ export type StoredDetails = Omit<ShownDetails, 'orderId' | 'accountId' | 'custom
 
 const detailsOf = (order: OrderDetails): string => {
   const { orderId: _, accountId: _a, customerId: _u, createdAt: _c, ...details } = order
-  const { catalogDigest: _d, fingerprint: _f, ...kept } = details
-  return JSON.stringify(kept satisfies StoredDetails)
+  const { catalogDigest: _d, fingerprint: _f, ...storedDetails } = details
+  return JSON.stringify(storedDetails satisfies StoredDetails)
 }
 
 const rowOf = (order: OrderDetails, balanceCents: number, status: OrderStatus): OrderRow => ({
@@ -130,8 +130,8 @@ const rowOf = (order: OrderDetails, balanceCents: number, status: OrderStatus): 
 /** Counts a change of an order's status; null: the order is new. */
 const count = (rows: Rows, accountId: string, from: OrderStatus | null, to: OrderStatus): void => {
   const counts = rows.get(orderCountsTable, [accountId]) ?? { account_id: accountId, ...noOrders }
-  const left = from === null ? counts : { ...counts, [from]: counts[from] - 1 }
-  rows.put(orderCountsTable, { ...left, [to]: left[to] + 1 })
+  const decremented = from === null ? counts : { ...counts, [from]: counts[from] - 1 }
+  rows.put(orderCountsTable, { ...decremented, [to]: decremented[to] + 1 })
 }
 
 /** Orders with their money and their outcome, and the number of an account's orders in each status. */
@@ -317,19 +317,19 @@ type ListFilter = {
   readonly orderIds: readonly string[] | undefined
 }
 
-const fittingOrders = (db: OrderQueries, scope: ListScope, { status, orderIds }: ListFilter) => {
-  let fitting = withPayments(db, scope)
-  if (status !== undefined) fitting = fitting.where('o.status', '=', status)
-  if (orderIds !== undefined) fitting = fitting.where(sql<boolean>`o.order_id = any (${orderIds}::text[])`)
-  return fitting
+const matchingOrders = (db: OrderQueries, scope: ListScope, { status, orderIds }: ListFilter) => {
+  let matching = withPayments(db, scope)
+  if (status !== undefined) matching = matching.where('o.status', '=', status)
+  if (orderIds !== undefined) matching = matching.where(sql<boolean>`o.order_id = any (${orderIds}::text[])`)
+  return matching
 }
 
 /** For all orders of accounts the number is stored. Those of one customer and given ids are few and are counted. */
 const countOrders = (db: OrderQueries, scope: ListScope, filter: ListFilter) => {
   if (filter.orderIds !== undefined || scope.customerId !== null)
-    return fittingOrders(db, scope, filter)
+    return matchingOrders(db, scope, filter)
       .clearSelect()
-      .select((is) => is.fn.countAll<number>().as('total'))
+      .select((eb) => eb.fn.countAll<number>().as('total'))
   const counted = filter.status === undefined ? orderStatuses : [filter.status]
   const total = sql.join<number>(
     counted.map((status) => sql.ref(status)),
@@ -356,15 +356,15 @@ export const ordersAfter = async (
   },
   nowMs: number,
 ): Promise<readonly FoundOrder[]> => {
-  let fitting = fittingOrders(db, scope, { status: page.status, orderIds: undefined })
+  let matching = matchingOrders(db, scope, { status: page.status, orderIds: undefined })
   if (page.after !== null) {
     const { at, id } = page.after
     // The first condition uses the index. The second excludes orders of the same millisecond.
-    fitting = fitting
+    matching = matching
       .where('o.created_at', '<=', at)
       .where(sql<boolean>`(o.created_at, o.order_id) < (${at}::timestamptz, ${id}::text)`)
   }
-  const rows = await fitting
+  const rows = await matching
     .orderBy('o.created_at', 'desc')
     .orderBy('o.order_id', 'desc')
     .limit(page.limit)
@@ -381,7 +381,7 @@ export const listOrders = async (
   payUrlOf: PayUrlOf,
 ) => {
   const { rows, total } = await countedPage(
-    fittingOrders(db, scope, filter).orderBy('o.created_at', 'desc').orderBy('o.order_id', 'desc'),
+    matchingOrders(db, scope, filter).orderBy('o.created_at', 'desc').orderBy('o.order_id', 'desc'),
     countOrders(db, scope, filter),
     filter,
   )

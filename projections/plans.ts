@@ -146,24 +146,28 @@ const plansOf = (db: PlanQueries, { accountId, customerId }: ListScope) => {
 }
 
 /** The most orders in the record of a plan, newest first. */
-const namedOrders = 50
+const maxListedOrders = 50
 
 const orderIds = () =>
   sql<readonly string[]>`array(
   select o.order_id from read.orders o where o.plan_id = plan.plan_id
-  order by o.created_at desc, o.order_id desc limit ${sql.lit(namedOrders)})`.as('order_ids')
+  order by o.created_at desc, o.order_id desc limit ${sql.lit(maxListedOrders)})`.as('order_ids')
 
 const whitelistCount = () =>
   sql<number>`(
   select count(*) from vault.whitelist entry where entry.plan_id = plan.plan_id)`.as('whitelist_count')
 
 /** The columns of a plan's record in addition to its row. Of two columns with one name, the later one is used. */
-const beside = () =>
+const companionColumns = () =>
   ['label.label', 'low.low_since', usedBytes().as('used_bytes'), orderIds(), whitelistCount()] as const
 
 /** A plan within the scope. Undefined if it does not exist or is outside of the scope. */
 export const findPlan = (db: PlanQueries, scope: Scope, planId: string): Promise<FoundPlan | undefined> =>
-  plansOf(db, scope).where('plan.plan_id', '=', planId).selectAll('plan').select(beside()).executeTakeFirst()
+  plansOf(db, scope)
+    .where('plan.plan_id', '=', planId)
+    .selectAll('plan')
+    .select(companionColumns())
+    .executeTakeFirst()
 
 /** A page of the plans within the scope, newest first, and the number of plans that match the filter. */
 export const listPlans = async (
@@ -178,31 +182,31 @@ export const listPlans = async (
   nowMs: number,
 ): Promise<{ plans: readonly FoundPlan[]; total: number }> => {
   const now = isoTime(nowMs)
-  let fitting = plansOf(db, scope)
-  if (filter.productId !== undefined) fitting = fitting.where('plan.product_id', '=', filter.productId)
+  let matching = plansOf(db, scope)
+  if (filter.productId !== undefined) matching = matching.where('plan.product_id', '=', filter.productId)
   // The same rules as in `planStatus`.
-  if (filter.status === 'expired') fitting = fitting.where('plan.expires_at', '<=', now)
+  if (filter.status === 'expired') matching = matching.where('plan.expires_at', '<=', now)
   if (filter.status === 'active' || filter.status === 'depleted') {
-    fitting = fitting.where((is) =>
-      is.or([is('plan.expires_at', 'is', null), is('plan.expires_at', '>', now)]),
+    matching = matching.where((eb) =>
+      eb.or([eb('plan.expires_at', 'is', null), eb('plan.expires_at', '>', now)]),
     )
-    fitting =
+    matching =
       filter.status === 'depleted'
-        ? fitting.where(usedBytes(), '>=', sql.ref<number>('plan.total_bytes'))
-        : fitting.where((is) =>
-            is.or([
-              is('plan.total_bytes', 'is', null),
-              is(usedBytes(), '<', sql.ref<number>('plan.total_bytes')),
+        ? matching.where(usedBytes(), '>=', sql.ref<number>('plan.total_bytes'))
+        : matching.where((eb) =>
+            eb.or([
+              eb('plan.total_bytes', 'is', null),
+              eb(usedBytes(), '<', sql.ref<number>('plan.total_bytes')),
             ]),
           )
   }
   const { rows, total } = await countedPage(
-    fitting
+    matching
       .selectAll('plan')
-      .select(beside())
+      .select(companionColumns())
       .orderBy('plan.started_at', 'desc')
       .orderBy('plan.plan_id', 'desc'),
-    fitting.select((is) => is.fn.countAll<number>().as('total')),
+    matching.select((eb) => eb.fn.countAll<number>().as('total')),
     filter,
   )
   return { plans: rows, total }
@@ -217,16 +221,16 @@ export const plansAfter = (
   scope: Scope,
   page: { readonly after: { readonly at: string; readonly id: string } | null; readonly limit: number },
 ): Promise<readonly FoundPlan[]> => {
-  let fitting = plansOf(db, scope)
+  let matching = plansOf(db, scope)
   if (page.after !== null) {
     const { at, id } = page.after
-    fitting = fitting
+    matching = matching
       .where('plan.started_at', '<=', at)
       .where(sql<boolean>`(plan.started_at, plan.plan_id) < (${at}::timestamptz, ${id}::text)`)
   }
-  return fitting
+  return matching
     .selectAll('plan')
-    .select(beside())
+    .select(companionColumns())
     .orderBy('plan.started_at', 'desc')
     .orderBy('plan.plan_id', 'desc')
     .limit(page.limit)

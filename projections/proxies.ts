@@ -114,7 +114,7 @@ const endpointFields = (
   endpoint_since: endpoint ? since : null,
 })
 
-const row = (proxyId: string) => ({ table: proxiesTable.name, key: [proxyId] })
+const rowKey = (proxyId: string) => ({ table: proxiesTable.name, key: [proxyId] })
 
 /** Rentals of dedicated addresses. */
 export const proxies: ReadModel = {
@@ -123,11 +123,11 @@ export const proxies: ReadModel = {
   tables: [proxiesTable, replacementsTable],
   reads: (recorded) => {
     const event = recorded as RecordedEvent<StockEvent>
-    if (event.type === 'AddressesExtended') return event.data.extensions.map(({ proxyId }) => row(proxyId))
-    if (event.type === 'AddressesReleased') return event.data.releases.map(({ proxyId }) => row(proxyId))
-    if (event.type === 'AddressReplaced') return [row(event.data.proxyId)]
+    if (event.type === 'AddressesExtended') return event.data.extensions.map(({ proxyId }) => rowKey(proxyId))
+    if (event.type === 'AddressesReleased') return event.data.releases.map(({ proxyId }) => rowKey(proxyId))
+    if (event.type === 'AddressReplaced') return [rowKey(event.data.proxyId)]
     if (event.type === 'EndpointsChanged')
-      return event.data.changes.flatMap(({ proxyId }) => (proxyId === null ? [] : [row(proxyId)]))
+      return event.data.changes.flatMap(({ proxyId }) => (proxyId === null ? [] : [rowKey(proxyId)]))
     return []
   },
   apply: (recorded, rows) => {
@@ -238,31 +238,31 @@ const proxiesOf = (
   filter: ProxyFilter,
   nowMs: number,
 ) => {
-  let fitting = db
+  let matching = db
     .selectFrom('read.proxies as proxy')
     .leftJoin('vault.labels as label', 'label.resource_id', 'proxy.proxy_id')
-  if (accountId !== null) fitting = fitting.where('proxy.account_id', '=', accountId)
-  if (customerId !== null) fitting = fitting.where('proxy.customer_id', '=', customerId)
+  if (accountId !== null) matching = matching.where('proxy.account_id', '=', accountId)
+  if (customerId !== null) matching = matching.where('proxy.customer_id', '=', customerId)
   const { family, productId, orderId, country, status, expiresBeforeMs, proxyIds } = filter
-  if (family !== undefined) fitting = fitting.where('proxy.family', '=', family)
-  if (productId !== undefined) fitting = fitting.where('proxy.product_id', '=', productId)
+  if (family !== undefined) matching = matching.where('proxy.family', '=', family)
+  if (productId !== undefined) matching = matching.where('proxy.product_id', '=', productId)
   if (orderId !== undefined)
     // An order that extends rentals contains the ids of rentals of other orders.
-    fitting = fitting.where('proxy.order_id', '=', orderId).where(sql<boolean>`proxy.proxy_id = any (array(
+    matching = matching.where('proxy.order_id', '=', orderId).where(sql<boolean>`proxy.proxy_id = any (array(
         select unnest(proxy_ids) from read.orders where order_id = ${orderId}::text))`)
-  if (country !== undefined) fitting = fitting.where('proxy.country', '=', country)
-  if (proxyIds !== undefined) fitting = fitting.where('proxy.proxy_id', 'in', [...proxyIds])
+  if (country !== undefined) matching = matching.where('proxy.country', '=', country)
+  if (proxyIds !== undefined) matching = matching.where('proxy.proxy_id', 'in', [...proxyIds])
   if (expiresBeforeMs !== undefined)
-    fitting = fitting.where('proxy.expires_at', '<', isoTime(expiresBeforeMs))
-  if (status === undefined) return fitting
+    matching = matching.where('proxy.expires_at', '<', isoTime(expiresBeforeMs))
+  if (status === undefined) return matching
   // The same rules as in `proxyStatus`.
   const now = isoTime(nowMs)
   const soon = isoTime(nowMs + expiringMs)
   if (status === 'expired')
-    return fitting.where((is) =>
-      is.or([is('proxy.released_at', 'is not', null), is('proxy.expires_at', '<=', now)]),
+    return matching.where((eb) =>
+      eb.or([eb('proxy.released_at', 'is not', null), eb('proxy.expires_at', '<=', now)]),
     )
-  const running = fitting.where('proxy.released_at', 'is', null).where('proxy.expires_at', '>', now)
+  const running = matching.where('proxy.released_at', 'is', null).where('proxy.expires_at', '>', now)
   if (status === 'running') return running
   return status === 'expiring'
     ? running.where('proxy.expires_at', '<=', soon)
@@ -292,14 +292,14 @@ export const listProxies = async (
   page: { readonly limit: number; readonly offset: number },
   nowMs: number,
 ): Promise<{ proxies: readonly FoundProxy[]; total: number }> => {
-  const fitting = proxiesOf(db, scope, filter, nowMs)
+  const matching = proxiesOf(db, scope, filter, nowMs)
   const { rows, total } = await countedPage(
-    fitting
+    matching
       .selectAll('proxy')
       .select('label.label')
       .orderBy('proxy.created_at', 'desc')
       .orderBy('proxy.proxy_id', 'desc'),
-    fitting.select((is) => is.fn.countAll<number>().as('total')),
+    matching.select((eb) => eb.fn.countAll<number>().as('total')),
     page,
   )
   return { proxies: rows as readonly FoundProxy[], total }
@@ -316,14 +316,14 @@ export const proxiesAfter = (
   page: { readonly after: { readonly at: string; readonly id: string } | null; readonly limit: number },
   nowMs: number,
 ): Promise<readonly FoundProxy[]> => {
-  let fitting = proxiesOf(db, scope, filter, nowMs)
+  let matching = proxiesOf(db, scope, filter, nowMs)
   if (page.after !== null) {
     const { at, id } = page.after
-    fitting = fitting
+    matching = matching
       .where('proxy.created_at', '<=', at)
       .where(sql<boolean>`(proxy.created_at, proxy.proxy_id) < (${at}::timestamptz, ${id}::text)`)
   }
-  return fitting
+  return matching
     .selectAll('proxy')
     .select('label.label')
     .orderBy('proxy.created_at', 'desc')

@@ -68,10 +68,10 @@ const keyOf = ({ data, metadata }: RecordedEvent<ScrapeFinished>) => {
   return [accountId, metadata.recordedAt.slice(0, 10), platform, operation, keyId ?? ''] as const
 }
 
-const nothingYet = (event: RecordedEvent<ScrapeFinished>): ScrapeUsageRow => {
+const emptyRow = (event: RecordedEvent<ScrapeFinished>): ScrapeUsageRow => {
   const [account_id, day, platform, operation, key_id] = keyOf(event)
-  const none = { billed: 0, found: 0, empty: 0, not_found: 0, restricted: 0, failed: 0, cached: 0 }
-  return { account_id, day, platform, operation, key_id, ...none, charged_micros: 0, credits: 0 }
+  const zeroCounts = { billed: 0, found: 0, empty: 0, not_found: 0, restricted: 0, failed: 0, cached: 0 }
+  return { account_id, day, platform, operation, key_id, ...zeroCounts, charged_micros: 0, credits: 0 }
 }
 
 /** Calls of scrapers, counted by account, day, scraper and key. */
@@ -83,7 +83,7 @@ export const scrapeUsage: ReadModel = {
   apply: (event, rows) => {
     if (!isFinished(event)) return
     const { outcome, billed, amountMicros, cached, creditsCharged } = event.data
-    const row = rows.get(scrapeUsageTable, keyOf(event)) ?? nothingYet(event)
+    const row = rows.get(scrapeUsageTable, keyOf(event)) ?? emptyRow(event)
     const count = counts[outcome] ?? 'failed'
     rows.put(scrapeUsageTable, {
       ...row,
@@ -167,13 +167,13 @@ const inDays = (from: string, to: string): string =>
 export const readScrapeUsage = async (
   pool: pg.Pool,
   accountId: AccountId,
-  asked: Days & { readonly groupBy: UsageDimension; readonly limit: number; readonly offset: number },
+  request: Days & { readonly groupBy: UsageDimension; readonly limit: number; readonly offset: number },
 ): Promise<{
   readonly rows: readonly ScrapeUsageSum[]
   readonly total: number
   readonly totals: ScrapeUsage
 }> => {
-  const { from, to, groupBy, limit, offset } = asked
+  const { from, to, groupBy, limit, offset } = request
   const { rows } = await pool.query<Figures & { readonly key: string | null; readonly total: number }>({
     name: `scrape-usage-by-${groupBy}`,
     text: `with sums as (
@@ -186,10 +186,10 @@ export const readScrapeUsage = async (
              order by ${orders[groupBy]} limit $4::bigint offset $5::bigint)`,
     values: [accountId, from, to, limit, offset],
   })
-  const all = rows.find(({ key }) => key === null)!
+  const totalRow = rows.find(({ key }) => key === null)!
   return {
-    totals: usageOf(all),
-    total: all.total,
+    totals: usageOf(totalRow),
+    total: totalRow.total,
     rows: rows.filter(({ key }) => key !== null).map((row) => ({ key: row.key!, ...usageOf(row) })),
   }
 }

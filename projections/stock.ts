@@ -24,9 +24,12 @@ const toCount = (row: CountRow): StockCount => ({
  * The stock that can be sold now: the addresses that are not rented, minus the resting ones. Few addresses rest, so
  * counting them is cheap.
  */
-export const createLiveStock = (deps: { readonly pool: pg.Pool; readonly clock: Clock }): LiveStock => {
+export const createLiveStock = (dependencies: {
+  readonly pool: pg.Pool
+  readonly clock: Clock
+}): LiveStock => {
   const counts = async (productId: string | null): Promise<readonly CountRow[]> => {
-    const { rows } = await deps.pool.query<CountRow>({
+    const { rows } = await dependencies.pool.query<CountRow>({
       name: 'live-stock',
       text: `
         with resting as (
@@ -38,7 +41,7 @@ export const createLiveStock = (deps: { readonly pool: pg.Pool; readonly clock: 
         from read.stock_levels l left join resting r using (product_id, country, carrier_id, service)
         where $2::text is null or l.product_id = $2::text
         order by l.product_id, l.country, l.carrier_id, l.service`,
-      values: [isoTime(deps.clock()), productId],
+      values: [isoTime(dependencies.clock()), productId],
     })
     return rows
   }
@@ -110,10 +113,10 @@ const stockLevelsTable: Table<StockLevelRow> = {
 }
 
 /** The properties that distinguish the addresses of one product and country for a buyer. */
-type Kind = Pick<StockedAddress, 'carrierId' | 'service'>
+type PoolFields = Pick<StockedAddress, 'carrierId' | 'service'>
 type Pool = Pick<StockLevelRow, 'product_id' | 'country' | 'carrier_id' | 'service'>
 const levelKey = (pool: Pool) => [pool.product_id, pool.country, pool.carrier_id, pool.service]
-const poolOf = (productId: string, country: string, address: Kind): Pool => ({
+const poolOf = (productId: string, country: string, address: PoolFields): Pool => ({
   product_id: productId,
   country,
   carrier_id: address.carrierId ?? '',
@@ -128,7 +131,7 @@ const change = (rows: Rows, pool: Pool, total: number, rented: number): void => 
 const streamParts = /^stock-(.+)-([A-Z]{3})$/
 
 /** A release contains its addresses and their properties. Their product and country are in the name of the stream. */
-const releasedPoolOf = (stream: string, release: Kind): Pool => {
+const releasedPoolOf = (stream: string, release: PoolFields): Pool => {
   const [, productId, country] = streamParts.exec(stream) ?? []
   if (productId === undefined || country === undefined) throw new Error(`${stream} is no stock stream`)
   return poolOf(productId, country, release)

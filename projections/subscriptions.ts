@@ -294,27 +294,27 @@ export const findSubscription = (
 ): Promise<SubscriptionView | undefined> =>
   subscriptionsOf(db, scope).where('held.subscription_id', '=', subscriptionId).executeTakeFirst()
 
-const fittingSubscriptions = (
+const matchingSubscriptions = (
   db: SubscriptionQueries,
   scope: ListScope,
   status: SubscriptionStatus | undefined,
   nowMs: number,
 ) => {
-  let fitting = subscriptionsOf(db, scope)
+  let matching = subscriptionsOf(db, scope)
   // The same rules as in `subscriptionStatus`.
-  if (status === 'canceled' || status === 'expired') fitting = fitting.where('held.ended_as', '=', status)
+  if (status === 'canceled' || status === 'expired') matching = matching.where('held.ended_as', '=', status)
   if (status === 'active')
-    fitting = fitting
+    matching = matching
       .where('held.ended_as', 'is', null)
-      .where((is) =>
-        is.or([is('held.current_period_end', '>', isoTime(nowMs)), is('refused.reason', 'is', null)]),
+      .where((eb) =>
+        eb.or([eb('held.current_period_end', '>', isoTime(nowMs)), eb('refused.reason', 'is', null)]),
       )
   if (status === 'past_due')
-    fitting = fitting
+    matching = matching
       .where('held.ended_as', 'is', null)
       .where('held.current_period_end', '<=', isoTime(nowMs))
       .where('refused.reason', 'is not', null)
-  return fitting
+  return matching
 }
 
 /** A page of the subscriptions within the scope, newest first, and the number of those that match the filter. */
@@ -331,10 +331,10 @@ export const listSubscriptions = async (
   subscriptions: readonly (SubscriptionView & Pick<SubscriptionRow, 'account_id'>)[]
   total: number
 }> => {
-  const fitting = fittingSubscriptions(db, scope, filter.status, nowMs)
+  const matching = matchingSubscriptions(db, scope, filter.status, nowMs)
   const { rows, total } = await countedPage(
-    fitting.orderBy('held.started_at', 'desc').orderBy('held.subscription_id', 'desc'),
-    fitting.clearSelect().select((is) => is.fn.countAll<number>().as('total')),
+    matching.orderBy('held.started_at', 'desc').orderBy('held.subscription_id', 'desc'),
+    matching.clearSelect().select((eb) => eb.fn.countAll<number>().as('total')),
     filter,
   )
   return { subscriptions: rows, total }
@@ -351,14 +351,14 @@ export const subscriptionsAfter = (
   },
   nowMs: number,
 ): Promise<readonly SubscriptionView[]> => {
-  let fitting = fittingSubscriptions(db, scope, page.status, nowMs)
+  let matching = matchingSubscriptions(db, scope, page.status, nowMs)
   if (page.after !== null) {
     const { at, id } = page.after
-    fitting = fitting
+    matching = matching
       .where('held.started_at', '<=', at)
       .where(sql<boolean>`(held.started_at, held.subscription_id) < (${at}::timestamptz, ${id}::text)`)
   }
-  return fitting
+  return matching
     .orderBy('held.started_at', 'desc')
     .orderBy('held.subscription_id', 'desc')
     .limit(page.limit)

@@ -197,11 +197,11 @@ const accountOf = (rows: Rows, accountId: string): WebhookAccountRow =>
 const listens = ({ active, events }: Listener, event: WebhookEventName): boolean =>
   active && isSubscribed(events, event)
 
-type Told = Pick<WebhookTrigger, 'event' | 'resource' | 'data'>
+type DueCause = Pick<WebhookTrigger, 'event' | 'resource' | 'data'>
 
 const dueRow = (
   { position, id, metadata }: RecordedEvent,
-  { event, resource, data }: Told,
+  { event, resource, data }: DueCause,
   account: Pick<WebhookAccountRow, 'account_id'>,
   endpointId: string,
 ): WebhookDueRow => ({
@@ -219,7 +219,7 @@ const dueRow = (
 })
 
 /** The receivers are the endpoints at the position of the event, which is the position of the fold. */
-const takeCause = (event: RecordedEvent, cause: WebhookTrigger, rows: Rows): void => {
+const applyCause = (event: RecordedEvent, cause: WebhookTrigger, rows: Rows): void => {
   if ('audience' in cause.to) {
     if (cause.data.kind !== 'ready') throw new Error(`${cause.event} tells many, and its data is not there`)
     rows.add(announcementsTable, {
@@ -249,16 +249,16 @@ const lowPlanData = ({ plan_id, product_id, total_bytes, used_bytes, expires_at 
 })
 
 /** Only once for each endpoint and plan, even after a top-up. */
-const tellLowPlan = (event: RecordedEvent, plan: LowTrafficRow, endpointId: string, rows: Rows): void => {
-  const told = { event: 'plan.low_traffic', resource: plan.plan_id } as const
-  if (rows.get(dueTable, [endpointId, told.event, told.resource])) return
+const addLowPlanDue = (event: RecordedEvent, plan: LowTrafficRow, endpointId: string, rows: Rows): void => {
+  const dueCause = { event: 'plan.low_traffic', resource: plan.plan_id } as const
+  if (rows.get(dueTable, [endpointId, dueCause.event, dueCause.resource])) return
   rows.put(
     dueTable,
-    dueRow(event, { ...told, data: { kind: 'ready', data: lowPlanData(plan) } }, plan, endpointId),
+    dueRow(event, { ...dueCause, data: { kind: 'ready', data: lowPlanData(plan) } }, plan, endpointId),
   )
 }
 
-const takePlan = (event: RecordedEvent, plan: LowTrafficRow, low: boolean, rows: Rows): void => {
+const applyPlan = (event: RecordedEvent, plan: LowTrafficRow, low: boolean, rows: Rows): void => {
   const account = accountOf(rows, plan.account_id)
   if (account.low_plans.includes(plan.plan_id) !== low)
     rows.put(accountsTable, {
@@ -269,7 +269,7 @@ const takePlan = (event: RecordedEvent, plan: LowTrafficRow, low: boolean, rows:
     })
   if (event.type !== 'PlanRanLow') return
   for (const endpoint of account.endpoints)
-    if (listens(endpoint, 'plan.low_traffic')) tellLowPlan(event, plan, endpoint.endpointId, rows)
+    if (listens(endpoint, 'plan.low_traffic')) addLowPlanDue(event, plan, endpoint.endpointId, rows)
 }
 
 const intervalOf = (
@@ -296,7 +296,7 @@ const changeAccount = (
   position: number,
   rows: Rows,
 ): void => {
-  const former = new Map(before.endpoints.map((endpoint) => [endpoint.endpointId, endpoint]))
+  const previousById = new Map(before.endpoints.map((endpoint) => [endpoint.endpointId, endpoint]))
   const sameAudiences = before.reseller === after.reseller && before.active_keys > 0 === after.active_keys > 0
   const end = (endpoint: Listener): void => {
     if (endpoint.since === null) return
@@ -306,68 +306,76 @@ const changeAccount = (
     })
   }
   const endpoints = after.endpoints.map((endpoint): Listener => {
-    const was = former.get(endpoint.endpointId)
-    former.delete(endpoint.endpointId)
-    const goesOn =
-      was !== undefined &&
+    const previous = previousById.get(endpoint.endpointId)
+    previousById.delete(endpoint.endpointId)
+    const isUnchanged =
+      previous !== undefined &&
       sameAudiences &&
-      was.active === endpoint.active &&
-      JSON.stringify(was.events) === JSON.stringify(endpoint.events)
-    if (goesOn) return was
-    if (was) end(was)
+      previous.active === endpoint.active &&
+      JSON.stringify(previous.events) === JSON.stringify(endpoint.events)
+    if (isUnchanged) return previous
+    if (previous) end(previous)
     if (!endpoint.active) return { ...endpoint, since: null }
     rows.put(subscriptionsTable, intervalOf(after, endpoint, position))
     return { ...endpoint, since: position }
   })
-  for (const removed of former.values()) end(removed)
+  for (const removed of previousById.values()) end(removed)
   rows.put(accountsTable, { ...after, endpoints })
 }
 
-const takeAccount = (event: RecordedEvent<AccountEvent>, rows: Rows): void => {
+const applyAccount = (event: RecordedEvent<AccountEvent>, rows: Rows): void => {
   const before = accountOf(rows, ownerOf(event.stream))
-  const what =
+  const change =
     event.type === 'AccountCreated'
       ? { reseller: event.data.reseller }
       : { active_keys: before.active_keys + (event.type === 'KeyIssued' ? 1 : -1) }
-  changeAccount(before, { ...before, ...what }, event.position, rows)
+  changeAccount(before, { ...before, ...change }, event.position, rows)
 }
 
-const changedListener = (event: RecordedEvent<EndpointEvent>, was: Listener | undefined): Listener | null => {
+const changedListener = (
+  event: RecordedEvent<EndpointEvent>,
+  previous: Listener | undefined,
+): Listener | null => {
   const { endpointId } = event.data
   if (event.type === 'EndpointRegistered')
     return { endpointId, events: event.data.events, active: true, since: null }
-  if (!was) throw new Error(`${event.type} on the endpoint ${endpointId}, which is not there`)
+  if (!previous) throw new Error(`${event.type} on the endpoint ${endpointId}, which is not there`)
   switch (event.type) {
     case 'EndpointChanged': {
-      const { events = was.events, status } = event.data
-      return { ...was, events, active: status === undefined ? was.active : status === 'active' }
+      const { events = previous.events, status } = event.data
+      return { ...previous, events, active: status === undefined ? previous.active : status === 'active' }
     }
     case 'EndpointDisabled':
-      return { ...was, active: false }
+      return { ...previous, active: false }
     default:
       return null
   }
 }
 
 /** An endpoint that starts to receive `plan.low_traffic` is informed of each plan that is already low. */
-const takeEndpoint = (event: RecordedEvent<EndpointEvent>, rows: Rows): void => {
+const applyEndpoint = (event: RecordedEvent<EndpointEvent>, rows: Rows): void => {
   const { endpointId, accountId } = event.data
   const account = accountOf(rows, accountId)
-  const was = account.endpoints.find((endpoint) => endpoint.endpointId === endpointId)
-  const is = changedListener(event, was)
-  const endpoints = was
-    ? account.endpoints.flatMap((endpoint) => (endpoint === was ? (is ?? []) : endpoint))
-    : [...account.endpoints, ...(is ? [is] : [])]
+  const previous = account.endpoints.find((endpoint) => endpoint.endpointId === endpointId)
+  const current = changedListener(event, previous)
+  const endpoints = previous
+    ? account.endpoints.flatMap((endpoint) => (endpoint === previous ? (current ?? []) : endpoint))
+    : [...account.endpoints, ...(current ? [current] : [])]
   changeAccount(account, { ...account, endpoints }, event.position, rows)
-  if (!is || !listens(is, 'plan.low_traffic') || (was && listens(was, 'plan.low_traffic'))) return
+  if (
+    !current ||
+    !listens(current, 'plan.low_traffic') ||
+    (previous && listens(previous, 'plan.low_traffic'))
+  )
+    return
   for (const planId of account.low_plans) {
     const plan = rows.get(lowPlans.table, [planId])
     if (plan && (plan.expires_at === null || plan.expires_at > event.metadata.recordedAt))
-      tellLowPlan(event, plan, endpointId, rows)
+      addLowPlanDue(event, plan, endpointId, rows)
   }
 }
 
-const takeEnqueued = (event: RecordedEvent<WebhookEnqueued>, rows: Rows): void => {
+const applyEnqueued = (event: RecordedEvent<WebhookEnqueued>, rows: Rows): void => {
   const { deliveryId, endpointId, accountId, event: name, resource } = event.data
   const endpoint = accountOf(rows, accountId).endpoints.find((each) => each.endpointId === endpointId)
   // A ping is requested by hand, so a disabled endpoint receives it, too.
@@ -388,8 +396,8 @@ const takeEnqueued = (event: RecordedEvent<WebhookEnqueued>, rows: Rows): void =
     rows.remove(dueTable, [endpointId, name, resource])
     return
   }
-  const told = { event: name, resource, data: { kind: 'ready', data: event.data.data } } as const
-  rows.put(dueTable, { ...dueRow(event, told, { account_id: accountId }, endpointId), enqueued: true })
+  const dueCause = { event: name, resource, data: { kind: 'ready', data: event.data.data } } as const
+  rows.put(dueTable, { ...dueRow(event, dueCause, { account_id: accountId }, endpointId), enqueued: true })
 }
 
 const readsOf = (event: RecordedEvent): readonly RowKey[] => {
@@ -419,12 +427,12 @@ export const webhookCauses: ReadModel = {
   apply: (event, rows) => {
     const cause = webhookTriggers.get(event.type)?.(event)
     const folded = lowPlans.fold(event, rows)
-    if (cause) takeCause(event, cause, rows)
-    else if (folded) takePlan(event, folded.plan, folded.low, rows)
-    else if (event.type === 'WebhookEnqueued') takeEnqueued(event as RecordedEvent<WebhookEnqueued>, rows)
+    if (cause) applyCause(event, cause, rows)
+    else if (folded) applyPlan(event, folded.plan, folded.low, rows)
+    else if (event.type === 'WebhookEnqueued') applyEnqueued(event as RecordedEvent<WebhookEnqueued>, rows)
     else if (event.type === 'DeliveryCanceled')
       rows.remove(staleTable, [(event as RecordedEvent<DeliveryCanceled>).data.deliveryId])
-    else if (accountEvents.has(event.type)) takeAccount(event as RecordedEvent<AccountEvent>, rows)
-    else if (endpointEvents.has(event.type)) takeEndpoint(event as RecordedEvent<EndpointEvent>, rows)
+    else if (accountEvents.has(event.type)) applyAccount(event as RecordedEvent<AccountEvent>, rows)
+    else if (endpointEvents.has(event.type)) applyEndpoint(event as RecordedEvent<EndpointEvent>, rows)
   },
 }

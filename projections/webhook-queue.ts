@@ -38,10 +38,10 @@ const gb = (bytes: number): number => bytes / 1_000_000_000
 /** The present names of products in the catalogue. A product that is no longer in it has its id as its name. */
 const productNames = async (db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, string>> => {
   if (ids.length === 0) return new Map()
-  const { rows: found } = await db.query<{ there: boolean }>(
+  const { rows: catalogTables } = await db.query<{ there: boolean }>(
     "select to_regclass('read.catalog') is not null as there",
   )
-  if (!found[0]?.there) return new Map()
+  if (!catalogTables[0]?.there) return new Map()
   const { rows } = await db.query<{ id: string; name: string }>(
     `select p->>'id' as id, p->>'name' as name from read.catalog, jsonb_array_elements(products) as p
       where p->>'id' = any ($1::text[])`,
@@ -87,11 +87,11 @@ export const payloadOf = (
  */
 const payloadsOf = async (db: Db, queued: readonly Queued[]): Promise<readonly string[]> => {
   const low = queued.filter(({ data }) => data.event === 'plan.low_traffic')
-  const facts = low.map(({ data }) => data.data as unknown as LowPlanFact)
-  const names = await productNames(db, [...new Set(facts.map(({ productId }) => productId))])
+  const lowPlanFacts = low.map(({ data }) => data.data as unknown as LowPlanFact)
+  const names = await productNames(db, [...new Set(lowPlanFacts.map(({ productId }) => productId))])
   const labels = await planLabels(
     db,
-    facts.map(({ planId }) => planId),
+    lowPlanFacts.map(({ planId }) => planId),
   )
   return queued.map(({ data }) => {
     const { planId, productId } = data.data as unknown as LowPlanFact
@@ -105,9 +105,9 @@ const payloadsOf = async (db: Db, queued: readonly Queued[]): Promise<readonly s
  * are locked in the order of their ids, as in the worker, to prevent a deadlock with it.
  */
 const saveQueued = async (db: Db, queued: readonly Queued[]): Promise<void> => {
-  const all = [...new Map(queued.map((each) => [each.data.deliveryId, each])).values()]
-  const payloads = await payloadsOf(db, all)
-  const of = <Value>(pick: (each: Queued) => Value): Value[] => all.map(pick)
+  const latest = [...new Map(queued.map((each) => [each.data.deliveryId, each])).values()]
+  const payloads = await payloadsOf(db, latest)
+  const columnOf = <Value>(pick: (each: Queued) => Value): Value[] => latest.map(pick)
   await db.query({
     name: 'webhooks-queue',
     text: `with given as materialized (
@@ -125,17 +125,17 @@ const saveQueued = async (db: Db, queued: readonly Queued[]): Promise<void> => {
                finished_at = null
               where d.round < excluded.round`,
     values: [
-      textArray(of(({ data }) => data.deliveryId)),
-      textArray(of(({ data }) => data.endpointId)),
-      textArray(of(({ data }) => data.accountId)),
-      textArray(of(({ data }) => data.event)),
-      textArray(of(({ data }) => data.resource)),
+      textArray(columnOf(({ data }) => data.deliveryId)),
+      textArray(columnOf(({ data }) => data.endpointId)),
+      textArray(columnOf(({ data }) => data.accountId)),
+      textArray(columnOf(({ data }) => data.event)),
+      textArray(columnOf(({ data }) => data.resource)),
       textArray(payloads),
-      int4Array(of((each) => (each.type === 'WebhookRequeued' ? each.data.round : 1))),
-      int8Array(of(({ revision }) => revision)),
-      int8Array(of(({ position }) => position)),
-      timestamptzArray(of(({ metadata }) => metadata.recordedAt)),
-      timestamptzArray(of(({ metadata }) => metadata.continuesAt ?? null)),
+      int4Array(columnOf((each) => (each.type === 'WebhookRequeued' ? each.data.round : 1))),
+      int8Array(columnOf(({ revision }) => revision)),
+      int8Array(columnOf(({ position }) => position)),
+      timestamptzArray(columnOf(({ metadata }) => metadata.recordedAt)),
+      timestamptzArray(columnOf(({ metadata }) => metadata.continuesAt ?? null)),
     ],
   })
 }
@@ -145,7 +145,8 @@ const saveQueued = async (db: Db, queued: readonly Queued[]): Promise<void> => {
  * older backup. The outcome of an earlier round does not affect a redelivery.
  */
 const saveOutcomes = async (db: Db, outcomes: readonly RecordedEvent<DeliveryOutcome>[]): Promise<void> => {
-  const of = <Value>(pick: (outcome: RecordedEvent<DeliveryOutcome>) => Value): Value[] => outcomes.map(pick)
+  const columnOf = <Value>(pick: (outcome: RecordedEvent<DeliveryOutcome>) => Value): Value[] =>
+    outcomes.map(pick)
   await db.query({
     name: 'webhooks-outcomes',
     text: `update work.webhook_deliveries d set status = o.status, attempts = o.attempts, finished_at = o.at
@@ -153,11 +154,11 @@ const saveOutcomes = async (db: Db, outcomes: readonly RecordedEvent<DeliveryOut
                as o (delivery_id, status, attempts, revision, at)
             where d.delivery_id = o.delivery_id and d.status = 'pending' and d.revision < o.revision`,
     values: [
-      textArray(of(({ data }) => data.deliveryId)),
-      textArray(of(({ type }) => finishedStatus(type))),
-      int4Array(of(({ data }) => data.attempts)),
-      int8Array(of(({ revision }) => revision)),
-      timestamptzArray(of(({ metadata }) => metadata.recordedAt)),
+      textArray(columnOf(({ data }) => data.deliveryId)),
+      textArray(columnOf(({ type }) => finishedStatus(type))),
+      int4Array(columnOf(({ data }) => data.attempts)),
+      int8Array(columnOf(({ revision }) => revision)),
+      timestamptzArray(columnOf(({ metadata }) => metadata.recordedAt)),
     ],
   })
 }

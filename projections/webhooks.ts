@@ -125,16 +125,16 @@ export const listEndpoints = async (
   { limit, offset }: Page,
 ): Promise<{ readonly endpoints: readonly WebhookEndpointRow[]; readonly total: number }> => {
   const all = db.selectFrom('read.webhook_endpoints')
-  const own = account === null ? all : all.where('account_id', '=', account)
+  const scoped = account === null ? all : all.where('account_id', '=', account)
   const [endpoints, counted] = await Promise.all([
-    own
+    scoped
       .selectAll()
       .orderBy('created_at', 'desc')
       .orderBy('endpoint_id', 'desc')
       .limit(limit)
       .offset(offset)
       .execute(),
-    own.select((is) => is.fn.countAll<number>().as('total')).executeTakeFirstOrThrow(),
+    scoped.select((eb) => eb.fn.countAll<number>().as('total')).executeTakeFirstOrThrow(),
   ])
   return { endpoints, total: counted.total }
 }
@@ -192,15 +192,15 @@ export const listDeliveries = async (
   filter: Page & { readonly status: DeliveryStatus | undefined },
 ): Promise<{ readonly deliveries: readonly DeliveryRow[]; readonly total: number }> => {
   const { limit, offset, status = null } = filter
-  const fits = `endpoint_id = $1::text and ($2::text is null or status = $2::text)`
+  const condition = `endpoint_id = $1::text and ($2::text is null or status = $2::text)`
   // One statement and so one snapshot: an attempt is never shown together with the due time before that attempt.
   const { rows } = await pool.query<PageRow>({
     name: 'webhook-deliveries',
     text: `with page as (
-             select ${deliveryColumns} from work.webhook_deliveries where ${fits}
+             select ${deliveryColumns} from work.webhook_deliveries where ${condition}
               order by queued_at desc, delivery_id desc limit $3::integer offset $4::bigint
            ), counted as (
-             select count(*) as total from work.webhook_deliveries where ${fits}
+             select count(*) as total from work.webhook_deliveries where ${condition}
            )
            select counted.total, ${attemptedColumns}
              from counted left join page on true left join work.webhook_attempts a using (delivery_id)

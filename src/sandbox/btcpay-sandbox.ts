@@ -6,11 +6,11 @@ import { answer, invoiceKind, type SandboxStore, type StandIn } from './sandbox-
 import type { PendingCallback } from './send-callbacks.ts'
 
 /** The fixed exchange rate of the sandbox: one bitcoin is $50,000, so a cent is 20 satoshis. */
-const satoshisACent = 20
+const satoshisPerCent = 20
 const rate = '50000.0'
 
 const btc = (cents: number): string => {
-  const satoshis = BigInt(cents) * BigInt(satoshisACent)
+  const satoshis = BigInt(cents) * BigInt(satoshisPerCent)
   return `${satoshis / 100_000_000n}.${String(satoshis % 100_000_000n).padStart(8, '0')}`
 }
 const dollars = (cents: number): string =>
@@ -28,7 +28,7 @@ const states: Readonly<Record<SandboxInvoice['status'], string>> = {
   failed: 'Invalid',
 }
 
-const additional = (invoice: SandboxInvoice): string => {
+const additionalStatusOf = (invoice: SandboxInvoice): string => {
   if (invoice.marked) return 'Marked'
   const paid = paidCents(invoice)
   if (invoice.payments.some(({ late }) => late)) return 'PaidLate'
@@ -37,7 +37,7 @@ const additional = (invoice: SandboxInvoice): string => {
 }
 
 /** `InvoiceData` of the Greenfield API. */
-const shown = (invoice: SandboxInvoice, baseUrl: string) => ({
+const invoiceBody = (invoice: SandboxInvoice, baseUrl: string) => ({
   id: invoice.id,
   storeId: storeOf(invoice),
   amount: dollars(invoice.amountCents),
@@ -49,7 +49,7 @@ const shown = (invoice: SandboxInvoice, baseUrl: string) => ({
   expirationTime: unix(invoice.expiresAtMs),
   monitoringExpiration: unix(invoice.expiresAtMs + monitoringMs),
   status: states[invoice.status],
-  additionalStatus: additional(invoice),
+  additionalStatus: additionalStatusOf(invoice),
   availableStatusesForManualMarking: ['Settled', 'Invalid'],
   archived: false,
   metadata: { orderId: invoice.reference, itemDesc: invoice.title },
@@ -78,7 +78,7 @@ const payment = ({ id, cents, atMs }: SandboxInvoice['payments'][number]) => ({
   destination: 'bcrt1qsandbox',
 })
 
-const methods = (invoice: SandboxInvoice) => [
+const paymentMethods = (invoice: SandboxInvoice) => [
   {
     paymentMethodId: 'BTC-CHAIN',
     currency: 'BTC',
@@ -127,11 +127,12 @@ export const btcpayStandIn = (sandboxStore: SandboxStore): StandIn => {
         ? fault(reply, 401, 'unauthenticated', 'Authentication is required')
         : handle(request, reply, account)
     }
-  const own = async (request: FastifyRequest, account: string): Promise<SandboxInvoice | null> => {
+  const findInvoice = async (request: FastifyRequest, account: string): Promise<SandboxInvoice | null> => {
     const invoice = await sandboxStore.find((request.params as Params).id)
     return invoice?.provider === 'btcpay' && invoice.account === account ? invoice : null
   }
-  const gone = (reply: FastifyReply) => fault(reply, 404, 'invoice-not-found', 'The invoice was not found')
+  const notFound = (reply: FastifyReply) =>
+    fault(reply, 404, 'invoice-not-found', 'The invoice was not found')
 
   return {
     provider: 'btcpay',
@@ -165,7 +166,7 @@ export const btcpayStandIn = (sandboxStore: SandboxStore): StandIn => {
             status: 'open',
             payments: [],
           })
-          return answer(reply, 200, shown(invoice, sandboxStore.baseUrl()))
+          return answer(reply, 200, invoiceBody(invoice, sandboxStore.baseUrl()))
         }),
       )
       app.get(
@@ -179,25 +180,25 @@ export const btcpayStandIn = (sandboxStore: SandboxStore): StandIn => {
           return answer(
             reply,
             200,
-            found.map((invoice) => shown(invoice, sandboxStore.baseUrl())),
+            found.map((invoice) => invoiceBody(invoice, sandboxStore.baseUrl())),
           )
         }),
       )
       app.get(
         `${base}/:id`,
         guarded(async (request, reply, account) => {
-          const invoice = await own(request, account)
-          return invoice ? answer(reply, 200, shown(invoice, sandboxStore.baseUrl())) : gone(reply)
+          const invoice = await findInvoice(request, account)
+          return invoice ? answer(reply, 200, invoiceBody(invoice, sandboxStore.baseUrl())) : notFound(reply)
         }),
       )
       app.get(
         `${base}/:id/payment-methods`,
         guarded(async (request, reply, account) => {
-          const invoice = await own(request, account)
-          return invoice ? answer(reply, 200, methods(invoice)) : gone(reply)
+          const invoice = await findInvoice(request, account)
+          return invoice ? answer(reply, 200, paymentMethods(invoice)) : notFound(reply)
         }),
       )
-      const refund = async (request: FastifyRequest): Promise<SandboxInvoice | null> => {
+      const refundedInvoice = async (request: FastifyRequest): Promise<SandboxInvoice | null> => {
         const { id } = request.params as { readonly id: string }
         const invoice = await sandboxStore.find(id.replace(/^refund/, ''))
         return invoice?.provider === 'btcpay' && invoice.payments[0]?.refundedCents !== undefined
@@ -207,7 +208,7 @@ export const btcpayStandIn = (sandboxStore: SandboxStore): StandIn => {
       const noPullPayment = (reply: FastifyReply) =>
         fault(reply, 404, 'pullpayment-not-found', 'The pull payment was not found')
       app.get('/btcpay/api/v1/pull-payments/:id', async (request, reply) => {
-        const invoice = await refund(request)
+        const invoice = await refundedInvoice(request)
         return invoice
           ? answer(reply, 200, {
               id: refundId(invoice),
@@ -218,11 +219,11 @@ export const btcpayStandIn = (sandboxStore: SandboxStore): StandIn => {
           : noPullPayment(reply)
       })
       app.get('/btcpay/api/v1/pull-payments/:id/payouts', async (request, reply) => {
-        const invoice = await refund(request)
+        const invoice = await refundedInvoice(request)
         return invoice ? answer(reply, 200, payouts(invoice)) : noPullPayment(reply)
       })
     },
-    callbacks: (_before, invoice, deed, account) => {
+    callbacks: (_before, invoice, action, account) => {
       const { id: invoiceId, reference: orderId, title: itemDesc } = invoice
       const last = invoice.payments.at(-1)
       const overPaid = paidCents(invoice) > invoice.amountCents
@@ -232,7 +233,7 @@ export const btcpayStandIn = (sandboxStore: SandboxStore): StandIn => {
         payment: payment(last),
       }
       const whole = invoice.status === 'paid'
-      const events: Readonly<Record<typeof deed.kind, readonly (readonly [string, object])[]>> = {
+      const events: Readonly<Record<typeof action.kind, readonly (readonly [string, object])[]>> = {
         pay: [
           ['InvoiceReceivedPayment', { ...paid }],
           ...(whole ? [['InvoiceProcessing', { overPaid }] as const] : []),
@@ -257,7 +258,7 @@ export const btcpayStandIn = (sandboxStore: SandboxStore): StandIn => {
         'mark-invalid': [['InvoiceInvalid', { manuallyMarked: true }]],
         euros: [],
       }
-      return events[deed.kind].map(([type, extra]): PendingCallback => {
+      return events[action.kind].map(([type, extra]): PendingCallback => {
         const deliveryId = sandboxStore.hex(22)
         const event = {
           deliveryId,
@@ -270,12 +271,12 @@ export const btcpayStandIn = (sandboxStore: SandboxStore): StandIn => {
           ...(type.startsWith('Invoice') && { invoiceId, metadata: { orderId, itemDesc } }),
           ...extra,
         }
-        const wire = (body: object, secret: string) => {
+        const signBody = (body: object, secret: string) => {
           const text = JSON.stringify(body, null, 2)
           const signature = createHmac('sha256', secret).update(text).digest('hex')
           return { body: text, headers: { 'btcpay-sig': `sha256=${signature}` } }
         }
-        const lie = {
+        const falsified = {
           ...event,
           deliveryId: `${deliveryId}lie`,
           metadata: { orderId: 'dep_somebody_else' },
@@ -293,9 +294,10 @@ export const btcpayStandIn = (sandboxStore: SandboxStore): StandIn => {
         return {
           invoice,
           url: account.webhookUrl,
-          sign: () => wire(event, account.webhookSecret),
-          forge: () => wire({ ...lie, deliveryId: `${deliveryId}forged` }, 'the secret of somebody else'),
-          lie: () => wire(lie, account.webhookSecret),
+          sign: () => signBody(event, account.webhookSecret),
+          forge: () =>
+            signBody({ ...falsified, deliveryId: `${deliveryId}forged` }, 'the secret of somebody else'),
+          lie: () => signBody(falsified, account.webhookSecret),
         }
       })
     },

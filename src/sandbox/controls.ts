@@ -18,7 +18,7 @@ const AccountShape = z.strictObject({
 const PayShape = z.strictObject({ amount_cents: z.int().min(1).optional() })
 
 /** An invoice as the controls return it, in the same format for each provider. */
-const shown = (invoice: SandboxInvoice) => ({
+const invoiceView = (invoice: SandboxInvoice) => ({
   id: invoice.id,
   deposit_id: invoice.reference,
   provider: invoice.provider,
@@ -49,14 +49,14 @@ export const controlRoutes = (
   { find, actionOf }: InvoiceActions,
   faultControls: FaultControls,
 ): void => {
-  const paramOf = (request: FastifyRequest): string => (request.params as { id: string }).id
+  const idOf = (request: FastifyRequest): string => (request.params as { id: string }).id
   const notFound = (reply: FastifyReply) => answer(reply, 404, { error: 'no invoice has this id' })
 
   const dueOf = (invoice: SandboxInvoice): number =>
     Math.max(invoice.amountCents - paidCents(invoice), 0) || invoice.amountCents
 
   app.post('/_sandbox/invoices/:id/:deed', async (request, reply) => {
-    const invoice = await find(paramOf(request))
+    const invoice = await find(idOf(request))
     if (!invoice) return notFound(reply)
     const body = PayShape.safeParse(request.body ?? {})
     if (!body.success)
@@ -69,16 +69,16 @@ export const controlRoutes = (
           'an invoice can be: pay, process, expire, fail, dispute, close-dispute, lose-dispute, refund, mark-settled, mark-invalid, euros',
       })
     const done = await sandboxStore.act(invoice.id, deed)
-    if ('refused' in done) return answer(reply, 409, { error: done.refused, ...shown(invoice) })
-    return answer(reply, 200, shown(done.invoice))
+    if ('refused' in done) return answer(reply, 409, { error: done.refused, ...invoiceView(invoice) })
+    return answer(reply, 200, invoiceView(done.invoice))
   })
   app.get('/_sandbox/invoices/:id', async (request, reply) => {
-    const invoice = await find(paramOf(request))
-    return invoice ? answer(reply, 200, shown(invoice)) : notFound(reply)
+    const invoice = await find(idOf(request))
+    return invoice ? answer(reply, 200, invoiceView(invoice)) : notFound(reply)
   })
   app.get('/_sandbox/invoices', async (_request, reply) => {
     const invoices = await sandboxStore.records.all<SandboxInvoice>(invoiceKind)
-    return answer(reply, 200, { invoices: invoices.map(shown) })
+    return answer(reply, 200, { invoices: invoices.map(invoiceView) })
   })
   app.put('/_sandbox/switches', async (request, reply) => {
     const change = SwitchesShape.safeParse(request.body)

@@ -35,11 +35,13 @@ export const createExitDial = (options: {
   readonly whoami: Pick<Whoami, 'port' | 'shows'> | null
 }): ExitDial => {
   const { own, allowLoopback, whoami } = options
-  const allowed = async (host: string): Promise<readonly string[]> => {
-    const all = isIP(host) ? [{ address: host }] : await lookup(host, { all: true })
-    return all.map(({ address }) => address).filter((address) => isAllowedAddress(address, { allowLoopback }))
+  const allowedAddresses = async (host: string): Promise<readonly string[]> => {
+    const resolved = isIP(host) ? [{ address: host }] : await lookup(host, { all: true })
+    return resolved
+      .map(({ address }) => address)
+      .filter((address) => isAllowedAddress(address, { allowLoopback }))
   }
-  const open = (host: string, port: number, localAddress?: string): Promise<Socket> =>
+  const openSocket = (host: string, port: number, localAddress?: string): Promise<Socket> =>
     new Promise((resolve, reject) => {
       const socket = connect({
         host,
@@ -56,28 +58,28 @@ export const createExitDial = (options: {
         resolve(socket)
       })
     })
-  const fromOwn = (address: string, port: number): Promise<Socket> =>
-    open(address, port, own).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'EADDRNOTAVAIL') return open(address, port)
+  const connectFromOwn = (address: string, port: number): Promise<Socket> =>
+    openSocket(address, port, own).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'EADDRNOTAVAIL') return openSocket(address, port)
       throw error
     })
   return {
     tcp: async (host, port, shows = null) => {
       if (host === whoamiHost && port === 80 && whoami !== null) {
-        const socket = await fromOwn('127.0.0.1', whoami.port)
+        const socket = await connectFromOwn('127.0.0.1', whoami.port)
         if (shows !== null) whoami.shows(socket, shows)
         return socket
       }
-      let failed: unknown = new TargetForbidden('the sandbox reaches no address of this host')
-      for (const address of await allowed(host))
+      let lastError: unknown = new TargetForbidden('the sandbox reaches no address of this host')
+      for (const address of await allowedAddresses(host))
         try {
-          return await (isLoopback(address) ? fromOwn(address, port) : open(address, port))
+          return await (isLoopback(address) ? connectFromOwn(address, port) : openSocket(address, port))
         } catch (error) {
-          failed = error
+          lastError = error
         }
-      throw failed
+      throw lastError
     },
-    addressOf: async (host) => (await allowed(host)).find((address) => isIPv4(address)) ?? null,
+    addressOf: async (host) => (await allowedAddresses(host)).find((address) => isIPv4(address)) ?? null,
     udp: () =>
       new Promise((resolve, reject) => {
         const socket = createSocket('udp4')

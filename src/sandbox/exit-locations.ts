@@ -31,14 +31,14 @@ export const carriers: readonly Carrier[] = [
 /** A country with two states or regions, each with a city, and two ISPs with their AS numbers. */
 type Country = {
   readonly country: string
-  readonly places: readonly (readonly [state: string, city: string])[]
+  readonly localities: readonly (readonly [state: string, city: string])[]
   readonly isps: readonly (readonly [name: string, asn: number])[]
 }
 
 const countries: readonly Country[] = [
   {
     country: 'us',
-    places: [
+    localities: [
       ['California', 'Los Angeles'],
       ['Texas', 'Dallas'],
       ['New York', 'New York'],
@@ -50,7 +50,7 @@ const countries: readonly Country[] = [
   },
   {
     country: 'ca',
-    places: [
+    localities: [
       ['Ontario', 'Toronto'],
       ['Quebec', 'Montreal'],
     ],
@@ -61,7 +61,7 @@ const countries: readonly Country[] = [
   },
   {
     country: 'br',
-    places: [
+    localities: [
       ['São Paulo', 'Campinas'],
       ['Rio de Janeiro', 'Niterói'],
     ],
@@ -72,7 +72,7 @@ const countries: readonly Country[] = [
   },
   {
     country: 'gb',
-    places: [
+    localities: [
       ['England', 'London'],
       ['Scotland', 'Glasgow'],
     ],
@@ -83,7 +83,7 @@ const countries: readonly Country[] = [
   },
   {
     country: 'de',
-    places: [
+    localities: [
       ['Berlin', 'Berlin'],
       ['Bavaria', 'Munich'],
     ],
@@ -94,7 +94,7 @@ const countries: readonly Country[] = [
   },
   {
     country: 'fr',
-    places: [
+    localities: [
       ['Île-de-France', 'Paris'],
       ['Occitanie', 'Toulouse'],
     ],
@@ -105,7 +105,7 @@ const countries: readonly Country[] = [
   },
   {
     country: 'nl',
-    places: [
+    localities: [
       ['North Holland', 'Amsterdam'],
       ['South Holland', 'Rotterdam'],
     ],
@@ -116,7 +116,7 @@ const countries: readonly Country[] = [
   },
   {
     country: 'es',
-    places: [
+    localities: [
       ['Madrid', 'Madrid'],
       ['Catalonia', 'Barcelona'],
     ],
@@ -127,7 +127,7 @@ const countries: readonly Country[] = [
   },
   {
     country: 'it',
-    places: [
+    localities: [
       ['Lombardy', 'Milan'],
       ['Lazio', 'Rome'],
     ],
@@ -138,7 +138,7 @@ const countries: readonly Country[] = [
   },
   {
     country: 'in',
-    places: [
+    localities: [
       ['Maharashtra', 'Mumbai'],
       ['Karnataka', 'Bengaluru'],
     ],
@@ -149,7 +149,7 @@ const countries: readonly Country[] = [
   },
   {
     country: 'jp',
-    places: [
+    localities: [
       ['Tokyo', 'Tokyo'],
       ['Osaka', 'Osaka'],
     ],
@@ -160,7 +160,7 @@ const countries: readonly Country[] = [
   },
   {
     country: 'au',
-    places: [
+    localities: [
       ['New South Wales', 'Sydney'],
       ['Victoria', 'Melbourne'],
     ],
@@ -171,7 +171,7 @@ const countries: readonly Country[] = [
   },
   {
     country: 'pl',
-    places: [
+    localities: [
       ['Mazovia', 'Warsaw'],
       ['Lesser Poland', 'Krakow'],
     ],
@@ -186,12 +186,12 @@ const systems = ['windows', 'mac', 'android', 'ios'] as const
 type System = (typeof systems)[number]
 
 const coverOf = (
-  { country, places, isps }: Country,
+  { country, localities, isps }: Country,
   at: number,
   network: Country['isps'][number] = isps[at % isps.length]!,
   system: System = systems[at % systems.length]!,
 ): Coverage => {
-  const [state, city] = places[at % places.length]!
+  const [state, city] = localities[at % localities.length]!
   const [isp, asn] = network
   return {
     country,
@@ -211,7 +211,7 @@ export type PlannedExit = {
 
 const families = ['residential', 'residential', 'residential', 'mobile', 'isp'] as const
 
-const planned = (
+const plannedExit = (
   terms: Pick<ExitTerms, 'exitId' | 'family' | 'covers' | 'carrier'>,
   at: number,
 ): PlannedExit => ({
@@ -219,14 +219,14 @@ const planned = (
   terms: { ...terms, weight: 1, capacity: null, udp: at % 2 === 0 },
 })
 
-const inCountries = countries.flatMap((of) =>
+const inCountries = countries.flatMap((countryPlan) =>
   families.map((family, at) =>
-    planned(
+    plannedExit(
       {
-        exitId: `sandbox-${of.country}-${at + 1}`,
+        exitId: `sandbox-${countryPlan.country}-${at + 1}`,
         family,
         // The ISP exit has the location of the first exit and the operating system of the third.
-        covers: [coverOf(of, family === 'isp' ? 6 : at)],
+        covers: [coverOf(countryPlan, family === 'isp' ? 6 : at)],
         carrier: null,
       },
       at,
@@ -235,15 +235,15 @@ const inCountries = countries.flatMap((of) =>
 )
 
 const ofCarriers = carriers.flatMap(({ id, country, network }) => {
-  const of = countries.find((each) => each.country === country)
-  return of === undefined
+  const countryPlan = countries.find((candidate) => candidate.country === country)
+  return countryPlan === undefined
     ? []
     : (['android', 'ios', 'android'] as const).map((system, at) =>
-        planned(
+        plannedExit(
           {
             exitId: `sandbox-${id}-${at + 1}`,
             family: 'mobile',
-            covers: [coverOf(of, at, network, system)],
+            covers: [coverOf(countryPlan, at, network, system)],
             carrier: id,
           },
           at,
@@ -267,7 +267,7 @@ export type SandboxLocation = {
 }
 
 /** The locations. Each /29 of 127.80.0.0/12 has one of them, in turn. */
-const places: readonly SandboxLocation[] = plannedExits
+const localities: readonly SandboxLocation[] = plannedExits
   .filter(({ terms }) => terms.family === 'residential')
   .flatMap(({ terms: { covers } }) => covers)
   .flatMap(({ country, states, cities, isps }) => {
@@ -289,13 +289,13 @@ const textOf = (number: number): string =>
 export const sandboxLocationOf = (ip: string): SandboxLocation | null => {
   const offset = ip.includes(':') ? -1 : numberOf(ip) - first
   if (offset < 0 || offset >= size) return null
-  return places[Math.floor(offset / block) % places.length] ?? null
+  return localities[Math.floor(offset / block) % localities.length] ?? null
 }
 
 /** The sandbox address ranges of a network, in ascending order. */
 export const sandboxRangesOf = (asn: number): readonly { readonly first: string; readonly last: string }[] =>
   Array.from({ length: size / block }, (_, at) => at)
-    .filter((at) => places[at % places.length]?.asn === asn)
+    .filter((at) => localities[at % localities.length]?.asn === asn)
     .map((at) => ({
       first: textOf(first + at * block),
       last: textOf(first + at * block + block - 1),

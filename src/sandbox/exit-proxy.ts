@@ -64,14 +64,14 @@ export const startExitProxy = async (options: {
 }): Promise<ExitProxy> => {
   const { signsIn } = options
   const dial = createExitDial(options)
-  const guestOf = ({ headers }: IncomingMessage): AuthenticatedClient | null => {
-    const [, given = ''] = /^Basic (.+)$/i.exec(headers['proxy-authorization'] ?? '') ?? []
+  const authenticateRequest = ({ headers }: IncomingMessage): AuthenticatedClient | null => {
+    const [, credentials = ''] = /^Basic (.+)$/i.exec(headers['proxy-authorization'] ?? '') ?? []
     const [, username = '', password = ''] =
-      /^([^:]*):(.*)$/.exec(Buffer.from(given, 'base64').toString()) ?? []
+      /^([^:]*):(.*)$/.exec(Buffer.from(credentials, 'base64').toString()) ?? []
     return signsIn(username, password)
   }
   let slowMs = 0
-  const wait = async (): Promise<void> => {
+  const applyDelay = async (): Promise<void> => {
     if (slowMs > 0) await sleep(slowMs)
   }
   const statusOf = (error: unknown): number => (error instanceof TargetForbidden ? 403 : 502)
@@ -79,14 +79,14 @@ export const startExitProxy = async (options: {
   const forward = async (from: IncomingMessage, to: ServerResponse): Promise<void> => {
     const refuse = (status: number): void =>
       void to.writeHead(status, { connection: 'close' }).end('SANDBOX\n')
-    const guest = guestOf(from)
-    if (guest === null) return void to.writeHead(407, { 'proxy-authenticate': 'Basic' }).end()
+    const authClient = authenticateRequest(from)
+    if (authClient === null) return void to.writeHead(407, { 'proxy-authenticate': 'Basic' }).end()
     const url = URL.parse(from.url ?? '')
     if (url?.protocol !== 'http:') return refuse(400)
-    await wait()
+    await applyDelay()
     let socket: Socket
     try {
-      socket = await dial.tcp(url.hostname.replace(/^\[|\]$/g, ''), Number(url.port || 80), guest.shows)
+      socket = await dial.tcp(url.hostname.replace(/^\[|\]$/g, ''), Number(url.port || 80), authClient.shows)
     } catch (error) {
       return refuse(statusOf(error))
     }
@@ -108,20 +108,24 @@ export const startExitProxy = async (options: {
 
   const http = createHttpServer((from, to) => void forward(from, to))
   http.on('connect', (from: IncomingMessage, client: Socket, head: Buffer) => {
-    const answer = (status: number, text: string, more = ''): boolean =>
-      client.write(`HTTP/1.1 ${status} ${text}\r\n${more}\r\n`)
+    const answer = (status: number, text: string, headerLines = ''): boolean =>
+      client.write(`HTTP/1.1 ${status} ${text}\r\n${headerLines}\r\n`)
     client.on('error', () => undefined)
-    const opened = async (): Promise<void> => {
-      const guest = guestOf(from)
-      if (guest === null) {
+    const openTunnel = async (): Promise<void> => {
+      const authClient = authenticateRequest(from)
+      if (authClient === null) {
         answer(407, 'Proxy Authentication Required', 'Proxy-Authenticate: Basic\r\nContent-Length: 0\r\n')
         return void client.end()
       }
       const url = URL.parse(`http://${from.url ?? ''}`)
-      await wait()
+      await applyDelay()
       try {
         if (!url) throw new TargetForbidden('no target')
-        const out = await dial.tcp(url.hostname.replace(/^\[|\]$/g, ''), Number(url.port || 80), guest.shows)
+        const out = await dial.tcp(
+          url.hostname.replace(/^\[|\]$/g, ''),
+          Number(url.port || 80),
+          authClient.shows,
+        )
         answer(200, 'Connection Established')
         if (head.length > 0) out.write(head)
         tunnel(client, out)
@@ -130,7 +134,7 @@ export const startExitProxy = async (options: {
         client.end()
       }
     }
-    void opened()
+    void openTunnel()
   })
 
   const sockets = new Set<Socket>()
@@ -142,7 +146,9 @@ export const startExitProxy = async (options: {
       const first = socket.read(1) as Buffer | null
       if (first === null) return socket.destroy()
       if (first[0] === 5)
-        return void serveSocks(socket, { dial, signsIn, wait, tunnel }).catch(() => socket.destroy())
+        return void serveSocks(socket, { dial, signsIn, wait: applyDelay, tunnel }).catch(() =>
+          socket.destroy(),
+        )
       socket.unshift(first)
       http.emit('connection', socket)
     })

@@ -8,8 +8,8 @@ export type ChunkReader = { take(bytes: number): Promise<Buffer> }
 export const createChunkReader = (socket: Socket): ChunkReader => ({
   take: async (bytes) => {
     for (;;) {
-      const piece = socket.read(bytes) as Buffer | null
-      if (piece !== null) return piece
+      const chunk = socket.read(bytes) as Buffer | null
+      if (chunk !== null) return chunk
       if (socket.readableEnded || socket.destroyed) throw new Error('the client is gone')
       await new Promise<void>((resolve) => {
         const done = (): void => {
@@ -25,10 +25,13 @@ export const createChunkReader = (socket: Socket): ChunkReader => ({
 type Target = { readonly host: string; readonly port: number }
 
 /** The host of a SOCKS5 request, by its address type (RFC 1928, section 4). */
-export const hostOf = async (kind: number, take: (bytes: number) => Promise<Buffer>): Promise<string> => {
-  if (kind === 1) return [...(await take(4))].join('.')
-  if (kind === 3) return (await take((await take(1))[0] ?? 0)).toString('latin1')
-  const bytes = await take(16)
+export const hostOf = async (
+  kind: number,
+  readBytes: (bytes: number) => Promise<Buffer>,
+): Promise<string> => {
+  if (kind === 1) return [...(await readBytes(4))].join('.')
+  if (kind === 3) return (await readBytes((await readBytes(1))[0] ?? 0)).toString('latin1')
+  const bytes = await readBytes(16)
   return Array.from({ length: 8 }, (_, at) => bytes.readUInt16BE(2 * at).toString(16)).join(':')
 }
 
@@ -54,51 +57,51 @@ const codeOf = (error: unknown): number => {
 }
 
 /** Parses a datagram of a client (RFC 1928, section 7). Null for a fragment or an invalid datagram. */
-const unwrapped = async (datagram: Buffer): Promise<(Target & { readonly payload: Buffer }) | null> => {
+const parseDatagram = async (datagram: Buffer): Promise<(Target & { readonly payload: Buffer }) | null> => {
   if (datagram.length < 8 || datagram[2] !== 0) return null
   let at = 4
-  const take = async (bytes: number): Promise<Buffer> => {
+  const readBytes = async (bytes: number): Promise<Buffer> => {
     at += bytes
     return datagram.subarray(at - bytes, at)
   }
-  const host = await hostOf(datagram[3] ?? 0, take)
-  const port = await take(2)
+  const host = await hostOf(datagram[3] ?? 0, readBytes)
+  const port = await readBytes(2)
   return port.length < 2 ? null : { host, port: port.readUInt16BE(), payload: datagram.subarray(at) }
 }
 
 /** Forwards datagrams between a client and its targets until the client's TCP connection ends. */
 const associate = async (socket: Socket, dial: ExitDial): Promise<void> => {
-  const inside = createSocket('udp4')
-  await new Promise<void>((resolve) => inside.bind(0, '127.0.0.1', resolve))
-  const outside: UdpSocket = await dial.udp()
+  const clientUdp = createSocket('udp4')
+  await new Promise<void>((resolve) => clientUdp.bind(0, '127.0.0.1', resolve))
+  const targetUdp: UdpSocket = await dial.udp()
   let client: Target | null = null
-  const passOn = async (datagram: Buffer): Promise<void> => {
-    const sent = await unwrapped(datagram)
-    const address = sent && (await dial.addressOf(sent.host))
-    if (sent && address !== null) outside.send(sent.payload, sent.port, address, () => undefined)
+  const forwardDatagram = async (datagram: Buffer): Promise<void> => {
+    const parsed = await parseDatagram(datagram)
+    const address = parsed && (await dial.addressOf(parsed.host))
+    if (parsed && address !== null) targetUdp.send(parsed.payload, parsed.port, address, () => undefined)
   }
-  inside.on('message', (datagram, { address: host, port }) => {
+  clientUdp.on('message', (datagram, { address: host, port }) => {
     client ??= { host, port }
     if (client.port !== port) return
     // A datagram that is invalid, or has an invalid target, is dropped.
-    passOn(datagram).catch(() => undefined)
+    forwardDatagram(datagram).catch(() => undefined)
   })
-  outside.on('message', (payload, { address: host, port }) => {
+  targetUdp.on('message', (payload, { address: host, port }) => {
     if (client !== null)
-      inside.send(
+      clientUdp.send(
         Buffer.concat([reply(0, { host, port }).fill(0, 0, 3), payload]),
         client.port,
         client.host,
         () => undefined,
       )
   })
-  for (const side of [inside, outside]) side.on('error', () => socket.destroy())
+  for (const udpSocket of [clientUdp, targetUdp]) udpSocket.on('error', () => socket.destroy())
   socket.once('close', () => {
-    inside.close()
-    outside.close()
+    clientUdp.close()
+    targetUdp.close()
   })
   socket.resume().once('end', () => socket.end())
-  socket.write(reply(0, { host: '127.0.0.1', port: inside.address().port }))
+  socket.write(reply(0, { host: '127.0.0.1', port: clientUdp.address().port }))
 }
 
 /** Serves a SOCKS5 connection (RFC 1928 and 1929). Its first byte has been read already. */
@@ -111,25 +114,25 @@ export const serveSocks = async (
     readonly tunnel: (client: Socket, target: Socket) => void
   },
 ): Promise<void> => {
-  const { take } = createChunkReader(socket)
-  const byte = async (): Promise<number> => (await take(1))[0] ?? 0
-  const methods = await take(await byte())
+  const { take: readBytes } = createChunkReader(socket)
+  const byte = async (): Promise<number> => (await readBytes(1))[0] ?? 0
+  const methods = await readBytes(await byte())
   if (!methods.includes(2)) return void socket.end(Buffer.of(5, 255))
   socket.write(Buffer.of(5, 2))
   await byte()
-  const username = (await take(await byte())).toString()
-  const password = (await take(await byte())).toString()
-  const guest = options.signsIn(username, password)
-  socket.write(Buffer.of(1, guest ? 0 : 1))
-  if (!guest) return void socket.end()
-  const [, command, , kind = 0] = await take(4)
-  const host = await hostOf(kind, take)
-  const target = { host, port: (await take(2)).readUInt16BE() }
+  const username = (await readBytes(await byte())).toString()
+  const password = (await readBytes(await byte())).toString()
+  const authClient = options.signsIn(username, password)
+  socket.write(Buffer.of(1, authClient ? 0 : 1))
+  if (!authClient) return void socket.end()
+  const [, command, , kind = 0] = await readBytes(4)
+  const host = await hostOf(kind, readBytes)
+  const target = { host, port: (await readBytes(2)).readUInt16BE() }
   await options.wait()
   if (command === 3) return associate(socket, options.dial)
   if (command !== 1) return void socket.end(reply(7, nullTarget))
   try {
-    const out = await options.dial.tcp(target.host, target.port, guest.shows)
+    const out = await options.dial.tcp(target.host, target.port, authClient.shows)
     socket.write(reply(0, nullTarget))
     options.tunnel(socket, out)
   } catch (error) {

@@ -59,19 +59,19 @@ const invoiceItem = (
 const messageItem = ({ chat_id: chat, text }: Message): Html =>
   html`<li><p>${text}</p><small>to chat ${String(chat)}</small></li>`
 
-const list = (items: readonly Html[], none: string): Html =>
-  items.length === 0 ? html`<p class="note">${none}</p>` : html`<ul class="cards">${items}</ul>`
+const list = (items: readonly Html[], emptyText: string): Html =>
+  items.length === 0 ? html`<p class="note">${emptyText}</p>` : html`<ul class="cards">${items}</ul>`
 
 const indexPage = (view: {
   readonly invoices: readonly SandboxInvoice[]
   readonly switches: Switches
   readonly messages: readonly Message[]
-  readonly said: string | null
+  readonly statusMessage: string | null
 }): string => {
   const open = view.invoices.filter((invoice) => !isInvoiceClosed(invoice))
   const closed = view.invoices.filter(isInvoiceClosed)
   const body = html`<h1>Sandbox</h1>
-${view.said === null ? null : html`<p class="said" role="status">${view.said}</p>`}
+${view.statusMessage === null ? null : html`<p class="said" role="status">${view.statusMessage}</p>`}
 <h2 id="open">Open invoices (${open.length})</h2>
 ${list(open.map(invoiceItem), 'None. POST /api/v1/deposits opens one; its pay_url leads here.')}
 <h2 id="closed">Closed invoices (${closed.length})</h2>
@@ -95,10 +95,10 @@ ${list(view.messages.slice(0, shownMessages).map(messageItem), 'None yet. Bots o
 }
 
 /** Parses the submitted switches. Browsers do not send unchecked boxes. */
-const switchesOf = (form: URLSearchParams, now: Switches) =>
+const switchesOf = (form: URLSearchParams, current: Switches) =>
   SwitchesShape.safeParse(
     Object.fromEntries(
-      Object.entries(now).map(([name, value]) => {
+      Object.entries(current).map(([name, value]) => {
         if (typeof value === 'boolean') return [name, form.has(name)]
         const text = (form.get(name) ?? '').trim()
         if (typeof value === 'number') return [name, text === '' ? Number.NaN : Number(text)]
@@ -113,18 +113,18 @@ export const indexRoutes = (
   sandboxStore: SandboxStore,
   faultControls: FaultControls,
 ): void => {
-  const view = async (said: string | null): Promise<string> => {
+  const view = async (statusMessage: string | null): Promise<string> => {
     const all = await sandboxStore.records.all<SandboxInvoice>(invoiceKind)
     // `find` closes an expired invoice.
-    const looked = await Promise.all(
+    const refreshed = await Promise.all(
       all.map(async (invoice) => (await sandboxStore.find(invoice.id)) ?? invoice),
     )
     const messages = await sandboxStore.records.all<Message>(messageKind)
     return indexPage({
-      invoices: looked.toSorted((a, b) => b.createdAtMs - a.createdAtMs),
+      invoices: refreshed.toSorted((a, b) => b.createdAtMs - a.createdAtMs),
       switches: faultControls.now(),
       messages: messages.toSorted((a, b) => b.message_id - a.message_id),
-      said,
+      statusMessage,
     })
   }
   const type = 'text/html; charset=utf-8'

@@ -69,7 +69,7 @@ export const isInvoiceClosed = ({ status }: SandboxInvoice): boolean =>
  * session is closed.
  */
 export const actionRefusal = (invoice: SandboxInvoice, action: InvoiceAction): string | null => {
-  const over = isInvoiceClosed(invoice)
+  const isClosed = isInvoiceClosed(invoice)
   if (action.kind === 'dispute')
     return invoice.provider === 'stripe' && invoice.payments.length > 0
       ? null
@@ -79,10 +79,10 @@ export const actionRefusal = (invoice: SandboxInvoice, action: InvoiceAction): s
   if (action.kind === 'mark-settled' || action.kind === 'mark-invalid')
     return invoice.provider === 'btcpay' ? null : 'only an invoice of BTCPay is marked by hand'
   if (action.kind === 'euros') return null
-  if (action.kind !== 'pay') return over ? `the invoice is ${invoice.status}` : null
+  if (action.kind !== 'pay') return isClosed ? `the invoice is ${invoice.status}` : null
   if (!Number.isSafeInteger(action.cents) || action.cents < 1)
     return 'amount_cents must be a whole number above 0'
-  if (invoice.provider === 'stripe' && over)
+  if (invoice.provider === 'stripe' && isClosed)
     return `a Checkout session takes one payment; this one is ${invoice.status}`
   return null
 }
@@ -111,9 +111,9 @@ export const applyAction = (
       }
       const paid = { ...invoice, payments: [...invoice.payments, payment] }
       // A Stripe session is complete after any charge. A crypto invoice stays open until it is fully paid.
-      const whole = invoice.provider === 'stripe' || paidCents(paid) >= invoice.amountCents
-      if (late) return invoice.status === 'open' ? { ...paid, status: whole ? 'paid' : 'short' } : paid
-      return whole ? { ...paid, status: 'paid' } : paid
+      const isFullyPaid = invoice.provider === 'stripe' || paidCents(paid) >= invoice.amountCents
+      if (late) return invoice.status === 'open' ? { ...paid, status: isFullyPaid ? 'paid' : 'short' } : paid
+      return isFullyPaid ? { ...paid, status: 'paid' } : paid
     }
     case 'process':
       return { ...invoice, status: 'processing' }
@@ -168,8 +168,10 @@ export const SwitchesShape = z
   })
   .partial()
 
-type Given = z.infer<typeof SwitchesShape>
-export type Switches = { readonly [Name in keyof Given]-?: Exclude<Given[Name], undefined> }
+type PartialSwitches = z.infer<typeof SwitchesShape>
+export type Switches = {
+  readonly [Name in keyof PartialSwitches]-?: Exclude<PartialSwitches[Name], undefined>
+}
 
 export const noFaults: Switches = {
   lost: 0,

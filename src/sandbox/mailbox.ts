@@ -19,27 +19,27 @@ const maxRecipients = 100
 
 type State = { from: string | null; to: string[]; data: string[] | null; bytes: number }
 
-const fresh = (): State => ({ from: null, to: [], data: null, bytes: 0 })
+const emptyState = (): State => ({ from: null, to: [], data: null, bytes: 0 })
 
-const address = (rest: string): string | null => /^<([^<>\s]*)>/.exec(rest.trim())?.[1] ?? null
+const address = (remainder: string): string | null => /^<([^<>\s]*)>/.exec(remainder.trim())?.[1] ?? null
 
 /** The answer to one command of a session. */
 const answerTo = (state: State, line: string): string => {
   const [verb = '', ...words] = line.split(' ')
-  const rest = words.join(' ')
+  const remainder = words.join(' ')
   switch (verb.toUpperCase()) {
     case 'EHLO':
       return `250-SANDBOX greets you\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250 SIZE ${maxData}`
     case 'HELO':
       return '250 SANDBOX greets you'
     case 'MAIL': {
-      const from = address(rest.replace(/^FROM:/i, ''))
+      const from = address(remainder.replace(/^FROM:/i, ''))
       if (from === null) return '501 MAIL FROM:<address> was expected'
-      Object.assign(state, fresh(), { from })
+      Object.assign(state, emptyState(), { from })
       return '250 2.1.0 taken'
     }
     case 'RCPT': {
-      const to = address(rest.replace(/^TO:/i, ''))
+      const to = address(remainder.replace(/^TO:/i, ''))
       if (state.from === null) return '503 MAIL comes first'
       if (to === null || to === '') return '501 RCPT TO:<address> was expected'
       if (state.to.length === maxRecipients) return '452 4.5.3 too many recipients'
@@ -51,7 +51,7 @@ const answerTo = (state: State, line: string): string => {
       state.data = []
       return '354 end with a line that holds a dot'
     case 'RSET':
-      Object.assign(state, fresh())
+      Object.assign(state, emptyState())
       return '250 forgotten'
     case 'NOOP':
       return '250 nothing done'
@@ -65,17 +65,17 @@ const answerTo = (state: State, line: string): string => {
 }
 
 /** Serves one session: commands one after another, also several in one packet (RFC 2920). */
-const serve = (socket: Socket, take: (envelope: Envelope) => Promise<void>): void => {
-  let state = fresh()
-  let rest = ''
-  const say = (text: string): void => {
+const serve = (socket: Socket, deliver: (envelope: Envelope) => Promise<void>): void => {
+  let state = emptyState()
+  let remainder = ''
+  const respond = (text: string): void => {
     if (socket.writable) socket.write(`${text}\r\n`)
   }
 
   const line = async (text: string): Promise<void> => {
     if (state.data === null) {
       const answer = answerTo(state, text)
-      say(answer)
+      respond(answer)
       if (answer.startsWith('221')) socket.end()
       return
     }
@@ -86,37 +86,37 @@ const serve = (socket: Socket, take: (envelope: Envelope) => Promise<void>): voi
       return
     }
     const { from, to, data, bytes } = state
-    state = fresh()
-    if (bytes > maxData) return say('552 5.3.4 too large')
-    await take({ from: from ?? '', to, data: data.join('\r\n') })
-    say('250 2.0.0 SANDBOX keeps it; it goes nowhere')
+    state = emptyState()
+    if (bytes > maxData) return respond('552 5.3.4 too large')
+    await deliver({ from: from ?? '', to, data: data.join('\r\n') })
+    respond('250 2.0.0 SANDBOX keeps it; it goes nowhere')
   }
 
-  const work = async (): Promise<void> => {
+  const readCommands = async (): Promise<void> => {
     for await (const chunk of socket.setEncoding('utf8')) {
-      rest += chunk as string
-      for (let end = rest.indexOf('\n'); end !== -1; end = rest.indexOf('\n')) {
-        const text = rest.slice(0, end).replace(/\r$/, '')
-        rest = rest.slice(end + 1)
+      remainder += chunk as string
+      for (let end = remainder.indexOf('\n'); end !== -1; end = remainder.indexOf('\n')) {
+        const text = remainder.slice(0, end).replace(/\r$/, '')
+        remainder = remainder.slice(end + 1)
         await line(text)
       }
-      if (rest.length > maxLine) return say('500 a line is too long')
+      if (remainder.length > maxLine) return respond('500 a line is too long')
     }
   }
-  say('220 SANDBOX takes mail and delivers none')
-  work()
+  respond('220 SANDBOX takes mail and delivers none')
+  readCommands()
     .catch(() => undefined) // the client closed the connection early
     .finally(() => socket.destroy())
 }
 
-/** Starts a mail server on a free loopback port. It passes messages to `take` and delivers nothing. */
-export const startSmtp = async (take: (envelope: Envelope) => Promise<void>): Promise<SmtpServer> => {
+/** Starts a mail server on a free loopback port. It passes messages to `deliver` and delivers nothing. */
+export const startSmtp = async (deliver: (envelope: Envelope) => Promise<void>): Promise<SmtpServer> => {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
     socket.on('error', () => socket.destroy())
-    serve(socket, take)
+    serve(socket, deliver)
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(0, '127.0.0.1', resolve)
@@ -143,7 +143,7 @@ export type StoredMail = {
 
 const kind = 'letter'
 /** Number of stored messages. The next message replaces the oldest. */
-const kept = 50
+const maxStored = 50
 
 const decodedText = (text: string, encoding: string): string => {
   if (encoding === 'base64') return Buffer.from(text, 'base64').toString('utf8')
@@ -158,8 +158,8 @@ const decodedText = (text: string, encoding: string): string => {
 const decodedHeader = (value: string): string =>
   value
     .replaceAll(/\?=\s+=\?/g, '?==?')
-    .replaceAll(/=\?utf-8\?(b|q)\?([^?]*)\?=/gi, (_, how: string, text: string) =>
-      how.toLowerCase() === 'b'
+    .replaceAll(/=\?utf-8\?(b|q)\?([^?]*)\?=/gi, (_, encodingFlag: string, text: string) =>
+      encodingFlag.toLowerCase() === 'b'
         ? Buffer.from(text, 'base64').toString('utf8')
         : decodedText(text.replaceAll('_', ' '), 'quoted-printable'),
     )
@@ -185,7 +185,7 @@ export const parseMail = (data: string): { readonly subject: string; readonly te
 const link = /https?:\/\/[^\s<>"]+/g
 
 /** The text as HTML, with clickable links. */
-const linked = (text: string): Html => {
+const withLinks = (text: string): Html => {
   const parts: Html[] = []
   let at = 0
   for (const match of text.matchAll(link)) {
@@ -206,7 +206,7 @@ ${
     ? html`<p class="note">Nothing yet. The console writes here when somebody asks for a sign-in link.</p>`
     : html`<ul class="cards">${letters.map(
         (letter) =>
-          html`<li><b>${letter.subject}</b><small>to ${letter.to.join(', ')} · ${letter.at.slice(0, 19).replace('T', ' ')} UTC</small><p>${linked(letter.text)}</p></li>`,
+          html`<li><b>${letter.subject}</b><small>to ${letter.to.join(', ')} · ${letter.at.slice(0, 19).replace('T', ' ')} UTC</small><p>${withLinks(letter.text)}</p></li>`,
       )}</ul>`
 }
 <a class="back" href="/">Everything in the sandbox</a>`,
@@ -230,7 +230,7 @@ export const startMailbox = async (records: SandboxRecords, clock: () => number)
       to,
       ...parseMail(data),
     }
-    await records.change<StoredMail>(kind, String(number % kept), () => letter)
+    await records.change<StoredMail>(kind, String(number % maxStored), () => letter)
   })
   return {
     url: smtp.url,

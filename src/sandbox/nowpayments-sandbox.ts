@@ -6,22 +6,22 @@ import { answer, invoiceKind, type SandboxStore, type StandIn } from './sandbox-
 import type { PendingCallback } from './send-callbacks.ts'
 
 /** The fixed exchange rate of the sandbox: one dollar is five TRX. */
-const trxADollar = 5
+const trxPerDollar = 5
 const payableMs = 7 * 24 * 60 * 60 * 1000
 
-const trx = (cents: number): number => (cents * trxADollar) / 100
+const trx = (cents: number): number => (cents * trxPerDollar) / 100
 
 type Query = Readonly<Record<string, string | undefined>>
 
 /** The status of a payment that was started on the pay page and has not arrived; null if there is none. */
-const begunStatus = (invoice: SandboxInvoice): string | null => {
+const unpaidStatusOf = (invoice: SandboxInvoice): string | null => {
   if (invoice.payments.length > 0) return null
   const statuses = { processing: 'confirming', expired: 'expired', failed: 'failed' } as const
   return statuses[invoice.status as keyof typeof statuses] ?? null
 }
 
 /** The id of that payment: fifteen digits at most, so that JSON does not round it. */
-const begunId = (invoice: SandboxInvoice): number => Number.parseInt(invoice.id, 10) * 10 + 1
+const unpaidIdOf = (invoice: SandboxInvoice): number => Number.parseInt(invoice.id, 10) * 10 + 1
 
 /** The payments of an invoice in the format of `GET /v1/payment/{id}` and of the notifications. */
 const paymentsOf = (invoice: SandboxInvoice) => {
@@ -37,14 +37,14 @@ const paymentsOf = (invoice: SandboxInvoice) => {
     outcome_currency: 'trx',
     created_at: new Date(invoice.createdAtMs).toISOString(),
   }
-  const begun = begunStatus(invoice)
-  if (begun !== null)
+  const unpaidStatus = unpaidStatusOf(invoice)
+  if (unpaidStatus !== null)
     return [
       {
         ...base,
-        payment_id: begunId(invoice),
+        payment_id: unpaidIdOf(invoice),
         parent_payment_id: null as number | null,
-        payment_status: begun,
+        payment_status: unpaidStatus,
         price_amount: invoice.amountCents / 100,
         pay_amount: trx(invoice.amountCents),
         actually_paid: 0,
@@ -55,14 +55,14 @@ const paymentsOf = (invoice: SandboxInvoice) => {
     ]
   return invoice.payments.map(({ id, cents, atMs, refundedCents }, n) => {
     // The first payment is for the invoice. The others are repeated deposits, each for its own amount.
-    const askedCents = n === 0 ? invoice.amountCents : cents
+    const requestedCents = n === 0 ? invoice.amountCents : cents
     return {
       ...base,
       payment_id: Number(id),
       parent_payment_id: n === 0 ? null : Number(invoice.payments[0]?.id),
-      payment_status: refundedCents ? 'refunded' : cents >= askedCents ? 'finished' : 'partially_paid',
-      price_amount: askedCents / 100,
-      pay_amount: trx(askedCents),
+      payment_status: refundedCents ? 'refunded' : cents >= requestedCents ? 'finished' : 'partially_paid',
+      price_amount: requestedCents / 100,
+      pay_amount: trx(requestedCents),
       actually_paid: trx(cents),
       outcome_amount: trx(cents),
       updated_at: new Date(atMs).toISOString(),
@@ -71,13 +71,13 @@ const paymentsOf = (invoice: SandboxInvoice) => {
   })
 }
 
-const sorted = (value: unknown): unknown => {
+const sortKeys = (value: unknown): unknown => {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   const record = value as Record<string, unknown>
   return Object.fromEntries(
     Object.keys(record)
       .sort()
-      .map((key) => [key, sorted(record[key])]),
+      .map((key) => [key, sortKeys(record[key])]),
   )
 }
 
@@ -196,16 +196,16 @@ export const nowpaymentsStandIn = (sandboxStore: SandboxStore): StandIn => {
         }),
       )
     },
-    callbacks: (_before, invoice, deed, account) => {
-      const payment = paymentsOf(invoice).at(deed.kind === 'refund' ? 0 : -1)
+    callbacks: (_before, invoice, action, account) => {
+      const payment = paymentsOf(invoice).at(action.kind === 'refund' ? 0 : -1)
       if (!payment) return []
-      const wire = (body: object, secret: string) => {
+      const signBody = (body: object, secret: string) => {
         const signature = createHmac('sha512', secret)
-          .update(JSON.stringify(sorted(body)))
+          .update(JSON.stringify(sortKeys(body)))
           .digest('hex')
         return { body: JSON.stringify(body), headers: { 'x-nowpayments-sig': signature } }
       }
-      const lie = {
+      const falsified = {
         ...payment,
         price_amount: 999_999,
         actually_paid: 99_999_999,
@@ -216,9 +216,9 @@ export const nowpaymentsStandIn = (sandboxStore: SandboxStore): StandIn => {
       const outgoing: PendingCallback = {
         invoice,
         url,
-        sign: () => wire(payment, account.webhookSecret),
-        forge: () => wire(lie, 'the secret of somebody else'),
-        lie: () => wire(lie, account.webhookSecret),
+        sign: () => signBody(payment, account.webhookSecret),
+        forge: () => signBody(falsified, 'the secret of somebody else'),
+        lie: () => signBody(falsified, account.webhookSecret),
       }
       return [outgoing]
     },

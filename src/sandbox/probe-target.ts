@@ -18,10 +18,10 @@ export const startWhoami = async (
   exits: ReadonlyMap<string, Pick<ExitTerms, 'exitId' | 'covers' | 'carrier'>>,
 ): Promise<Whoami> => {
   /** The reported addresses, by the local address and port of the exit's connection. */
-  const shown = new Map<string, string>()
+  const shownIps = new Map<string, string>()
   const server = createServer((request, response) => {
     const { remoteAddress = '', remotePort } = request.socket
-    const ip = shown.get(`${remoteAddress} ${remotePort}`) ?? remoteAddress
+    const ip = shownIps.get(`${remoteAddress} ${remotePort}`) ?? remoteAddress
     if (request.url === '/ip') {
       response.writeHead(200, { 'content-type': 'text/plain' }).end(`${ip}\n`)
       return
@@ -48,9 +48,9 @@ export const startWhoami = async (
   return {
     port: (server.address() as AddressInfo).port,
     shows: (socket, ip) => {
-      const end = `${socket.localAddress} ${socket.localPort}`
-      shown.set(end, ip)
-      socket.once('close', () => shown.delete(end))
+      const endpointKey = `${socket.localAddress} ${socket.localPort}`
+      shownIps.set(endpointKey, ip)
+      socket.once('close', () => shownIps.delete(endpointKey))
     },
     close: async () => {
       server.closeAllConnections()

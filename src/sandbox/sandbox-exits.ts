@@ -61,7 +61,7 @@ export const startSandboxExits = async (options: {
     supplier: { port: supplier.port, password: login.password },
   }))
   return {
-    running: new Map(started.map((one) => [one.planned.terms.exitId, one])),
+    running: new Map(started.map((runningExit) => [runningExit.planned.terms.exitId, runningExit])),
     close: async () => {
       await Promise.all([supplier, ...started.map(({ proxy }) => proxy)].map((proxy) => proxy.kill()))
       await whoami.close()
@@ -81,10 +81,10 @@ const Change = z.strictObject({
 
 /** `/_sandbox/exits`: lists the exits, and stops, restarts and slows them. */
 export const exitControls = (app: FastifyInstance, { running }: SandboxExits): void => {
-  const shown = (id: string) => {
-    const one = running.get(id)
-    if (!one) return null
-    const { planned, own, proxy } = one
+  const exitView = (id: string) => {
+    const runningExit = running.get(id)
+    if (!runningExit) return null
+    const { planned, own, proxy } = runningExit
     const [cover] = planned.terms.covers
     return {
       id,
@@ -103,7 +103,7 @@ export const exitControls = (app: FastifyInstance, { running }: SandboxExits): v
     }
   }
   app.get('/_sandbox/exits', async (_request, reply) =>
-    answer(reply, 200, { exits: [...running.keys()].map(shown) }),
+    answer(reply, 200, { exits: [...running.keys()].map(exitView) }),
   )
   app.put('/_sandbox/exits/:id', async (request, reply) => {
     const { id } = request.params as { id: string }
@@ -115,6 +115,6 @@ export const exitControls = (app: FastifyInstance, { running }: SandboxExits): v
     if (slowMs !== undefined) proxy.slow(slowMs)
     if (alive === true) await proxy.revive()
     if (alive === false) await proxy.kill()
-    return answer(reply, 200, shown(id) ?? {})
+    return answer(reply, 200, exitView(id) ?? {})
   })
 }

@@ -66,7 +66,7 @@ export const providerNames = {
   nowpayments: 'NOWPayments',
 } as const
 
-const words: Readonly<Record<SandboxInvoice['status'], string>> = {
+const statusTexts: Readonly<Record<SandboxInvoice['status'], string>> = {
   open: 'waits for payment',
   processing: 'seen, not final yet',
   paid: 'paid',
@@ -78,8 +78,8 @@ const words: Readonly<Record<SandboxInvoice['status'], string>> = {
 /** The status of an invoice for its payer, e.g. `paid, $5.00 of $10.00 missing`. */
 export const statusText = (invoice: SandboxInvoice): string => {
   const missing = invoice.amountCents - paidCents(invoice)
-  const some = invoice.payments.length > 0 && missing > 0
-  return `${words[invoice.status]}${some ? `, ${formatDollars(missing)} of ${formatDollars(invoice.amountCents)} missing` : ''}`
+  const isPartlyPaid = invoice.payments.length > 0 && missing > 0
+  return `${statusTexts[invoice.status]}${isPartlyPaid ? `, ${formatDollars(missing)} of ${formatDollars(invoice.amountCents)} missing` : ''}`
 }
 
 type Button = {
@@ -100,28 +100,33 @@ const payText = (invoice: SandboxInvoice, dueCents: number): string => {
 }
 
 const buttons = (invoice: SandboxInvoice): readonly Button[] => {
-  const open = !isInvoiceClosed(invoice)
+  const isOpen = !isInvoiceClosed(invoice)
   const paid = paidCents(invoice)
-  const due = Math.max(invoice.amountCents - paid, 0) || invoice.amountCents
-  const crypto = invoice.provider !== 'stripe'
-  const half = Math.max(1, Math.floor(due / 2))
-  const more = due + Math.max(100, Math.floor(due / 10))
-  const payable = crypto || open
+  const amountDue = Math.max(invoice.amountCents - paid, 0) || invoice.amountCents
+  const isCrypto = invoice.provider !== 'stripe'
+  const halfCents = Math.max(1, Math.floor(amountDue / 2))
+  const overpaidCents = amountDue + Math.max(100, Math.floor(amountDue / 10))
+  const payable = isCrypto || isOpen
   return [
-    { action: 'pay', text: payText(invoice, due), cents: due, enabled: payable, first: true },
-    { action: 'pay', text: `Underpay (${formatDollars(half)})`, cents: half, enabled: payable },
-    { action: 'pay', text: `Overpay (${formatDollars(more)})`, cents: more, enabled: payable },
-    { action: 'twice', text: 'Pay twice', cents: due, enabled: crypto },
-    { action: 'late', text: 'Let it expire, then pay', cents: due, enabled: crypto && open },
+    { action: 'pay', text: payText(invoice, amountDue), cents: amountDue, enabled: payable, first: true },
+    { action: 'pay', text: `Underpay (${formatDollars(halfCents)})`, cents: halfCents, enabled: payable },
+    {
+      action: 'pay',
+      text: `Overpay (${formatDollars(overpaidCents)})`,
+      cents: overpaidCents,
+      enabled: payable,
+    },
+    { action: 'twice', text: 'Pay twice', cents: amountDue, enabled: isCrypto },
+    { action: 'late', text: 'Let it expire, then pay', cents: amountDue, enabled: isCrypto && isOpen },
     {
       action: 'process',
       text: 'Be seen, not final yet',
       cents: null,
-      enabled: open && invoice.status === 'open',
+      enabled: isOpen && invoice.status === 'open',
     },
-    { action: 'expire', text: 'Let it expire', cents: null, enabled: open },
-    { action: 'fail', text: 'Fail', cents: null, enabled: open },
-    { action: 'dispute', text: 'Charge back', cents: null, enabled: !crypto && paid > 0 },
+    { action: 'expire', text: 'Let it expire', cents: null, enabled: isOpen },
+    { action: 'fail', text: 'Fail', cents: null, enabled: isOpen },
+    { action: 'dispute', text: 'Charge back', cents: null, enabled: !isCrypto && paid > 0 },
     { action: 'refund', text: 'Be refunded by its owner', cents: paid, enabled: paid > 0 },
     {
       action: 'mark-settled',
@@ -139,8 +144,8 @@ const buttons = (invoice: SandboxInvoice): readonly Button[] => {
 }
 
 /** The pay page of an invoice: its title, the amount due, and all actions. */
-export const payPage = (invoice: SandboxInvoice, said: string | null): string => {
-  const crypto = invoice.provider !== 'stripe'
+export const payPage = (invoice: SandboxInvoice, message: string | null): string => {
+  const isCrypto = invoice.provider !== 'stripe'
   const body = html`<h1>${invoice.title}</h1>
 <p class="amount">${formatDollars(invoice.amountCents)}</p>
 <dl><dt>Status</dt><dd>${statusText(invoice)}</dd>
@@ -148,13 +153,13 @@ export const payPage = (invoice: SandboxInvoice, said: string | null): string =>
 <dt>Method</dt><dd>${invoice.method}</dd>
 <dt>Payable until</dt><dd>${new Date(invoice.expiresAtMs).toISOString().slice(0, 16).replace('T', ' ')} UTC</dd>
 <dt>Invoice</dt><dd>${invoice.id}</dd></dl>
-${said === null ? null : html`<p class="said" role="status">${said}</p>`}
+${message === null ? null : html`<p class="said" role="status">${message}</p>`}
 <form method="post">
 ${buttons(invoice).map(button)}
 </form>
-${crypto ? null : html`<p class="note">A Checkout session takes one payment, and none after its end.</p>`}
+${isCrypto ? null : html`<p class="note">A Checkout session takes one payment, and none after its end.</p>`}
 <form method="post"><label>Another amount, in cents <input name="cents" inputmode="numeric" pattern="[1-9][0-9]{0,7}" required></label>
-<button name="deed" value="amount"${crypto || !isInvoiceClosed(invoice) ? null : { html: ' disabled' }}>Pay it</button></form>
+<button name="deed" value="amount"${isCrypto || !isInvoiceClosed(invoice) ? null : { html: ' disabled' }}>Pay it</button></form>
 <a class="back" href="${invoice.returnUrl}" rel="noreferrer">Back to the shop</a>
 <a class="back" href="/">Everything in the sandbox</a>`
   return framed({ title: invoice.title, note: `A stand-in for ${providerNames[invoice.provider]}.`, body })
@@ -168,7 +173,7 @@ export const payPageRoutes = (
 ): void => {
   const html = (reply: FastifyReply, status: number, text: string) =>
     reply.code(status).header('content-type', 'text/html; charset=utf-8').send(text)
-  const gone = notFoundPage('No invoice has this address')
+  const notFound = notFoundPage('No invoice has this address')
   app.register(async (pageApp) => {
     pageApp.addContentTypeParser(
       'application/x-www-form-urlencoded',
@@ -177,25 +182,25 @@ export const payPageRoutes = (
     )
     pageApp.get('/pay/:id', async (request, reply) => {
       const invoice = await find((request.params as { id: string }).id)
-      return invoice ? html(reply, 200, payPage(invoice, null)) : html(reply, 404, gone)
+      return invoice ? html(reply, 200, payPage(invoice, null)) : html(reply, 404, notFound)
     })
     pageApp.post('/pay/:id', async (request, reply) => {
       const invoice = await find((request.params as { id: string }).id)
-      if (!invoice) return html(reply, 404, gone)
+      if (!invoice) return html(reply, 404, notFound)
       const form = new URLSearchParams(String(request.body ?? ''))
-      const [kind = '', named] = (form.get('deed') ?? '').split(':')
-      const cents = Number(kind === 'amount' ? form.get('cents') : named)
+      const [kind = '', buttonCents] = (form.get('deed') ?? '').split(':')
+      const cents = Number(kind === 'amount' ? form.get('cents') : buttonCents)
       const steps = { twice: ['pay', 'pay'], late: ['expire', 'pay'], amount: ['pay'] }[kind] ?? [kind]
-      let said: string | null = null
+      let message: string | null = null
       for (const step of steps) {
         const action = actionOf(invoice, step, cents)
         const done = action
           ? await sandboxStore.act(invoice.id, action)
           : { refused: 'there is no such button' }
-        if ('refused' in done) said = done.refused
+        if ('refused' in done) message = done.refused
       }
-      if (said === null) return reply.redirect(`/pay/${invoice.id}`, 303)
-      return html(reply, 409, payPage((await find(invoice.id)) ?? invoice, said))
+      if (message === null) return reply.redirect(`/pay/${invoice.id}`, 303)
+      return html(reply, 409, payPage((await find(invoice.id)) ?? invoice, message))
     })
   })
 }

@@ -27,10 +27,10 @@ import { createCallbackSender } from './send-callbacks.ts'
 import { stripeStandIn } from './stripe-sandbox.ts'
 import { telegramStandIn } from './telegram-sandbox.ts'
 
-const ownNames = new Set(['127.0.0.1', 'localhost', '[::1]'])
+const loopbackNames = new Set(['127.0.0.1', 'localhost', '[::1]'])
 
-const isOwn = (host: string | undefined): boolean =>
-  host !== undefined && ownNames.has(URL.parse(`http://${host}`)?.hostname ?? '')
+const isLoopbackHost = (host: string | undefined): boolean =>
+  host !== undefined && loopbackNames.has(URL.parse(`http://${host}`)?.hostname ?? '')
 
 /** A content security policy that allows only the inline styles of the page, and forms to this server. */
 const policyOf = (page: string): string => {
@@ -50,9 +50,9 @@ const policyOf = (page: string): string => {
  */
 export const guardSandbox = (app: FastifyInstance): void => {
   app.addHook('onRequest', async (request, reply) => {
-    if (isOwn(request.headers.host)) return undefined
+    if (isLoopbackHost(request.headers.host)) return undefined
     return answer(reply, 421, {
-      error: `SANDBOX: the Host must be one of ${[...ownNames].join(', ')}, with any port`,
+      error: `SANDBOX: the Host must be one of ${[...loopbackNames].join(', ')}, with any port`,
     })
   })
   app.addHook('onSend', async (_request, reply, payload) => {
@@ -126,25 +126,26 @@ export const startSandbox = async (options: {
       // The reference is stored first: a crash in between leaves a reference without an invoice, and a retry adds the
       // invoice. In the other order the retry would find the invoice and never store its reference.
       await records.change<{ id: string }>('reference', invoice.reference, () => ({ id: invoice.id }))
-      const kept = await records.change<SandboxInvoice>(
+      const storedInvoice = await records.change<SandboxInvoice>(
         invoiceKind,
         invoice.id,
-        (standing) => standing ?? invoice,
+        (existing) => existing ?? invoice,
       )
-      return kept ?? invoice
+      return storedInvoice ?? invoice
     },
-    act: async (id, deed) => {
-      let why: string | null = 'no invoice has this id'
+    act: async (id, invoiceAction) => {
+      let refusal: string | null = 'no invoice has this id'
       let before: SandboxInvoice | null = null
-      const invoice = await records.change<SandboxInvoice>(invoiceKind, id, (standing) => {
-        before = standing
-        why = standing === null ? why : actionRefusal(standing, deed)
-        return standing === null || why !== null ? null : applyAction(standing, deed, clock())
+      const invoice = await records.change<SandboxInvoice>(invoiceKind, id, (existing) => {
+        before = existing
+        refusal = existing === null ? refusal : actionRefusal(existing, invoiceAction)
+        return existing === null || refusal !== null ? null : applyAction(existing, invoiceAction, clock())
       })
-      if (why !== null || invoice === null || before === null) return { refused: why ?? 'nothing happened' }
+      if (refusal !== null || invoice === null || before === null)
+        return { refused: refusal ?? 'nothing happened' }
       const account = await sandboxStore.account(invoice.provider, invoice.account)
       if (account)
-        for (const outgoing of standIns[invoice.provider].callbacks(before, invoice, deed, account))
+        for (const outgoing of standIns[invoice.provider].callbacks(before, invoice, invoiceAction, account))
           sender.send(outgoing)
       return { invoice }
     },
@@ -166,21 +167,25 @@ export const startSandbox = async (options: {
     return switches.apiOf === null || switches.apiOf === provider
   }
   /** Breaks the connection of a call according to the switches. The client then gets no answer. */
-  const cut = (when: 'before' | 'after', request: FastifyRequest, reply: FastifyReply): boolean => {
-    if (!isFaulty(request) || switches.apiCut !== when || random() >= switches.apiCutShare) return false
-    if (when === 'before') reply.hijack()
+  const breakConnection = (
+    phase: 'before' | 'after',
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): boolean => {
+    if (!isFaulty(request) || switches.apiCut !== phase || random() >= switches.apiCutShare) return false
+    if (phase === 'before') reply.hijack()
     request.raw.socket.destroy()
     return true
   }
   app.addHook('onRequest', async (request, reply) => {
     if (!isFaulty(request)) return undefined
     if (switches.apiSlowMs > 0) await sleep(switches.apiSlowMs)
-    if (cut('before', request, reply)) return reply
+    if (breakConnection('before', request, reply)) return reply
     if (switches.down) return answer(reply, 503, { error: { type: 'api_error', message: 'SANDBOX: down' } })
     return undefined
   })
   app.addHook('onSend', async (request, reply, payload) => {
-    cut('after', request, reply)
+    breakConnection('after', request, reply)
     return payload
   })
   for (const standIn of Object.values(standIns)) standIn.routes(app)

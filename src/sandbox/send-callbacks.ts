@@ -28,48 +28,48 @@ export type CallbackSender = {
 const retryMs = [200, 400, 800, 1_600, 3_200, 6_400]
 const answerMs = 5_000
 
-export const createCallbackSender = (deps: {
+export const createCallbackSender = (dependencies: {
   readonly clock: () => number
   readonly random: () => number
   readonly switches: () => Switches
   readonly say: (what: string) => void
 }): CallbackSender => {
-  const { clock, random, switches, say } = deps
-  const stopping = new AbortController()
-  const underWay = new Set<Promise<void>>()
+  const { clock, random, switches, say } = dependencies
+  const stopController = new AbortController()
+  const pending = new Set<Promise<void>>()
 
   const post = async (url: string, { body, headers }: SignedCallback): Promise<number> => {
     const response = await fetch(url, {
       method: 'POST',
       body,
       headers: { 'content-type': 'application/json', ...headers },
-      signal: AbortSignal.any([stopping.signal, AbortSignal.timeout(answerMs)]),
+      signal: AbortSignal.any([stopController.signal, AbortSignal.timeout(answerMs)]),
     })
     await response.arrayBuffer()
     return response.status
   }
 
-  const deliver = async (url: string, wire: () => SignedCallback): Promise<void> => {
+  const deliver = async (url: string, createCallback: () => SignedCallback): Promise<void> => {
     for (const pauseMs of [...retryMs, null]) {
       try {
-        const status = await post(url, wire())
+        const status = await post(url, createCallback())
         if (status < 300) return
         if (status < 500 && status !== 408 && status !== 429) return say(`a callback was answered ${status}`)
       } catch (error) {
-        if (stopping.signal.aborted) return
+        if (stopController.signal.aborted) return
         say(`a callback did not arrive: ${(error as Error).message}`)
       }
-      if (pauseMs !== null) await sleep(pauseMs, undefined, { signal: stopping.signal })
+      if (pauseMs !== null) await sleep(pauseMs, undefined, { signal: stopController.signal })
     }
   }
 
-  const all = async (outgoing: PendingCallback): Promise<void> => {
+  const deliverAll = async (outgoing: PendingCallback): Promise<void> => {
     const { lost, repeats, reorderMs, slowMs, forged, lying } = switches()
     const { url } = outgoing
     const copies = Array.from({ length: 1 + repeats }, async () => {
       if (random() < lost) return
       const waitMs = slowMs + Math.floor(random() * reorderMs)
-      if (waitMs > 0) await sleep(waitMs, undefined, { signal: stopping.signal })
+      if (waitMs > 0) await sleep(waitMs, undefined, { signal: stopController.signal })
       if (forged) {
         await post(url, { body: outgoing.sign(clock()).body, headers: {} }).catch(() => 0)
         await post(url, outgoing.forge(clock())).catch(() => 0)
@@ -82,14 +82,14 @@ export const createCallbackSender = (deps: {
 
   return {
     send: (outgoing) => {
-      const going = all(outgoing)
+      const delivery = deliverAll(outgoing)
         .catch(() => undefined) // stopped meanwhile
-        .finally(() => underWay.delete(going))
-      underWay.add(going)
+        .finally(() => pending.delete(delivery))
+      pending.add(delivery)
     },
     idle: async () => {
-      while (underWay.size > 0) await Promise.all(underWay)
+      while (pending.size > 0) await Promise.all(pending)
     },
-    stop: () => stopping.abort(),
+    stop: () => stopController.abort(),
   }
 }

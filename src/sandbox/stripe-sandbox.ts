@@ -24,7 +24,7 @@ const parseForm = (text: string): Form => {
   return root
 }
 
-const at = (form: Form, ...path: readonly string[]): string => {
+const formValue = (form: Form, ...path: readonly string[]): string => {
   let node: Form | string | undefined = form
   for (const part of path) node = typeof node === 'object' ? node[part] : undefined
   return typeof node === 'string' ? node : ''
@@ -94,7 +94,7 @@ export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
   const keyOf = (request: FastifyRequest): string | null =>
     /^Bearer ((?:sk|rk)_test_\S+)$/.exec(request.headers.authorization ?? '')?.[1] ?? null
 
-  const own = async (key: string, id: string): Promise<SandboxInvoice | null> => {
+  const findInvoice = async (key: string, id: string): Promise<SandboxInvoice | null> => {
     const invoice = await sandboxStore.find(id)
     return invoice?.provider === 'stripe' && invoice.account === key ? invoice : null
   }
@@ -127,11 +127,11 @@ export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
       id,
       provider: 'stripe',
       account: key,
-      amountCents: Number(at(form, 'line_items', '0', 'price_data', 'unit_amount')),
-      reference: at(form, 'client_reference_id'),
-      title: at(form, 'line_items', '0', 'price_data', 'product_data', 'name'),
-      method: at(form, 'allowed_payment_method_types', '0') || 'card',
-      returnUrl: at(form, 'success_url'),
+      amountCents: Number(formValue(form, 'line_items', '0', 'price_data', 'unit_amount')),
+      reference: formValue(form, 'client_reference_id'),
+      title: formValue(form, 'line_items', '0', 'price_data', 'product_data', 'name'),
+      method: formValue(form, 'allowed_payment_method_types', '0') || 'card',
+      returnUrl: formValue(form, 'success_url'),
       callbackUrl: null,
       createdAtMs: nowMs,
       expiresAtMs: nowMs + dayMs,
@@ -141,46 +141,50 @@ export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
   }
 
   const problem = (form: Form): string | null => {
-    const cents = at(form, 'line_items', '0', 'price_data', 'unit_amount')
-    if (at(form, 'mode') !== 'payment') return 'Invalid mode: must be payment'
+    const cents = formValue(form, 'line_items', '0', 'price_data', 'unit_amount')
+    if (formValue(form, 'mode') !== 'payment') return 'Invalid mode: must be payment'
     if (!/^[1-9]\d{1,7}$/.test(cents) || Number(cents) < 50) return `Invalid integer: ${cents}`
-    if (at(form, 'line_items', '0', 'price_data', 'currency') !== 'usd') return 'Invalid currency'
-    if (!URL.canParse(at(form, 'success_url'))) return 'Not a valid URL'
+    if (formValue(form, 'line_items', '0', 'price_data', 'currency') !== 'usd') return 'Invalid currency'
+    if (!URL.canParse(formValue(form, 'success_url'))) return 'Not a valid URL'
     return null
   }
 
   const createOnce = async (request: FastifyRequest, reply: FastifyReply, key: string) => {
     const text = String(request.body ?? '')
     const form = parseForm(text)
-    const wrong = problem(form)
-    if (wrong !== null) return fault(reply, 400, 'invalid_request_error', wrong)
+    const formProblem = problem(form)
+    if (formProblem !== null) return fault(reply, 400, 'invalid_request_error', formProblem)
     const idempotency = request.headers['idempotency-key']
     const id = newSessionId()
     const digest = createHash('sha256').update(text).digest('hex')
-    const kept =
+    const storedSession =
       typeof idempotency !== 'string'
         ? { id, digest }
         : await sandboxStore.records.change<{ id: string; digest: string }>(
             'stripe-idempotency',
             `${key} ${idempotency}`,
-            (known) => known ?? { id, digest },
+            (record) => record ?? { id, digest },
           )
-    if (kept?.digest !== digest)
+    if (storedSession?.digest !== digest)
       return fault(
         reply,
         400,
         'idempotency_error',
         'Keys for idempotent requests can only be used with the same parameters they were first used with.',
       )
-    const stood = kept.id === id ? null : await sandboxStore.find(kept.id)
+    const existing = storedSession.id === id ? null : await sandboxStore.find(storedSession.id)
     // The request is new, or an earlier request with this key was interrupted after it stored the id.
-    if (!stood)
-      return answer(reply, 200, session(await create(key, form, kept.id), sandboxStore.baseUrl(), false))
+    if (!existing)
+      return answer(
+        reply,
+        200,
+        session(await create(key, form, storedSession.id), sandboxStore.baseUrl(), false),
+      )
     reply.header('idempotent-replayed', 'true')
-    return answer(reply, 200, session(stood, sandboxStore.baseUrl(), false))
+    return answer(reply, 200, session(existing, sandboxStore.baseUrl(), false))
   }
 
-  const missing = (reply: FastifyReply, what: string) =>
+  const notFound = (reply: FastifyReply, what: string) =>
     fault(reply, 404, 'invalid_request_error', `No such ${what}`, 'resource_missing')
 
   return {
@@ -206,8 +210,8 @@ export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
           '/v1/checkout/sessions/:id',
           guarded(async (request, reply, key) => {
             const { id } = request.params as { id: string }
-            const invoice = await own(key, id)
-            if (!invoice) return missing(reply, `checkout.session: ${id}`)
+            const invoice = await findInvoice(key, id)
+            if (!invoice) return notFound(reply, `checkout.session: ${id}`)
             const expanded = decodeURIComponent(request.url).includes('payment_intent')
             return answer(reply, 200, session(invoice, sandboxStore.baseUrl(), expanded))
           }),
@@ -216,7 +220,7 @@ export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
           '/v1/checkout/sessions/:id/expire',
           guarded(async (request, reply, key) => {
             const { id } = request.params as { id: string }
-            if (!(await own(key, id))) return missing(reply, `checkout.session: ${id}`)
+            if (!(await findInvoice(key, id))) return notFound(reply, `checkout.session: ${id}`)
             const done = await sandboxStore.act(id, { kind: 'expire' })
             if ('refused' in done) return fault(reply, 400, 'invalid_request_error', done.refused)
             return answer(reply, 200, session(done.invoice, sandboxStore.baseUrl(), false))
@@ -225,11 +229,11 @@ export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
         stripeApp.get(
           '/v1/checkout/sessions',
           guarded(async (request, reply, key) => {
-            const wanted = (request.query as Query).payment_intent
+            const intentId = (request.query as Query).payment_intent
             const invoices = await sandboxStore.records.all<SandboxInvoice>(invoiceKind)
             const data = invoices
               .filter((invoice) => invoice.provider === 'stripe' && invoice.account === key)
-              .filter((invoice) => intentOf(invoice) === wanted)
+              .filter((invoice) => intentOf(invoice) === intentId)
               .map((invoice) => session(invoice, sandboxStore.baseUrl(), false))
             return answer(reply, 200, { object: 'list', url: '/v1/checkout/sessions', has_more: false, data })
           }),
@@ -239,7 +243,7 @@ export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
           guarded(async (request, reply, key) => {
             const { id } = request.params as { id: string }
             const invoice = (await paidInvoices(key)).find(({ payments }) => payments[0]?.id === id)
-            return invoice ? answer(reply, 200, charge(invoice)) : missing(reply, `charge: ${id}`)
+            return invoice ? answer(reply, 200, charge(invoice)) : notFound(reply, `charge: ${id}`)
           }),
         )
         stripeApp.get(
@@ -256,7 +260,7 @@ export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
           guarded(async (request, reply, key) => {
             const { id } = request.params as { id: string }
             const found = (await disputes(key)).find((one) => one.id === id)
-            return found ? answer(reply, 200, found) : missing(reply, `dispute: ${id}`)
+            return found ? answer(reply, 200, found) : notFound(reply, `dispute: ${id}`)
           }),
         )
         stripeApp.get(
@@ -268,14 +272,14 @@ export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
             const found = (await disputes(key)).filter(({ created }) => created >= since)
             const first = found.findIndex(({ id }) => id === query.starting_after) + 1
             const data = found.slice(first, first + limit)
-            const more = first + limit < found.length
-            return answer(reply, 200, { object: 'list', url: '/v1/disputes', has_more: more, data })
+            const hasMore = first + limit < found.length
+            return answer(reply, 200, { object: 'list', url: '/v1/disputes', has_more: hasMore, data })
           }),
         )
       })
     },
-    callbacks: (before, invoice, deed, account) => {
-      const types: Readonly<Record<typeof deed.kind, readonly string[]>> = {
+    callbacks: (before, invoice, action, account) => {
+      const types: Readonly<Record<typeof action.kind, readonly string[]>> = {
         pay: [before.status === 'processing' ? 'async_payment_succeeded' : 'completed'],
         process: ['completed'],
         expire: ['expired'],
@@ -288,7 +292,7 @@ export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
         'mark-invalid': [],
         euros: [],
       }
-      return types[deed.kind].map((type): PendingCallback => {
+      return types[action.kind].map((type): PendingCallback => {
         const disputeId = invoice.payments[0]?.disputeId ?? ''
         const object = type.startsWith('charge.dispute.')
           ? dispute(invoice, disputeId)
@@ -305,12 +309,12 @@ export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
           type: type.startsWith('charge.') ? type : `checkout.session.${type}`,
           data: { object },
         }
-        const wire = (body: object, secret: string, nowMs: number) => {
+        const signBody = (body: object, secret: string, nowMs: number) => {
           const payload = JSON.stringify(body, null, 2)
           const timestamp = Math.floor(nowMs / 1000)
           return { body: payload, headers: { 'stripe-signature': signatureOf(payload, secret, timestamp) } }
         }
-        const lie = {
+        const falsified = {
           ...event,
           id: `${event.id}lie`,
           data: {
@@ -325,9 +329,10 @@ export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
         return {
           invoice,
           url: account.webhookUrl,
-          sign: (nowMs) => wire(event, account.webhookSecret, nowMs),
-          forge: (nowMs) => wire({ ...lie, id: `${event.id}forged` }, 'whsec_of_somebody_else', nowMs),
-          lie: (nowMs) => wire(lie, account.webhookSecret, nowMs),
+          sign: (nowMs) => signBody(event, account.webhookSecret, nowMs),
+          forge: (nowMs) =>
+            signBody({ ...falsified, id: `${event.id}forged` }, 'whsec_of_somebody_else', nowMs),
+          lie: (nowMs) => signBody(falsified, account.webhookSecret, nowMs),
         }
       })
     },
@@ -337,7 +342,7 @@ export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
 const dispute = (invoice: SandboxInvoice, id: string) => {
   const payment = invoice.payments.find(({ disputeId }) => disputeId === id)
   const cents = payment?.cents ?? 0
-  const back = payment?.returnedCents
+  const repaidCents = payment?.returnedCents
   const currency = currencyOf(invoice)
   return {
     id,
@@ -345,14 +350,14 @@ const dispute = (invoice: SandboxInvoice, id: string) => {
     amount: cents,
     balance_transactions: [
       { object: 'balance_transaction', amount: 0 - cents, currency, fee: 1_500 },
-      ...(back ? [{ object: 'balance_transaction', amount: back, currency, fee: 0 }] : []),
+      ...(repaidCents ? [{ object: 'balance_transaction', amount: repaidCents, currency, fee: 0 }] : []),
     ],
     charge: payment?.id ?? null,
     created: Math.floor((payment?.disputedAtMs ?? 0) / 1000),
     currency,
     payment_intent: intentOf(invoice),
     reason: 'fraudulent',
-    status: back === undefined ? 'needs_response' : back > 0 ? 'won' : 'lost',
+    status: repaidCents === undefined ? 'needs_response' : repaidCents > 0 ? 'won' : 'lost',
   }
 }
 

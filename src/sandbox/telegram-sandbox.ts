@@ -40,10 +40,10 @@ const fail = (reply: FastifyReply, code: number, description: string, parameters
 export const telegramStandIn = (app: FastifyInstance, sandboxStore: SandboxStore): void => {
   let fault: Fault | null = null
   let messages = 0
-  const take = (): Fault | null => {
-    const now = fault
+  const nextFault = (): Fault | null => {
+    const activeFault = fault
     if (fault) fault = fault.times > 1 ? { ...fault, times: fault.times - 1 } : null
-    return now
+    return activeFault
   }
 
   const store = async (bot: string, chatId: number | string, text: string): Promise<Message> => {
@@ -58,30 +58,32 @@ export const telegramStandIn = (app: FastifyInstance, sandboxStore: SandboxStore
     if (typeof text !== 'string' || text === '') return fail(reply, 400, 'Bad Request: message text is empty')
     if (text.length > 4096) return fail(reply, 400, 'Bad Request: message is too long')
     const chatId = typeof chat === 'string' && /^-?\d+$/.test(chat) ? Number(chat) : chat
-    const named = typeof chatId === 'string' && /^@\w{5,32}$/.test(chatId)
-    if (!named && !(typeof chatId === 'number' && Number.isSafeInteger(chatId)))
+    const isChannelName = typeof chatId === 'string' && /^@\w{5,32}$/.test(chatId)
+    if (!isChannelName && !(typeof chatId === 'number' && Number.isSafeInteger(chatId)))
       return fail(reply, 400, 'Bad Request: chat_id is empty')
-    const now = take()
-    switch (now?.kind) {
+    const activeFault = nextFault()
+    switch (activeFault?.kind) {
       case 'limit':
-        return fail(reply, 429, `Too Many Requests: retry after ${now.after}`, { retry_after: now.after })
+        return fail(reply, 429, `Too Many Requests: retry after ${activeFault.after}`, {
+          retry_after: activeFault.after,
+        })
       case 'blocked':
         return fail(reply, 403, 'Forbidden: bot was blocked by the user')
       case 'no_chat':
         return fail(reply, 400, 'Bad Request: chat not found')
       case 'moved':
         return fail(reply, 400, 'Bad Request: group chat was upgraded to a supergroup chat', {
-          migrate_to_chat_id: now.chat_id ?? -1001234567890,
+          migrate_to_chat_id: activeFault.chat_id ?? -1001234567890,
         })
       case 'error':
         return fail(reply, 500, 'Internal Server Error')
       case 'slow':
-        await sleep(now.after)
+        await sleep(activeFault.after)
         break
       default:
     }
     const message = await store(bot, chatId as number | string, text)
-    if (now?.kind === 'lost') {
+    if (activeFault?.kind === 'lost') {
       reply.raw.destroy()
       return reply
     }
@@ -120,9 +122,9 @@ export const telegramStandIn = (app: FastifyInstance, sandboxStore: SandboxStore
     api.route({ method: ['GET', 'POST'], url: '/bot:bot/:method', handler: method })
   })
   app.put('/_sandbox/telegram', async (request, reply) => {
-    const given = FaultShape.safeParse(request.body)
-    if (!given.success) return answer(reply, 400, { error: z.prettifyError(given.error) })
-    fault = given.data
+    const input = FaultShape.safeParse(request.body)
+    if (!input.success) return answer(reply, 400, { error: z.prettifyError(input.error) })
+    fault = input.data
     return answer(reply, 200, fault)
   })
   app.get('/_sandbox/telegram/messages', async (_request, reply) =>

@@ -37,8 +37,8 @@ export type HistoryStep = {
 }
 
 /** The work for a day without actions, and the work after the last day, in the same units (measured over 90 days). */
-const emptyDay = 14
-const ending = 10
+const baseDayWork = 14
+const finalWork = 10
 
 /** The hours (UTC) of the operator's actions, of the closing of months, and of notices. */
 const hours = { operator: 10, monthEnd: 4, notices: 9 } as const
@@ -80,11 +80,11 @@ export const fillHistory = async (
   const operator = (): Cause => ({ actor: { kind: 'operator', name: 'demo' }, correlationId: newId('run') })
 
   /** Actions of later days, by day. */
-  const later = new Map<number, Act[]>()
+  const scheduledActs = new Map<number, Act[]>()
   let today = 0
-  const laterOn = (afterDays: number, hour: number, run: Act['run']): void => {
+  const scheduleLater = (afterDays: number, hour: number, run: Act['run']): void => {
     const index = today + afterDays
-    later.set(index, [...(later.get(index) ?? []), { hour, run }])
+    scheduledActs.set(index, [...(scheduledActs.get(index) ?? []), { hour, run }])
   }
   let orders = 0
   const world: World = {
@@ -100,7 +100,7 @@ export const fillHistory = async (
         proxyId === undefined
           ? ({ kind: 'cents', cents: Math.max(1, Math.floor(order.amountCents / 4)) } as const)
           : ({ kind: 'whole' } as const)
-      laterOn(1, hours.operator, () => upkeep.refund(order.orderId, request))
+      scheduleLater(1, hours.operator, () => upkeep.refund(order.orderId, request))
     },
   }
 
@@ -117,7 +117,7 @@ export const fillHistory = async (
     const refusal = changes.find(({ outcome }) => outcome === 'refused')
     if (refusal) throw new Error(`the terms of a reseller are refused: ${JSON.stringify(refusal)}`)
   }
-  const settle = (kinds: Newcomer['kinds'], person: Person, until: number): Inhabitant => ({
+  const createInhabitant = (kinds: Newcomer['kinds'], person: Person, until: number): Inhabitant => ({
     person,
     habits: kinds.map((kind) => habitOf(kind, person, world)),
     until,
@@ -125,9 +125,9 @@ export const fillHistory = async (
 
   const openAccount = async (newcomer: Newcomer): Promise<Inhabitant> => {
     const { email, reseller, kinds, rail, until } = newcomer
-    const made = await accounts.create({ email, reseller }, operator())
-    if (made.outcome === 'refused') throw new Error(`${email} is refused: ${made.refusal.code}`)
-    const { accountId } = made
+    const created = await accounts.create({ email, reseller }, operator())
+    if (created.outcome === 'refused') throw new Error(`${email} is refused: ${created.refusal.code}`)
+    const { accountId } = created
     const scopes = ['buy', 'scrape'] as const
     const issued = await accounts.issueKey(
       { accountId, scopes, dailyCapCents: null, name: 'production' },
@@ -136,39 +136,47 @@ export const fillHistory = async (
     if (issued.outcome === 'refused') throw new Error(`a key is refused: ${issued.refusal.code}`)
     const client: Client = { accountId, key: issued.key, scrapeKey: issued.key, rail }
     if (reseller) await setShop(accountId, email.slice(email.indexOf('@') + 1).replace(/-\d+\.example$/, ''))
-    return settle(kinds, { ...newcomer, client }, until)
+    return createInhabitant(kinds, { ...newcomer, client }, until)
   }
 
   /** The accounts of the demo. They act from the first day on. */
-  const ofDemo = async (): Promise<readonly Inhabitant[]> => {
+  const demoInhabitants = async (): Promise<readonly Inhabitant[]> => {
     const { buyer, reseller, scraper } = demo
-    const own = (role: string, scale: number, client: Omit<Client, 'rail'>): Person => ({
+    const demoPerson = (role: string, scale: number, client: Omit<Client, 'rail'>): Person => ({
       client: { ...client, rail: 'card' },
       random: createRandom(`${seed}/demo/${role}`),
       scale,
       eastHours: 1,
       since: 0,
     })
-    const of = (account: DemoFile['buyer']) => ({ ...account, scrapeKey: account.key })
+    const withScrapeKey = (account: DemoFile['buyer']) => ({ ...account, scrapeKey: account.key })
     const { accountId, key, walletKey } = scraper
     await setShop(reseller.accountId, 'Demo Reseller')
     const forever = Number.POSITIVE_INFINITY
     return [
-      settle(['traffic', 'addresses', 'subscription'], own('buyer', 1.4, of(buyer)), forever),
-      settle(['reseller', 'traffic'], own('reseller', 1, of(reseller)), forever),
-      settle(['scraping'], own('scraper', 1.6, { accountId, key: walletKey, scrapeKey: key }), forever),
+      createInhabitant(
+        ['traffic', 'addresses', 'subscription'],
+        demoPerson('buyer', 1.4, withScrapeKey(buyer)),
+        forever,
+      ),
+      createInhabitant(['reseller', 'traffic'], demoPerson('reseller', 1, withScrapeKey(reseller)), forever),
+      createInhabitant(
+        ['scraping'],
+        demoPerson('scraper', 1.6, { accountId, key: walletKey, scrapeKey: key }),
+        forever,
+      ),
     ]
   }
 
-  const inhabitants: Inhabitant[] = [...(await ofDemo())]
-  const coming = newcomers({ seed, customers, days })
+  const inhabitants: Inhabitant[] = [...(await demoInhabitants())]
+  const arriving = newcomers({ seed, customers, days })
   const habitsOfDemo = inhabitants.reduce((sum, { habits }) => sum + habits.length, 0)
 
   /** The number of accounts grows, so later days take more work than earlier ones. */
   const workOf = (index: number): number => {
-    const acting = coming.filter(({ since, until }) => since <= index && index < until)
-    const habits = acting.reduce((sum, { kinds }) => sum + kinds.length, habitsOfDemo)
-    return (emptyDay + habits) * Math.min(1, (clock.endMs - clock.firstMs - index * dayMs) / dayMs)
+    const active = arriving.filter(({ since, until }) => since <= index && index < until)
+    const habits = active.reduce((sum, { kinds }) => sum + kinds.length, habitsOfDemo)
+    return (baseDayWork + habits) * Math.min(1, (clock.endMs - clock.firstMs - index * dayMs) / dayMs)
   }
 
   const schedule = (day: Day): Map<number, (() => Promise<void>)[][]> => {
@@ -182,7 +190,7 @@ export const fillHistory = async (
     }
     for (const { habits, until } of inhabitants)
       if (day.index < until) plan(habits.flatMap((habit) => habit(day)))
-    for (const newcomer of coming)
+    for (const newcomer of arriving)
       if (newcomer.since === day.index)
         plan([
           {
@@ -190,7 +198,7 @@ export const fillHistory = async (
             run: async () => void inhabitants.push(await openAccount(newcomer)),
           },
         ])
-    plan(later.get(day.index) ?? [])
+    plan(scheduledActs.get(day.index) ?? [])
     plan(
       noticesOf(day.index, days, day.startMs).map((text) => ({
         hour: hours.notices,
@@ -199,18 +207,21 @@ export const fillHistory = async (
     )
     if (new Date(day.startMs).getUTCDate() === 2 && day.index > 1)
       plan([{ hour: hours.monthEnd, run: upkeep.closeMonth }])
-    later.delete(day.index)
+    scheduledActs.delete(day.index)
     return byHour
   }
 
-  const minutes = createRandom(`${seed}/minutes`)
-  const liveHour = async (day: Day, hour: number, lanes: (() => Promise<void>)[][]): Promise<void> => {
+  const minuteRandom = createRandom(`${seed}/minutes`)
+  const runHour = async (day: Day, hour: number, actLists: (() => Promise<void>)[][]): Promise<void> => {
     const startMs = day.startMs + hour * hourMs
-    clock.goTo(startMs + minutes.whole(0, 40) * 60_000 + minutes.whole(0, 59_999), startMs + hourMs - 1)
+    clock.goTo(
+      startMs + minuteRandom.whole(0, 40) * 60_000 + minuteRandom.whole(0, 59_999),
+      startMs + hourMs - 1,
+    )
     // Accounts act concurrently. The actions of one account run one after another.
     await Promise.all(
-      lanes.map(async (lane) => {
-        for (const act of lane) await act()
+      actLists.map(async (actSequence) => {
+        for (const act of actSequence) await act()
       }),
     )
     traffic.hour(day, hour, clock.read())
@@ -219,7 +230,10 @@ export const fillHistory = async (
   }
 
   let done = 0
-  const total = Array.from({ length: days + 1 }, (_, index) => workOf(index)).reduce((a, b) => a + b, ending)
+  const total = Array.from({ length: days + 1 }, (_, index) => workOf(index)).reduce(
+    (a, b) => a + b,
+    finalWork,
+  )
   const step = async (): Promise<void> => onStep({ done, total, events: await core.log.head() })
 
   try {
@@ -229,10 +243,10 @@ export const fillHistory = async (
       const day = dayOf(index, clock.firstMs)
       const byHour = schedule(day)
       for (let hour = 0; hour < 24 && day.startMs + hour * hourMs < clock.endMs; hour += 1)
-        await liveHour(day, hour, byHour.get(hour) ?? [])
+        await runHour(day, hour, byHour.get(hour) ?? [])
       for (const { accountId, depositId, afterDays } of shop.takeDisputed()) {
-        laterOn(afterDays, hours.operator, () => upkeep.dispute(accountId, depositId))
-        laterOn(afterDays + 2, hours.operator, () => upkeep.unblock(accountId))
+        scheduleLater(afterDays, hours.operator, () => upkeep.dispute(accountId, depositId))
+        scheduleLater(afterDays + 2, hours.operator, () => upkeep.unblock(accountId))
       }
       await seal()
       done += workOf(index)

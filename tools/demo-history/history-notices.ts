@@ -6,7 +6,7 @@ export type NoticeText = Omit<NoticeDraft, 'noticeId'>
 const plain = { expiresAt: null, linkHref: null, linkLabel: null } as const
 
 /** The notices to customers. `at`: the share of the history before the publication. */
-const told: readonly {
+const scheduledNotices: readonly {
   readonly at: number
   readonly text: Pick<NoticeText, 'title' | 'body' | 'kind' | 'audience'>
   readonly days: number | null
@@ -95,10 +95,10 @@ const told: readonly {
 
 /** The notices of a day. */
 export const noticesOf = (index: number, days: number, nowMs: number): readonly NoticeText[] =>
-  told
+  scheduledNotices
     .filter(({ at }) => Math.floor(at * days) === index)
-    .map(({ text, days: shown }) => ({
+    .map(({ text, days: shownDays }) => ({
       ...plain,
       ...text,
-      expiresAt: shown === null ? null : new Date(nowMs + shown * dayMs).toISOString(),
+      expiresAt: shownDays === null ? null : new Date(nowMs + shownDays * dayMs).toISOString(),
     }))

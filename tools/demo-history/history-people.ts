@@ -80,9 +80,9 @@ const trafficHabit = (
   const usualBytes = 0.7 * gb * scale
   const dailyBytes = (day: Day): number => usualBytes * day.demand * growth(day, since)
   // Some people wait until no traffic is left.
-  const enoughDays = random.chance(0.3) ? 0.2 : 2.5
-  const lastDays = random.whole(8, 20)
-  const use = {
+  const reorderDays = random.chance(0.3) ? 0.2 : 2.5
+  const coveredDays = random.whole(8, 20)
+  const lineTerms = {
     accountId: client.accountId,
     dailyBytes,
     eastHours,
@@ -93,8 +93,8 @@ const trafficHabit = (
   let line: Line | null = null
   return (day) => {
     const daily = dailyBytes(day)
-    if (line !== null && line.leftBytes > enoughDays * daily) return []
-    const quantity = packs.find((pack) => pack * gb >= lastDays * daily) ?? packs.at(-1)!
+    if (line !== null && line.leftBytes > reorderDays * daily) return []
+    const quantity = packs.find((pack) => pack * gb >= coveredDays * daily) ?? packs.at(-1)!
     const run = async (): Promise<void> => {
       const order = await shop.buy(
         client,
@@ -102,7 +102,7 @@ const trafficHabit = (
         random,
       )
       if (order?.planId == null) return
-      line = traffic.add({ ...use, planId: order.planId as PlanId }, quantity * gb)
+      line = traffic.add({ ...lineTerms, planId: order.planId as PlanId }, quantity * gb)
       ordered(order, random)
     }
     return [{ hour: workingHour({ random, eastHours }), run }]
@@ -128,38 +128,38 @@ const addressHabit = (
   { shop, ordered }: World,
   customer?: string,
 ): Habit => {
-  const { product, countries, most } = random.pick(pools)
+  const { product, countries, most: maxCount } = random.pick(pools)
   const country = random.pick(countries)
-  const for_ = customer === undefined ? {} : { customer }
-  const least = product === 'ipv6-datacenter' ? 10 : 1
+  const customerField = customer === undefined ? {} : { customer }
+  const minCount = product === 'ipv6-datacenter' ? 10 : 1
   let rentals: Rental[] = []
   const rent = async (day: Day): Promise<void> => {
-    const quantity = Math.max(least, Math.min(most, Math.round(random.whole(1, most) * scale)))
+    const quantity = Math.max(minCount, Math.min(maxCount, Math.round(random.whole(1, maxCount) * scale)))
     const body = {
       product_id: product,
       quantity,
       fulfillment_meta: { country, period_days: rentedDays },
     }
-    const order = await shop.buy(client, { path: ordersPath, body, ...for_ }, random)
+    const order = await shop.buy(client, { path: ordersPath, body, ...customerField }, random)
     if (order === null) return
     rentals.push({ orderId: order.orderId, endsOn: day.index + rentedDays })
     ordered(order, random)
   }
-  const keep = async (rental: Rental): Promise<void> => {
+  const extendRental = async (rental: Rental): Promise<void> => {
     const body = { order_id: rental.orderId, period_days: rentedDays }
-    const order = await shop.buy(client, { path: '/api/v1/proxies/extend', body, ...for_ }, random)
+    const order = await shop.buy(client, { path: '/api/v1/proxies/extend', body, ...customerField }, random)
     if (order === null) rentals = rentals.filter((each) => each !== rental)
     else rental.endsOn += rentedDays
   }
   return (day) => {
     const hour = workingHour({ random, eastHours })
-    const ending = rentals.filter(({ endsOn }) => endsOn - 1 === day.index)
-    const kept = ending.filter(() => random.chance(0.88))
-    rentals = rentals.filter((rental) => kept.includes(rental) || rental.endsOn - 1 > day.index)
-    const more = rentals.length === 0 || (rentals.length < 3 && random.chance(0.012 * day.demand))
+    const endingRentals = rentals.filter(({ endsOn }) => endsOn - 1 === day.index)
+    const extended = endingRentals.filter(() => random.chance(0.88))
+    rentals = rentals.filter((rental) => extended.includes(rental) || rental.endsOn - 1 > day.index)
+    const rentsMore = rentals.length === 0 || (rentals.length < 3 && random.chance(0.012 * day.demand))
     return [
-      ...kept.map((rental) => ({ hour, run: () => keep(rental) })),
-      ...(more ? [{ hour, run: () => rent(day) }] : []),
+      ...extended.map((rental) => ({ hour, run: () => extendRental(rental) })),
+      ...(rentsMore ? [{ hour, run: () => rent(day) }] : []),
     ]
   }
 }
@@ -176,16 +176,16 @@ const subscriptionHabit = (person: Person, { shop }: World): Habit => {
       fulfillment_meta: { country: random.pick(['USA', 'DEU', 'GBR']), period_days: rentedDays },
     },
   ])
-  const wantedCents = body.quantity * 600
+  const neededCents = body.quantity * 600
   let subscriptionId: string | null = null
   let lastStart = Number.NEGATIVE_INFINITY
   const start = async (day: Day): Promise<void> => {
     lastStart = day.index
     subscriptionId = (await shop.subscribe(client, body, random))?.subscriptionId ?? null
   }
-  const fill = async (): Promise<void> => {
-    if ((await shop.balanceCents(client)) < wantedCents)
-      await shop.deposit(client, 2 * Math.max(wantedCents, 2_500), random)
+  const topUp = async (): Promise<void> => {
+    if ((await shop.balanceCents(client)) < neededCents)
+      await shop.deposit(client, 2 * Math.max(neededCents, 2_500), random)
   }
   const stop = async (): Promise<void> => {
     if (subscriptionId !== null) await shop.cancel(client, subscriptionId)
@@ -194,12 +194,12 @@ const subscriptionHabit = (person: Person, { shop }: World): Habit => {
   return (day) => {
     const hour = workingHour(person)
     if (subscriptionId === null) {
-      const due =
+      const startsNow =
         lastStart === Number.NEGATIVE_INFINITY || (day.index - lastStart > 20 && random.chance(0.03))
-      return due ? [{ hour, run: () => start(day) }] : []
+      return startsNow ? [{ hour, run: () => start(day) }] : []
     }
     if (random.chance(0.002)) return [{ hour, run: stop }]
-    return random.chance(0.2) ? [{ hour, run: fill }] : []
+    return random.chance(0.2) ? [{ hour, run: topUp }] : []
   }
 }
 
@@ -222,11 +222,11 @@ const scrapingHabit = (person: Person, { shop }: World): Habit => {
       const name = `${random.chance(0.06) ? 'missing-' : 'creator'}${random.whole(1, 400)}`
       await shop.scrape(client, scraper, bodyOf(name))
     }
-    const fill = async (): Promise<void> => {
+    const topUp = async (): Promise<void> => {
       if ((await shop.balanceCents(client)) < calls) await shop.deposit(client, 2_500, random)
     }
     return [
-      ...(random.chance(0.25) ? [{ hour: 0, run: fill }] : []),
+      ...(random.chance(0.25) ? [{ hour: 0, run: topUp }] : []),
       ...Array.from({ length: calls }, () => ({ hour: workingHour(person), run: call })),
     ]
   }
@@ -238,7 +238,7 @@ const unlimitedHabit = (
   { shop, traffic, now }: World,
 ): Habit => {
   const quantity = Math.max(1, Math.min(4, Math.round(scale)))
-  const use = {
+  const lineTerms = {
     accountId: client.accountId,
     dailyBytes: (day: Day) => 60 * gb * quantity * day.demand,
     eastHours,
@@ -246,17 +246,21 @@ const unlimitedHabit = (
     failing: 0.02,
     random,
   }
-  let overOn = Number.NEGATIVE_INFINITY
+  let endsOnDay = Number.NEGATIVE_INFINITY
   return (day) => {
-    if (day.index < overOn) return []
+    if (day.index < endsOnDay) return []
     // The next plan is not always bought at once.
-    if (overOn > 0 && !random.chance(0.3)) return []
+    if (endsOnDay > 0 && !random.chance(0.3)) return []
     const run = async (): Promise<void> => {
       const body = { product_id: 'residential-unlimited', quantity }
       const order = await shop.buy(client, { path: ordersPath, body }, random)
       if (order?.planId == null) return
-      overOn = day.index + 30
-      traffic.add({ ...use, planId: order.planId as PlanId }, Number.POSITIVE_INFINITY, now() + 30 * dayMs)
+      endsOnDay = day.index + 30
+      traffic.add(
+        { ...lineTerms, planId: order.planId as PlanId },
+        Number.POSITIVE_INFINITY,
+        now() + 30 * dayMs,
+      )
     }
     return [{ hour: workingHour({ random, eastHours }), run }]
   }
@@ -266,15 +270,17 @@ const unlimitedHabit = (
 const resellerHabit = (person: Person, world: World): Habit => {
   const { random } = person
   const customers: { readonly ref: string; readonly habit: Habit }[] = []
-  const most = Math.round(10 + 14 * person.scale)
-  const arrive = (day: Day): void => {
+  const maxCount = Math.round(10 + 14 * person.scale)
+  const addCustomer = (day: Day): void => {
     const ref = `client-${String(customers.length + 1).padStart(3, '0')}`
-    const self = { ...person, scale: 0.35 * random.spread(0.7), since: day.index }
-    const habit = random.chance(0.7) ? trafficHabit(self, world, ref) : addressHabit(self, world, ref)
+    const customerPerson = { ...person, scale: 0.35 * random.spread(0.7), since: day.index }
+    const habit = random.chance(0.7)
+      ? trafficHabit(customerPerson, world, ref)
+      : addressHabit(customerPerson, world, ref)
     customers.push({ ref, habit })
   }
   return (day) => {
-    if (customers.length < 2 || (customers.length < most && random.chance(0.06))) arrive(day)
+    if (customers.length < 2 || (customers.length < maxCount && random.chance(0.06))) addCustomer(day)
     return customers.flatMap(({ habit }) => habit(day))
   }
 }

@@ -12,7 +12,7 @@ export type Newcomer = Omit<Person, 'client'> & {
   readonly until: number
 }
 
-const first = [
+const firstWords = [
   'amber',
   'birch',
   'cedar',
@@ -38,7 +38,7 @@ const first = [
   'willow',
   'zephyr',
 ] as const
-const second = [
+const secondWords = [
   'data',
   'labs',
   'retail',
@@ -53,12 +53,12 @@ const second = [
 
 /** An e-mail address with a different company for each number. */
 const emailOf = (n: number): string => {
-  const round = Math.floor(n / (first.length * second.length))
-  const name = `${first[n % first.length]}-${second[(n * 7 + Math.floor(n / first.length)) % second.length]}`
+  const round = Math.floor(n / (firstWords.length * secondWords.length))
+  const name = `${firstWords[n % firstWords.length]}-${secondWords[(n * 7 + Math.floor(n / firstWords.length)) % secondWords.length]}`
   return `ops@${name}${round === 0 ? '' : round + 1}-${n + 1}.example`
 }
 
-const usualWork: Readonly<Record<HabitKind, number>> = {
+const habitWeights: Readonly<Record<HabitKind, number>> = {
   traffic: 42,
   addresses: 22,
   subscription: 14,
@@ -69,30 +69,30 @@ const usualWork: Readonly<Record<HabitKind, number>> = {
 
 const rails = { card: 62, crypto: 30, alipay: 8 } as const
 
-const eastOf = (random: Random): number =>
+const timeZoneOf = (random: Random): number =>
   random.pick([-8, -6, -5, -5, 0, 1, 1, 2, 3, 5.5, 8, 9].map(Math.round))
 
 /** The accounts besides those of the demo, in the order of arrival. Arrivals become more frequent over time. */
-export const newcomers = (asked: {
+export const newcomers = (request: {
   readonly seed: string
   readonly customers: number
   readonly days: number
 }): readonly Newcomer[] =>
-  Array.from({ length: asked.customers }, (_, n) => {
-    const random = createRandom(`${asked.seed}/person/${n}`)
-    const since = Math.floor(asked.days * ((n + random.next()) / asked.customers) ** 0.7)
-    const kind = random.weighted(usualWork)
-    const other = random.chance(0.25)
-      ? random.pick(habitKinds.filter((each) => each !== 'reseller' && each !== kind))
+  Array.from({ length: request.customers }, (_, n) => {
+    const random = createRandom(`${request.seed}/person/${n}`)
+    const since = Math.floor(request.days * ((n + random.next()) / request.customers) ** 0.7)
+    const kind = random.weighted(habitWeights)
+    const secondKind = random.chance(0.25)
+      ? random.pick(habitKinds.filter((candidate) => candidate !== 'reseller' && candidate !== kind))
       : null
     return {
       random,
       email: emailOf(n),
       reseller: kind === 'reseller',
       rail: random.weighted(rails),
-      kinds: other === null ? [kind] : [kind, other],
+      kinds: secondKind === null ? [kind] : [kind, secondKind],
       scale: Math.min(6, random.spread(0.7)),
-      eastHours: eastOf(random),
+      eastHours: timeZoneOf(random),
       since,
       until: random.chance(0.35) ? since + random.whole(20, 260) : Number.POSITIVE_INFINITY,
     }

@@ -7,26 +7,26 @@ export type HistoryClock = {
   /** The first instant (midnight UTC) and the last one, milliseconds since the epoch. */
   readonly firstMs: number
   readonly endMs: number
-  /** Sets the clock to `ms`. Reads then advance it up to `mostMs`. Neither exceeds the end. */
-  goTo(ms: number, mostMs: number): void
+  /** Sets the clock to `ms`. Reads then advance it up to `limitMs`. Neither exceeds the end. */
+  goTo(ms: number, limitMs: number): void
 }
 
 /** The advance of each read, milliseconds, so that concurrent actions have different times. */
-const creepMs = 3
+const stepMs = 3
 
 export const createHistoryClock = (firstMs: number, endMs: number): HistoryClock => {
   let nowMs = firstMs
-  let mostMs = endMs
+  let limitMs = endMs
   return {
     firstMs,
     endMs,
     read: () => {
-      nowMs = Math.min(nowMs + creepMs, mostMs)
+      nowMs = Math.min(nowMs + stepMs, limitMs)
       return nowMs
     },
-    goTo: (ms, most) => {
-      mostMs = Math.max(nowMs, Math.min(most, endMs))
-      nowMs = Math.max(nowMs, Math.min(ms, mostMs))
+    goTo: (ms, maxMs) => {
+      limitMs = Math.max(nowMs, Math.min(maxMs, endMs))
+      nowMs = Math.max(nowMs, Math.min(ms, limitMs))
     },
   }
 }
@@ -68,10 +68,10 @@ export const createRandom = (seed: string): Random => {
     },
     weighted: <Key extends string>(weights: Readonly<Record<Key, number>>) => {
       const entries = Object.entries<number>(weights)
-      let left = next() * entries.reduce((sum, [, weight]) => sum + weight, 0)
+      let remaining = next() * entries.reduce((sum, [, weight]) => sum + weight, 0)
       const found = entries.find(([, weight]) => {
-        left -= weight
-        return left < 0
+        remaining -= weight
+        return remaining < 0
       })
       return (found ?? entries[0])?.[0] as Key
     },
@@ -95,10 +95,10 @@ export const hourMs = 3_600_000
 export const dayMs = 24 * hourMs
 
 /** Demand from Sunday to Saturday: lower on weekends. */
-const ofWeekday = [0.55, 1.05, 1.1, 1.1, 1.05, 0.95, 0.6] as const
+const weekdayWeights = [0.55, 1.05, 1.1, 1.1, 1.05, 0.95, 0.6] as const
 
 /** Demand by the day of the year: low in July and August and after 22 December, highest at the end of November. */
-const ofYear = (ms: number): number => {
+const seasonFactor = (ms: number): number => {
   const date = new Date(ms)
   const month = date.getUTCMonth() + 1
   const day = date.getUTCDate()
@@ -110,18 +110,18 @@ const ofYear = (ms: number): number => {
 
 export const dayOf = (index: number, firstMs: number): Day => {
   const startMs = firstMs + index * dayMs
-  return { index, startMs, demand: ofWeekday[new Date(startMs).getUTCDay()]! * ofYear(startMs) }
+  return { index, startMs, demand: weekdayWeights[new Date(startMs).getUTCDay()]! * seasonFactor(startMs) }
 }
 
 /** The distribution of a day's work over the local hours: little at night, most before and after noon. */
-const ofHour = [
+const hourWeights = [
   0.2, 0.15, 0.1, 0.1, 0.1, 0.15, 0.3, 0.6, 1, 1.4, 1.6, 1.6, 1.3, 1.4, 1.6, 1.5, 1.3, 1.1, 0.9, 0.8, 0.8,
   0.7, 0.5, 0.3,
 ] as const
-const allHours = ofHour.reduce((sum, share) => sum + share, 0)
+const hourWeightSum = hourWeights.reduce((sum, share) => sum + share, 0)
 
 /** The share of a day's work in an hour UTC, for a person `eastHours` east of UTC. The shares of a day add up to 1. */
 export const shareOfHour = (hour: number, eastHours: number): number => {
-  const there = (((hour + eastHours) % 24) + 24) % 24
-  return (ofHour[there] ?? 0) / allHours
+  const localHour = (((hour + eastHours) % 24) + 24) % 24
+  return (hourWeights[localHour] ?? 0) / hourWeightSum
 }

@@ -35,7 +35,7 @@ const assertDemo = (config: Config): void => {
 export const makeHistory = async (
   config: Config,
   open: OpenContext,
-  asked: HistoryAsked,
+  request: HistoryAsked,
 ): Promise<CliOutput> => {
   assertDemo(config)
   const { context, close } = await open({ makes: true })
@@ -51,15 +51,15 @@ export const makeHistory = async (
     await close()
   }
   const bar = createProgressBar(process.stderr)
-  let show: ReturnType<typeof stepsOf> | null = null
+  let showStep: ReturnType<typeof stepsOf> | null = null
   try {
-    const told = await tellHistory(config, context.clock, asked, {
+    const result = await tellHistory(config, context.clock, request, {
       onStep: ({ done, total, events }) => {
-        show ??= stepsOf(bar, 'history', total)
-        show(done, events)
+        showStep ??= stepsOf(bar, 'history', total)
+        showStep(done, events)
       },
     })
-    return { json: told, text: `${fields(told)}\n\nnpm start with the same settings goes on from here` }
+    return { json: result, text: `${fields(result)}\n\nnpm start with the same settings goes on from here` }
   } finally {
     bar.end()
   }

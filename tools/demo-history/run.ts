@@ -34,12 +34,12 @@ const settingsFor = (config: Config): Config => ({
 export const tellHistory = async (
   config: Config,
   systemClock: Clock,
-  asked: HistoryAsked,
+  settings: HistoryAsked,
   options: { readonly onStep: (step: HistoryStep) => void; readonly endMs?: number },
 ): Promise<HistoryResult> => {
   const startedMs = performance.now()
   const endMs = options.endMs ?? systemClock()
-  const clock = createHistoryClock(Math.floor(endMs / dayMs) * dayMs - asked.days * dayMs, endMs)
+  const clock = createHistoryClock(Math.floor(endMs / dayMs) * dayMs - settings.days * dayMs, endMs)
   const farebox = await openFarebox({
     config: settingsFor(config),
     roles: ['http', 'projections'],
@@ -53,13 +53,13 @@ export const tellHistory = async (
     const { demo, baseUrl, core } = farebox
     if (!demo?.fresh || baseUrl === null)
       throw new CliRefusal('has_history', 'another process made the demo meanwhile: nothing was added to it')
-    const told = await fillHistory({ ...farebox, baseUrl }, demo.demo, clock, asked, options.onStep)
-    const { days, customers, seed } = asked
+    const totals = await fillHistory({ ...farebox, baseUrl }, demo.demo, clock, settings, options.onStep)
+    const { days, customers, seed } = settings
     return {
       days,
       customers,
       seed,
-      ...told,
+      ...totals,
       from: new Date(clock.firstMs).toISOString(),
       to: new Date(endMs).toISOString(),
       events: await core.log.head(),

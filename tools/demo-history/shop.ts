@@ -31,7 +31,7 @@ export type Purchase = {
 type Answer = { readonly status: number; readonly body: Record<string, unknown> }
 
 /** Error codes that customers get in normal operation. Any other error ends the history. */
-const ordinary: ReadonlySet<string> = new Set([
+const expectedCodes: ReadonlySet<string> = new Set([
   'account_blocked',
   'insufficient_balance',
   'customer_credit_insufficient',
@@ -47,10 +47,10 @@ export const topUpOf = (shortCents: number): number =>
   amounts.find((cents) => cents >= shortCents * 1.2) ?? amounts.at(-1)!
 
 /** The probabilities of the outcomes of a payment. */
-const fates = { paid: 0.955, expire: 0.03, fail: 0.015 } as const
+const outcomeWeights = { paid: 0.955, expire: 0.03, fail: 0.015 } as const
 
 /** The probability of a card dispute, and its delay in days. */
-const disputed = { chance: 0.006, fromDays: 9, toDays: 35 } as const
+const disputeOdds = { chance: 0.006, fromDays: 9, toDays: 35 } as const
 
 /** A payment with a future dispute. */
 export type Disputed = {
@@ -89,20 +89,20 @@ export const depositsCause = (): Cause => ({
 })
 
 /** Creates the shop. Its functions throw an Error for an API answer that is not normal operation. */
-export const createShop = (deps: {
+export const createShop = (dependencies: {
   readonly baseUrl: string
   readonly sandboxUrl: string
   readonly deposits: Pick<Deposits, 'settle'>
 }): Shop => {
-  const api = new Pool(deps.baseUrl, { connections: 32 })
-  const sandbox = new Pool(deps.sandboxUrl, { connections: 16 })
+  const api = new Pool(dependencies.baseUrl, { connections: 32 })
+  const sandbox = new Pool(dependencies.sandboxUrl, { connections: 16 })
   let toDispute: Disputed[] = []
   let unpaid: DepositId[] = []
   /** Request counters per account, so that request ids do not depend on concurrent actions of other accounts. */
-  const named = new Map<string, number>()
+  const nameCounts = new Map<string, number>()
   const nameFor = ({ accountId }: Client): string => {
-    const n = (named.get(accountId) ?? 0) + 1
-    named.set(accountId, n)
+    const n = (nameCounts.get(accountId) ?? 0) + 1
+    nameCounts.set(accountId, n)
     return `history-${n}`
   }
 
@@ -111,16 +111,16 @@ export const createShop = (deps: {
     method: 'GET' | 'POST' | 'PUT' | 'DELETE',
     path: string,
     headers: Record<string, string>,
-    sent?: object,
+    payload?: object,
   ): Promise<Answer> => {
     const { statusCode, body } = await pool.request({
       method,
       path,
-      headers: { ...headers, ...(sent && { 'content-type': 'application/json' }) },
-      ...(sent && { body: JSON.stringify(sent) }),
+      headers: { ...headers, ...(payload && { 'content-type': 'application/json' }) },
+      ...(payload && { body: JSON.stringify(payload) }),
     })
     const answer = { status: statusCode, body: (await body.json()) as Record<string, unknown> }
-    if (statusCode < 400 || ordinary.has(String(answer.body.code))) return answer
+    if (statusCode < 400 || expectedCodes.has(String(answer.body.code))) return answer
     throw new Error(`${method} ${path} was answered ${statusCode}: ${JSON.stringify(answer.body)}`)
   }
   const headersOf = (client: Client, name: string, customer?: string): Record<string, string> => ({
@@ -128,11 +128,11 @@ export const createShop = (deps: {
     'idempotency-key': name,
     ...(customer !== undefined && { 'x-reseller-customer-id': customer }),
   })
-  const deed = (depositId: DepositId, name: string) =>
+  const invoiceAction = (depositId: DepositId, name: string) =>
     send(sandbox, 'POST', `/_sandbox/invoices/${depositId}/${name}`, {}, {})
 
   const settle: Shop['settle'] = async (depositId) => {
-    await deps.deposits.settle(depositId, depositsCause())
+    await dependencies.deposits.settle(depositId, depositsCause())
   }
 
   const deposit: Shop['deposit'] = async (client, cents, random, customer) => {
@@ -143,19 +143,19 @@ export const createShop = (deps: {
     })
     if (opened.status >= 400) return false
     const depositId = opened.body.deposit_id as DepositId
-    const fate = random.weighted(fates)
-    if (fate === 'expire') {
+    const outcome = random.weighted(outcomeWeights)
+    if (outcome === 'expire') {
       unpaid.push(depositId)
       return false
     }
-    await deed(depositId, fate === 'paid' ? 'pay' : 'fail')
+    await invoiceAction(depositId, outcome === 'paid' ? 'pay' : 'fail')
     await settle(depositId)
-    if (fate !== 'paid') return false
-    if (method === 'card' && customer === undefined && random.chance(disputed.chance))
+    if (outcome !== 'paid') return false
+    if (method === 'card' && customer === undefined && random.chance(disputeOdds.chance))
       toDispute.push({
         accountId: client.accountId,
         depositId,
-        afterDays: random.whole(disputed.fromDays, disputed.toDays),
+        afterDays: random.whole(disputeOdds.fromDays, disputeOdds.toDays),
       })
     return true
   }
@@ -179,7 +179,7 @@ export const createShop = (deps: {
   }
 
   /** Sends a request. After a deposit for the missing amount it sends the request again, under the same key. */
-  const payingly = async (
+  const sendAndPay = async (
     client: Client,
     { path, body, customer }: Purchase,
     random: Random,
@@ -197,7 +197,7 @@ export const createShop = (deps: {
     deposit,
     settle,
     buy: async (client, purchase, random) => {
-      const answer = await payingly(client, purchase, random)
+      const answer = await sendAndPay(client, purchase, random)
       return answer && (answer.body as unknown as OrderAnswer)
     },
     balanceCents: async (client) => {
@@ -205,7 +205,7 @@ export const createShop = (deps: {
       return Number(body.balanceCents ?? 0)
     },
     subscribe: async (client, body, random) => {
-      const answer = await payingly(client, { path: '/api/v1/subscriptions', body }, random)
+      const answer = await sendAndPay(client, { path: '/api/v1/subscriptions', body }, random)
       return answer && (answer.body as { subscriptionId: string })
     },
     cancel: async (client, subscriptionId) => {
@@ -228,7 +228,7 @@ export const createShop = (deps: {
         throw new Error(`a call of ${scraper} was answered ${statusCode}`)
     },
     dispute: async (depositId) => {
-      await deed(depositId, 'dispute')
+      await invoiceAction(depositId, 'dispute')
     },
     takeDisputed: () => {
       const taken = toDispute

@@ -38,30 +38,30 @@ const bytesAConnection = 25_000_000
 const maxConnections = 40
 
 /** Simulates the gateways: it counts the traffic of all plans per hour, and reports it. */
-export const createTraffic = (deps: {
+export const createTraffic = (dependencies: {
   readonly usage: Pick<Usage, 'traffic' | 'ended' | 'flush'>
   readonly meter: Pick<Meter, 'report' | 'sweep'>
   /** Whether the account may use its plans. */
   readonly works: (accountId: string) => boolean
 }) => {
-  const { usage, meter, works } = deps
+  const { usage, meter, works } = dependencies
   const lines = new Map<string, Line>()
   let unreported = new Map<PlanId, number>()
   let sequence = 0
 
   const useLine = (line: Line, day: Day, hour: number, nowMs: number): void => {
     const { planId, random, hosts } = line
-    const wanted =
+    const wantedBytes =
       line.dailyBytes(day) *
       shareOfHour(hour, line.eastHours) *
       random.spread(0.35) *
       (random.chance(0.06) ? 0 : 1)
     if (line.endsMs <= nowMs || !works(line.accountId)) return
-    const bytes = Math.min(Math.round(wanted), line.leftBytes)
+    const bytes = Math.min(Math.round(wantedBytes), line.leftBytes)
     if (bytes < 100_000) return
     line.leftBytes -= bytes
-    const up = Math.round(bytes * (0.03 + 0.05 * random.next()))
-    usage.traffic(planId, up, bytes - up)
+    const uploadBytes = Math.round(bytes * (0.03 + 0.05 * random.next()))
+    usage.traffic(planId, uploadBytes, bytes - uploadBytes)
     unreported.set(planId, (unreported.get(planId) ?? 0) + bytes)
     const connections = Math.min(maxConnections, 1 + Math.round(bytes / bytesAConnection))
     for (let n = 0; n < connections; n += 1) {
@@ -81,11 +81,11 @@ export const createTraffic = (deps: {
       bytes: number,
       endsMs = Number.POSITIVE_INFINITY,
     ): Line => {
-      const standing = lines.get(line.planId) ?? { ...line, leftBytes: 0, endsMs }
-      standing.leftBytes += bytes
-      standing.endsMs = endsMs
-      lines.set(line.planId, standing)
-      return standing
+      const existing = lines.get(line.planId) ?? { ...line, leftBytes: 0, endsMs }
+      existing.leftBytes += bytes
+      existing.endsMs = endsMs
+      lines.set(line.planId, existing)
+      return existing
     },
     /** Simulates an hour of all plans. */
     hour: (day: Day, hour: number, nowMs: number): void => {

@@ -22,7 +22,7 @@ import type { Shop } from './shop.ts'
 /** Time limit for the read tables to catch up. */
 const readWaitMs = 60_000
 /** Age at which an unpaid deposit is closed: its invoice expires after a day, and the deposit some minutes later. */
-const invoiceOverMs = 25 * 60 * 60_000
+const invoiceLifetimeMs = 25 * 60 * 60_000
 
 /** The actions of the operator, and the background jobs of the service. The history calls them. */
 export const createUpkeep = (farebox: Farebox, shop: Shop, meter: Pick<Meter, 'settle'>) => {
@@ -34,7 +34,7 @@ export const createUpkeep = (farebox: Farebox, shop: Shop, meter: Pick<Meter, 's
   const wallets = createWallets(core)
   const periods = createPeriods({ log, runner, decode: codec.decode })
   const rounds = [...renewalLists(renewalsOf(core, prices)), rentalsOver(core)].map((list) => list(pool))
-  const waiting: { readonly depositId: DepositId; readonly overMs: number }[] = []
+  const unpaidInvoices: { readonly depositId: DepositId; readonly dueMs: number }[] = []
   const blocked = new Set<string>()
   const causeOf = (actor: Cause['actor']): Cause => ({ actor, correlationId: newId('run') })
   const operator = (): Cause => causeOf({ kind: 'operator', name: 'demo' })
@@ -49,10 +49,15 @@ export const createUpkeep = (farebox: Farebox, shop: Shop, meter: Pick<Meter, 's
 
   const closeUnpaid = async (): Promise<void> => {
     const nowMs = clock()
-    for (const depositId of shop.takeUnpaid()) waiting.push({ depositId, overMs: nowMs + invoiceOverMs })
-    const over = waiting.filter(({ overMs }) => overMs <= nowMs)
-    await Promise.all(over.map(({ depositId }) => shop.settle(depositId)))
-    waiting.splice(0, waiting.length, ...waiting.filter((each) => !over.includes(each)))
+    for (const depositId of shop.takeUnpaid())
+      unpaidInvoices.push({ depositId, dueMs: nowMs + invoiceLifetimeMs })
+    const expired = unpaidInvoices.filter(({ dueMs }) => dueMs <= nowMs)
+    await Promise.all(expired.map(({ depositId }) => shop.settle(depositId)))
+    unpaidInvoices.splice(
+      0,
+      unpaidInvoices.length,
+      ...unpaidInvoices.filter((unpaidInvoice) => !expired.includes(unpaidInvoice)),
+    )
   }
 
   return {
@@ -70,12 +75,12 @@ export const createUpkeep = (farebox: Farebox, shop: Shop, meter: Pick<Meter, 's
     dispute: async (accountId: string, depositId: DepositId): Promise<void> => {
       await shop.dispute(depositId)
       const deposit = await payments.deposits.read(depositId, operator())
-      const live = deposit && (await payments.gateways.byId(deposit.details.gatewayId))
-      if (!live) throw new Error(`the gateway of ${depositId} is gone`)
-      for (const { reference } of await live.gateway.changesSince(clock() - 2 * 60 * 60_000))
+      const gatewayOfDeposit = deposit && (await payments.gateways.byId(deposit.details.gatewayId))
+      if (!gatewayOfDeposit) throw new Error(`the gateway of ${depositId} is gone`)
+      for (const { reference } of await gatewayOfDeposit.gateway.changesSince(clock() - 2 * 60 * 60_000))
         await takeCallback(
           { ...payments, wallets, logger: core.logger },
-          { gateway_id: live.gatewayId, reference },
+          { gateway_id: gatewayOfDeposit.gatewayId, reference },
         )
       blocked.add(accountId)
     },
@@ -86,8 +91,8 @@ export const createUpkeep = (farebox: Farebox, shop: Shop, meter: Pick<Meter, 's
 
     refund: async (orderId: string, request: RefundRequest): Promise<void> => {
       const refundId = refundIdOf(orderId as OrderId, 'history')
-      const asked = { orderId: orderId as OrderId, refundId, request, ...operator() }
-      await refundOrder({ log, runner, settleTraffic: meter.settle }, asked)
+      const refundInput = { orderId: orderId as OrderId, refundId, request, ...operator() }
+      await refundOrder({ log, runner, settleTraffic: meter.settle }, refundInput)
     },
 
     publish: async (text: NoticeText): Promise<void> => {

@@ -65,7 +65,7 @@ export type KeyIssue = {
   readonly commitment: string
 }
 
-const issued = ({ name, expiresAtMs, networks, ...issue }: KeyIssue): KeyIssued['data'] => ({
+const issuedData = ({ name, expiresAtMs, networks, ...issue }: KeyIssue): KeyIssued['data'] => ({
   ...issue,
   ...(name !== null && { name }),
   ...(expiresAtMs !== null && { expiresAt: isoTime(expiresAtMs) }),
@@ -79,8 +79,8 @@ const refusalToIssue = (
   nowMs: number,
 ): AccountRefusal | null => {
   if (expiresAtMs !== null && expiresAtMs <= nowMs) return { code: 'expiry_passed' }
-  const working = state.keys.count((key) => isKeyActive(key, nowMs))
-  return working >= maxActiveKeys ? { code: 'too_many_keys', limit: maxActiveKeys } : null
+  const activeCount = state.keys.count((key) => isKeyActive(key, nowMs))
+  return activeCount >= maxActiveKeys ? { code: 'too_many_keys', limit: maxActiveKeys } : null
 }
 
 /**
@@ -92,7 +92,7 @@ export const decideIssue = (state: AccountState, issue: KeyIssue, nowMs: number)
   if (!state) return unknownAccount
   if (state.keys.has(issue.keyId)) return decided()
   const refusal = refusalToIssue(state, issue.expiresAtMs, nowMs)
-  return refusal ? refused(refusal) : decided({ type: 'KeyIssued', data: issued(issue) })
+  return refusal ? refused(refusal) : decided({ type: 'KeyIssued', data: issuedData(issue) })
 }
 
 export type KeyRoll = {
@@ -119,21 +119,21 @@ export const decideRoll = (state: AccountState, roll: KeyRoll, nowMs: number): A
   if (!(roll.overlapMs >= 0)) throw new RangeError(`${roll.overlapMs} is no overlap in milliseconds`)
   if (!state) return unknownAccount
   if (state.keys.has(roll.next.keyId)) return decided()
-  const former = state.keys.get(roll.keyId)
-  if (!former) return refused({ code: 'unknown_key' })
-  if (former.revoked) return refused({ code: 'key_revoked' })
-  if (!isKeyActive(former, nowMs)) return refused({ code: 'key_expired' })
-  const { scopes, dailyCapCents, name, networks, capKeyId, lifetimeMs } = former
+  const previousKey = state.keys.get(roll.keyId)
+  if (!previousKey) return refused({ code: 'unknown_key' })
+  if (previousKey.revoked) return refused({ code: 'key_revoked' })
+  if (!isKeyActive(previousKey, nowMs)) return refused({ code: 'key_expired' })
+  const { scopes, dailyCapCents, name, networks, capKeyId, lifetimeMs } = previousKey
   const { keyId, displayPrefix, commitment } = roll.next
   const expiresAtMs = roll.next.expiresAtMs ?? (lifetimeMs === null ? null : nowMs + lifetimeMs)
   const refusal = refusalToIssue(state, expiresAtMs, nowMs)
   if (refusal) return refused(refusal)
-  const kept = { scopes, dailyCapCents, name, networks }
-  const issue = issued({ keyId, displayPrefix, commitment, ...kept, expiresAtMs })
+  const carriedOver = { scopes, dailyCapCents, name, networks }
+  const issue = issuedData({ keyId, displayPrefix, commitment, ...carriedOver, expiresAtMs })
   const next: AccountEvent = { type: 'KeyIssued', data: { ...issue, rolledFrom: roll.keyId, capKeyId } }
   const endsAtMs = nowMs + roll.overlapMs
   // A key that expires before the end of the overlap is not extended.
-  if (former.expiresAtMs !== null && former.expiresAtMs <= endsAtMs) return decided(next)
+  if (previousKey.expiresAtMs !== null && previousKey.expiresAtMs <= endsAtMs) return decided(next)
   return decided<AccountEvent>(next, {
     type: 'KeyExpirySet',
     data: { keyId: roll.keyId, expiresAt: isoTime(endsAtMs) },
@@ -180,11 +180,11 @@ export type FoundInVault = {
 }
 
 /** Adopts commitments that no event has yet. Existing commitments do not change. */
-export const decideAdoption = (state: AccountState, found: FoundInVault): Decided<AccountEvent> => {
+export const decideAdoption = (state: AccountState, vaultValues: FoundInVault): Decided<AccountEvent> => {
   if (!state) return decided()
-  const keys = found.keys.filter(({ keyId }) => state.keys.get(keyId)?.commitment === null)
-  const emailCommitment = state.emailCommitment === null ? found.emailCommitment : null
+  const keys = vaultValues.keys.filter(({ keyId }) => state.keys.get(keyId)?.commitment === null)
+  const emailCommitment = state.emailCommitment === null ? vaultValues.emailCommitment : null
   if (emailCommitment === null && keys.length === 0) return decided()
-  const data = { accountId: found.accountId, emailCommitment, keys }
+  const data = { accountId: vaultValues.accountId, emailCommitment, keys }
   return decided({ type: 'AccountCommitmentsAdopted', data })
 }

@@ -27,19 +27,19 @@ const slug = (expected: string) =>
     .max(64)
 const productId = slug('lower-case letters, digits and single hyphens, e.g. residential-premium')
 const country = z.string().refine(isCountry, { error: 'an ISO 3166-1 alpha-3 code in upper case, e.g. USA' })
-const wholeFrom = (min: number, max: number) => z.int().min(min).max(max)
+const integerFrom = (min: number, max: number) => z.int().min(min).max(max)
 const listOf = <Item extends z.ZodType>(item: Item, max: number) => z.array(item).min(1).max(max)
 
 const tiers = listOf(
   z.strictObject({
-    from: wholeFrom(1, maxGatewayQuantity),
-    unitPriceMicros: wholeFrom(1, maxUnitPriceMicros),
+    from: integerFrom(1, maxGatewayQuantity),
+    unitPriceMicros: integerFrom(1, maxUnitPriceMicros),
   }),
   50,
 )
-const periodDays = wholeFrom(1, 1_095)
+const periodDays = integerFrom(1, 1_095)
 
-const common = {
+const commonFields = {
   id: productId,
   aliases: z.array(productId).max(20).default([]),
   name: text(120),
@@ -60,38 +60,38 @@ const common = {
     .default({ payg: true, subscription: false, intervals: [] }),
 }
 
-const gateway = {
-  minQuantity: wholeFrom(1, maxGatewayQuantity),
-  maxQuantity: wholeFrom(1, maxGatewayQuantity),
+const gatewayFields = {
+  minQuantity: integerFrom(1, maxGatewayQuantity),
+  maxQuantity: integerFrom(1, maxGatewayQuantity),
   tiers,
   generate: z.strictObject({
-    maxCount: wholeFrom(1, 5_000),
+    maxCount: integerFrom(1, 5_000),
     targeting: z.array(z.enum(['country', 'state', 'city', 'isp', 'asn', 'os', 'strict', 'udp', 'exclude'])),
   }),
 }
-const dedicated = {
-  minQuantity: wholeFrom(1, maxAddressQuantity),
-  maxQuantity: wholeFrom(1, maxAddressQuantity),
+const dedicatedFields = {
+  minQuantity: integerFrom(1, maxAddressQuantity),
+  maxQuantity: integerFrom(1, maxAddressQuantity),
   renewal: z.literal('extend'),
 }
 
 const product = z.discriminatedUnion('shape', [
   z.strictObject({
-    ...common,
-    ...gateway,
+    ...commonFields,
+    ...gatewayFields,
     shape: z.literal('gateway_gb'),
     renewal: z.enum(['topup', 'repurchase']),
   }),
   z.strictObject({
-    ...common,
-    ...gateway,
+    ...commonFields,
+    ...gatewayFields,
     shape: z.literal('gateway_time'),
     renewal: z.literal('repurchase'),
     periodDays,
   }),
   z.strictObject({
-    ...common,
-    ...dedicated,
+    ...commonFields,
+    ...dedicatedFields,
     shape: z.literal('addresses'),
     rates: listOf(
       z.strictObject({ countries: listOf(country, 250), periodDays: listOf(periodDays, 20), tiers }),
@@ -99,8 +99,8 @@ const product = z.discriminatedUnion('shape', [
     ),
   }),
   z.strictObject({
-    ...common,
-    ...dedicated,
+    ...commonFields,
+    ...dedicatedFields,
     shape: z.literal('addresses_mobile'),
     carriers: listOf(
       z.strictObject({ id: slug('a carrier id such as att-us'), name: text(80), country }),
@@ -110,7 +110,7 @@ const product = z.discriminatedUnion('shape', [
       z.strictObject({
         carriers: listOf(z.string(), 500),
         service: z.enum(['dedicated', 'shared']),
-        rotationMinutes: listOf(wholeFrom(0, 1_440), 20),
+        rotationMinutes: listOf(integerFrom(0, 1_440), 20),
         periodDays: listOf(periodDays, 20),
         tiers,
       }),
@@ -147,10 +147,10 @@ const valueAt = (root: unknown, path: readonly PropertyKey[]): unknown =>
     root,
   )
 
-const sized = (size: number | bigint, origin: string): string =>
+const sizeText = (size: number | bigint, origin: string): string =>
   origin === 'string' ? pluralize(size, 'character') : String(size)
 
-const expectedOf = (issue: z.core.$ZodIssue): string => {
+const expectedText = (issue: z.core.$ZodIssue): string => {
   switch (issue.code) {
     case 'invalid_type':
       return issue.expected === 'int' ? 'a whole number' : `of type ${issue.expected}`
@@ -159,9 +159,9 @@ const expectedOf = (issue: z.core.$ZodIssue): string => {
         ? JSON.stringify(issue.values[0])
         : `one of ${issue.values.map(String).join(', ')}`
     case 'too_small':
-      return `at least ${sized(issue.minimum, issue.origin)}`
+      return `at least ${sizeText(issue.minimum, issue.origin)}`
     case 'too_big':
-      return `at most ${sized(issue.maximum, issue.origin)}`
+      return `at most ${sizeText(issue.maximum, issue.origin)}`
     case 'unrecognized_keys':
       return `no field ${issue.keys.join(', ')}`
     case 'invalid_union':
@@ -193,7 +193,7 @@ export const parseCatalog = (text: string): ParsedCatalog => {
       problems: parsed.error.issues.map((issue) => ({
         path: pathText(issue.path),
         value: valueAt(json, issue.path),
-        expected: expectedOf(issue),
+        expected: expectedText(issue),
       })),
     }
   const { products } = parsed.data

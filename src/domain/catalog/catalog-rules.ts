@@ -3,14 +3,14 @@ import { isDedicated, type ProductTerms, type Tier } from './product.ts'
 /** A problem in an operator's input: the path, the value there and what is expected instead. */
 export type Problem = { readonly path: string; readonly value: unknown; readonly expected: string }
 
-const shown = (value: unknown): string => {
+const valueText = (value: unknown): string => {
   const text = value === undefined ? 'nothing' : JSON.stringify(value)
   return text.length > 80 ? `${text.slice(0, 77)}...` : text
 }
 
 /** One line per problem, e.g. `products[0].unit: found 5; expected of type string`. */
 export const problemText = ({ path, value, expected }: Problem): string =>
-  `${path === '' ? 'the input' : path}: found ${shown(value)}; expected ${expected}`
+  `${path === '' ? 'the input' : path}: found ${valueText(value)}; expected ${expected}`
 
 /** The error codes of catalogue and prices (docs/http-api.md, "Errors" and "Catalogue and prices"). */
 export type CatalogRefusalCode =
@@ -57,16 +57,16 @@ const tierProblems = (path: string, tiers: readonly Tier[], product: ProductTerm
   const first = tiers[0]!
   if (first.from !== 1) problems.push(problem(`${path}[0].from`, first.from, '1: the first tier prices all'))
   for (const [index, tier] of tiers.entries()) {
-    const former = tiers[index - 1]
+    const earlier = tiers[index - 1]
     const at = `${path}[${index}]`
-    if (former && tier.from <= former.from)
-      problems.push(problem(`${at}.from`, tier.from, `more than ${former.from}, the tier before it`))
-    if (former && tier.unitPriceMicros > former.unitPriceMicros)
+    if (earlier && tier.from <= earlier.from)
+      problems.push(problem(`${at}.from`, tier.from, `more than ${earlier.from}, the tier before it`))
+    if (earlier && tier.unitPriceMicros > earlier.unitPriceMicros)
       problems.push(
         problem(
           `${at}.unitPriceMicros`,
           tier.unitPriceMicros,
-          `at most ${former.unitPriceMicros}, the tier before it: more units never cost more each`,
+          `at most ${earlier.unitPriceMicros}, the tier before it: more units never cost more each`,
         ),
       )
     if (tier.unitPriceMicros * product.maxQuantity > maxAmountMicros)
@@ -77,13 +77,13 @@ const tierProblems = (path: string, tiers: readonly Tier[], product: ProductTerm
           `at most ${Math.floor(maxAmountMicros / product.maxQuantity)}: an order is at most $10,000,000`,
         ),
       )
-    const smallest = Math.max(tier.from, product.minQuantity)
-    if (tier.unitPriceMicros * smallest < centMicros)
+    const smallestQuantity = Math.max(tier.from, product.minQuantity)
+    if (tier.unitPriceMicros * smallestQuantity < centMicros)
       problems.push(
         problem(
           `${at}.unitPriceMicros`,
           tier.unitPriceMicros,
-          `at least ${Math.ceil(centMicros / smallest)}: the smallest order is at least one cent`,
+          `at least ${Math.ceil(centMicros / smallestQuantity)}: the smallest order is at least one cent`,
         ),
       )
   }
@@ -91,21 +91,21 @@ const tierProblems = (path: string, tiers: readonly Tier[], product: ProductTerm
 }
 
 /** The combinations that have two prices. */
-const repeated = (keys: readonly { readonly path: string; readonly key: string }[]): Problem[] => {
+const duplicateProblems = (keys: readonly { readonly path: string; readonly key: string }[]): Problem[] => {
   const first = new Map<string, string>()
   return keys.flatMap(({ path, key }) => {
-    const former = first.get(key)
-    if (former === undefined) {
+    const earlier = first.get(key)
+    if (earlier === undefined) {
       first.set(key, path)
       return []
     }
-    return [problem(path, key, `one price for each combination; ${former} prices this one already`)]
+    return [problem(path, key, `one price for each combination; ${earlier} prices this one already`)]
   })
 }
 
 const rateProblems = (path: string, product: ProductTerms): Problem[] => {
   if (product.shape === 'addresses')
-    return repeated(
+    return duplicateProblems(
       product.rates.flatMap((rate, index) =>
         rate.countries.flatMap((country) =>
           rate.periodDays.map((days) => ({
@@ -116,27 +116,27 @@ const rateProblems = (path: string, product: ProductTerms): Problem[] => {
       ),
     )
   if (product.shape !== 'addresses_mobile') return []
-  const known = new Set(product.carriers.map((carrier) => carrier.id))
-  const named = new Set(product.rates.flatMap((rate) => rate.carriers))
+  const carrierIds = new Set(product.carriers.map((carrier) => carrier.id))
+  const pricedCarriers = new Set(product.rates.flatMap((rate) => rate.carriers))
   const unknown = product.rates.flatMap((rate, index) =>
     rate.carriers.flatMap((carrier, at) =>
-      known.has(carrier)
+      carrierIds.has(carrier)
         ? []
         : [
             problem(
               `${path}.rates[${index}].carriers[${at}]`,
               carrier,
-              `one of the product's carriers: ${[...known].join(', ')}`,
+              `one of the product's carriers: ${[...carrierIds].join(', ')}`,
             ),
           ],
     ),
   )
-  const unpriced = product.carriers.flatMap((carrier, index) =>
-    named.has(carrier.id)
+  const unpricedProblems = product.carriers.flatMap((carrier, index) =>
+    pricedCarriers.has(carrier.id)
       ? []
       : [problem(`${path}.carriers[${index}].id`, carrier.id, 'a carrier that some rate prices')],
   )
-  const twice = repeated([
+  const combinationProblems = duplicateProblems([
     ...product.carriers.map((carrier, index) => ({
       path: `${path}.carriers[${index}]`,
       key: `carrier ${carrier.id}`,
@@ -152,7 +152,7 @@ const rateProblems = (path: string, product: ProductTerms): Problem[] => {
       ),
     ),
   ])
-  return [...unknown, ...unpriced, ...twice]
+  return [...unknown, ...unpricedProblems, ...combinationProblems]
 }
 
 const boundProblems = (path: string, product: ProductTerms): Problem[] => {
@@ -161,9 +161,11 @@ const boundProblems = (path: string, product: ProductTerms): Problem[] => {
     problems.push(
       problem(`${path}.maxQuantity`, product.maxQuantity, `at least minQuantity, ${product.minQuantity}`),
     )
-  const smallest = product.family === 'ipv6' ? minIpv6Quantity : 1
-  if (isDedicated(product) && product.minQuantity < smallest)
-    problems.push(problem(`${path}.minQuantity`, product.minQuantity, `at least ${smallest} for IPv6`))
+  const smallestQuantity = product.family === 'ipv6' ? minIpv6Quantity : 1
+  if (isDedicated(product) && product.minQuantity < smallestQuantity)
+    problems.push(
+      problem(`${path}.minQuantity`, product.minQuantity, `at least ${smallestQuantity} for IPv6`),
+    )
   if ((product.family === 'mobile') !== (product.shape === 'addresses_mobile') && isDedicated(product))
     problems.push(
       problem(
@@ -183,20 +185,20 @@ const boundProblems = (path: string, product: ProductTerms): Problem[] => {
   return problems
 }
 
-const namesProblems = (products: readonly ProductTerms[]): Problem[] => {
-  const owner = new Map<string, string>()
+const nameProblems = (products: readonly ProductTerms[]): Problem[] => {
+  const pathByName = new Map<string, string>()
   const problems: Problem[] = []
-  const claim = (name: string, path: string) => {
-    const former = owner.get(name)
-    if (former === undefined) owner.set(name, path)
-    else problems.push(problem(path, name, `a name of its own; ${former} has this one`))
+  const claimName = (name: string, path: string) => {
+    const earlier = pathByName.get(name)
+    if (earlier === undefined) pathByName.set(name, path)
+    else problems.push(problem(path, name, `a name of its own; ${earlier} has this one`))
   }
   products.forEach((product, index) => {
-    claim(product.id, `products[${index}].id`)
+    claimName(product.id, `products[${index}].id`)
   })
   products.forEach((product, index) => {
     product.aliases.forEach((alias, at) => {
-      claim(alias, `products[${index}].aliases[${at}]`)
+      claimName(alias, `products[${index}].aliases[${at}]`)
     })
   })
   return problems
@@ -244,7 +246,7 @@ const stateProblems = (products: readonly ProductTerms[]): Problem[] => {
  * not end at a product for sale.
  */
 export const catalogProblems = (products: readonly ProductTerms[]): readonly Problem[] => [
-  ...namesProblems(products),
+  ...nameProblems(products),
   ...stateProblems(products),
   ...products.flatMap((product, index) => {
     const path = `products[${index}]`

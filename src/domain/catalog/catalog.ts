@@ -35,7 +35,7 @@ export const createCatalog = ({ digest, importedAt, products }: CatalogState): C
   }
 }
 
-const retired = (product: Product): Result<never> => ({
+const retiredRefusal = (product: Product): Result<never> => ({
   ok: false,
   refusal: {
     code: 'product_unavailable',
@@ -48,7 +48,7 @@ const retired = (product: Product): Result<never> => ({
  * Accepts a product that can be priced, which includes parked ones. Refusal: product_unavailable with its successor.
  */
 export const quotable = (product: Product): Result<Product> =>
-  product.state === 'retired' ? retired(product) : accept(product)
+  product.state === 'retired' ? retiredRefusal(product) : accept(product)
 
 /** Accepts a product that can be ordered. Refusal: product_unavailable for a parked or retired one. */
 export const orderable = (product: Product): Result<Product> =>
@@ -83,22 +83,22 @@ export type RateRequest = {
 /** A target that can be bought, with its prices by quantity. */
 export type Rate = { readonly target: Target; readonly tiers: readonly Tier[] }
 
-const sorted = (values: Iterable<number>): number[] => [...new Set(values)].sort((a, b) => a - b)
+const sortedUnique = (values: Iterable<number>): number[] => [...new Set(values)].sort((a, b) => a - b)
 
 /** Caches a value that is derived from a product, because every order needs it. */
-const oncePerProduct = <Made>(make: (product: DedicatedProduct) => Made) => {
-  const made = new WeakMap<DedicatedProduct, Made>()
+const memoizePerProduct = <Made>(compute: (product: DedicatedProduct) => Made) => {
+  const cache = new WeakMap<DedicatedProduct, Made>()
   return (product: DedicatedProduct): Made => {
-    const known = made.get(product)
-    if (known !== undefined) return known
-    const fresh = make(product)
-    made.set(product, fresh)
-    return fresh
+    const cached = cache.get(product)
+    if (cached !== undefined) return cached
+    const computed = compute(product)
+    cache.set(product, computed)
+    return computed
   }
 }
 
 /** The countries that the product has prices for, alpha-3, sorted. */
-export const countriesOf = oncePerProduct((product): readonly string[] =>
+export const countriesOf = memoizePerProduct((product): readonly string[] =>
   [
     ...new Set(
       product.shape === 'addresses'
@@ -108,7 +108,7 @@ export const countriesOf = oncePerProduct((product): readonly string[] =>
   ].sort(),
 )
 
-const ratesByCountry = oncePerProduct(
+const ratesByCountry = memoizePerProduct(
   (product): ReadonlyMap<string, readonly Rate[]> =>
     new Map(countriesOf(product).map((country) => [country, listRates(product, country)])),
 )
@@ -127,11 +127,11 @@ const listRates = (product: DedicatedProduct, country: string): readonly Rate[] 
           tiers: rate.tiers,
         })),
       )
-  const local = new Set(product.carriers.filter((c) => c.country === country).map((c) => c.id))
+  const localCarrierIds = new Set(product.carriers.filter((c) => c.country === country).map((c) => c.id))
   return product.rates.flatMap(
     ({ carriers, service, rotationMinutes: rotations, periodDays: periods, tiers }) =>
       carriers
-        .filter((carrier) => local.has(carrier))
+        .filter((carrier) => localCarrierIds.has(carrier))
         .flatMap((carrierId) =>
           rotations.flatMap((rotationMinutes) =>
             periods.map((periodDays) => ({
@@ -145,7 +145,7 @@ const listRates = (product: DedicatedProduct, country: string): readonly Rate[] 
 
 /** The rental periods of the product in a country, or in any country, days, sorted. */
 export const periodsOf = (product: DedicatedProduct, country?: string): readonly number[] =>
-  sorted(
+  sortedUnique(
     country === undefined
       ? product.rates.flatMap((rate) => rate.periodDays)
       : ratesIn(product, country).map((rate) => rate.target.periodDays),

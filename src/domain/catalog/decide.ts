@@ -21,16 +21,16 @@ const fixedFields = ['family', 'shape', 'renewal'] as const
 const aliasProblem = (
   alias: string,
   owner: { readonly product: ProductTerms; readonly path: string },
-  takenAt: string | null,
+  takenPath: string | null,
 ): Problem =>
-  takenAt === null
+  takenPath === null
     ? {
         path: `${owner.path}.aliases`,
         value: owner.product.aliases,
         expected: `${alias} to stay: old ids resolve for ever`,
       }
     : {
-        path: takenAt,
+        path: takenPath,
         value: alias,
         expected: `a new id: ${alias} is an old id of ${owner.product.id} and names it for ever; leave it in the aliases of ${owner.product.id}`,
       }
@@ -38,10 +38,10 @@ const aliasProblem = (
 const continuityProblems = (
   before: readonly Product[],
   after: readonly ProductTerms[],
-  neverOrdered: ReadonlySet<string>,
+  neverOrderedIds: ReadonlySet<string>,
 ): readonly Problem[] => {
   const afterById = new Map(after.map((product) => [product.id, product]))
-  const pathOf = new Map(
+  const pathById = new Map(
     after.flatMap((product, at) => [
       [product.id, `products[${at}].id`] as const,
       ...product.aliases.map((alias, n) => [alias, `products[${at}].aliases[${n}]`] as const),
@@ -49,7 +49,7 @@ const continuityProblems = (
   )
   return before.flatMap((product): Problem[] => {
     const next = afterById.get(product.id)
-    if (next === undefined && neverOrdered.has(product.id)) return []
+    if (next === undefined && neverOrderedIds.has(product.id)) return []
     if (next === undefined)
       return [
         {
@@ -69,7 +69,7 @@ const continuityProblems = (
         })),
       ...product.aliases
         .filter((alias) => !next.aliases.includes(alias))
-        .map((alias) => aliasProblem(alias, { product: next, path: at }, pathOf.get(alias) ?? null)),
+        .map((alias) => aliasProblem(alias, { product: next, path: at }, pathById.get(alias) ?? null)),
     ]
   })
 }
@@ -79,25 +79,25 @@ const continuityProblems = (
  * stay.
  *
  * The whole file is refused if another product or an old id of a product is missing, if an old id names another
- * product, if a product's family, shape or renewal changes, or above 900 KiB. A product in `neverOrdered` may be
+ * product, if a product's family, shape or renewal changes, or above 900 KiB. A product in `neverOrderedIds` may be
  * missing.
  */
 export const decideImport = (
   state: CatalogState,
   file: CatalogFile,
   nowMs: number,
-  neverOrdered: ReadonlySet<string> = new Set(),
+  neverOrderedIds: ReadonlySet<string> = new Set(),
 ): CatalogDecision<Imported> => {
   const { digest } = file
-  const imported: Imported = { digest, products: file.products.length }
-  if (state.digest === digest) return { ...decided(), ...imported }
-  const problems = continuityProblems(state.products, file.products, neverOrdered)
+  const summary: Imported = { digest, products: file.products.length }
+  if (state.digest === digest) return { ...decided(), ...summary }
+  const problems = continuityProblems(state.products, file.products, neverOrderedIds)
   if (problems.length > 0) return refused(problems)
   const now = isoTime(nowMs)
   const before = new Map(state.products.map((product) => [product.id, product]))
   const products = file.products.map((product): Product => {
-    const former = before.get(product.id)
-    return { ...product, since: former?.state === product.state ? former.since : now }
+    const previous = before.get(product.id)
+    return { ...product, since: previous?.state === product.state ? previous.since : now }
   })
   const event: CatalogImported = { type: 'CatalogImported', data: { digest, importedAt: now, products } }
   const bytes = Buffer.byteLength(JSON.stringify(event.data))
@@ -105,7 +105,7 @@ export const decideImport = (
     return refused([
       { path: '', value: `${bytes} bytes`, expected: `at most ${maxCatalogBytes} bytes in one catalogue` },
     ])
-  return { ...decided(event), ...imported }
+  return { ...decided(event), ...summary }
 }
 
 /**
@@ -117,19 +117,19 @@ export const decideState = (
   change: { readonly productId: string; readonly state: ProductState; readonly successorId: string | null },
   nowMs: number,
 ): CatalogDecision<{ readonly product: Product }> => {
-  const find = (id: string) => state.products.find((product) => product.id === id)
-  const wrong = (path: string, value: unknown, expected: string) => refused([{ path, value, expected }])
-  const product = find(change.productId)
-  if (product === undefined) return wrong('product', change.productId, 'the id of a product')
+  const findProduct = (id: string) => state.products.find((product) => product.id === id)
+  const refuseField = (path: string, value: unknown, expected: string) => refused([{ path, value, expected }])
+  const product = findProduct(change.productId)
+  if (product === undefined) return refuseField('product', change.productId, 'the id of a product')
   if (product.state === change.state && product.successorId === change.successorId)
     return { ...decided(), product }
   if (change.state === 'retired') {
-    const expected = successorProblem({ id: product.id, successorId: change.successorId }, find)
-    if (expected !== null) return wrong('successor', change.successorId, expected)
+    const expected = successorProblem({ id: product.id, successorId: change.successorId }, findProduct)
+    if (expected !== null) return refuseField('successor', change.successorId, expected)
   } else if (change.successorId !== null)
-    return wrong('successor', change.successorId, 'none: only a retired product has one')
-  const { productId, ...to } = change
+    return refuseField('successor', change.successorId, 'none: only a retired product has one')
+  const { productId, ...newState } = change
   const since = product.state === change.state ? product.since : isoTime(nowMs)
-  const event: ProductStateChanged = { type: 'ProductStateChanged', data: { productId, ...to, since } }
-  return { ...decided(event), product: inState(product, { ...to, since }) }
+  const event: ProductStateChanged = { type: 'ProductStateChanged', data: { productId, ...newState, since } }
+  return { ...decided(event), product: inState(product, { ...newState, since }) }
 }

@@ -15,11 +15,11 @@ export const emptyCatalog: CatalogState = { digest: null, importedAt: null, prod
 /** The product in another state. Only a parked product has `parkedUntil`. */
 export const inState = (
   product: Product,
-  standing: Pick<Product, 'state' | 'successorId' | 'since'>,
+  stateFields: Pick<Product, 'state' | 'successorId' | 'since'>,
 ): Product => ({
   ...product,
-  ...standing,
-  parkedUntil: standing.state === 'parked' ? product.parkedUntil : null,
+  ...stateFields,
+  parkedUntil: stateFields.state === 'parked' ? product.parkedUntil : null,
 })
 
 /** The catalogue after one more event of the `catalog` stream. */
@@ -32,11 +32,11 @@ export const evolveCatalog = (state: CatalogState, event: CatalogEvent): Catalog
         products: event.data.products,
       }
     case 'ProductStateChanged': {
-      const { productId, ...standing } = event.data
+      const { productId, ...stateFields } = event.data
       return {
         ...state,
         products: state.products.map((product) =>
-          product.id === productId ? inState(product, standing) : product,
+          product.id === productId ? inState(product, stateFields) : product,
         ),
       }
     }
@@ -46,7 +46,7 @@ export const evolveCatalog = (state: CatalogState, event: CatalogEvent): Catalog
 }
 
 /** Whether a cached catalogue agrees with the data of its last event. */
-const agrees = ({ digest, importedAt, products }: CatalogState, event: CatalogEvent): boolean => {
+const agreesWithEvent = ({ digest, importedAt, products }: CatalogState, event: CatalogEvent): boolean => {
   if (event.type === 'CatalogImported')
     return (
       digest === event.data.digest &&
@@ -72,7 +72,7 @@ export const catalogFold: Fold<CatalogState, CatalogEvent> = {
   snapshot: {
     toText: (state) => JSON.stringify(state),
     fromText: (text) => JSON.parse(text) as CatalogState,
-    agrees: (state, event) => agrees(state, event as CatalogEvent),
+    agrees: (state, event) => agreesWithEvent(state, event as CatalogEvent),
     entries: ({ products }) =>
       products.reduce((sum, product) => sum + 5 + ('rates' in product ? product.rates.length : 0), 0),
     everyEvents: 10,

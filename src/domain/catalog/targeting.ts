@@ -19,14 +19,14 @@ export const targetingFields = (product: Product): readonly string[] => {
 /** Whether a mobile line has enough free addresses. If the choice is open, only such lines are chosen. */
 export type LineInStock = (target: Target) => boolean
 
-const oneOf = (values: Iterable<string | number>): string => [...new Set(values)].join(', ')
+const listText = (values: Iterable<string | number>): string => [...new Set(values)].join(', ')
 
 const country = (product: Product, value: unknown): Result<string> => {
   const known = isDedicated(product) ? countriesOf(product) : []
-  const upper = typeof value === 'string' ? value.toUpperCase() : undefined
-  return upper !== undefined && known.includes(upper)
-    ? accept(upper)
-    : reject('invalid_country', `country must be an alpha-3 code, one of ${oneOf(known)}`)
+  const countryCode = typeof value === 'string' ? value.toUpperCase() : undefined
+  return countryCode !== undefined && known.includes(countryCode)
+    ? accept(countryCode)
+    : reject('invalid_country', `country must be an alpha-3 code, one of ${listText(known)}`)
 }
 
 const period = (product: Product, country: string, value: unknown): Result<number> => {
@@ -35,7 +35,7 @@ const period = (product: Product, country: string, value: unknown): Result<numbe
     ? accept(value)
     : reject(
         'invalid_period',
-        `period_days must be a whole number of days, one of ${oneOf(known)} in ${country}`,
+        `period_days must be a whole number of days, one of ${listText(known)} in ${country}`,
       )
 }
 
@@ -58,7 +58,7 @@ export const parseMeta = (
       'invalid_targeting',
       accepted.length === 0
         ? `${product.id} takes no fulfillment_meta (${unknown}): the country is chosen per line of the plan`
-        : `fulfillment_meta.${unknown} is not read by ${product.id}; accepted fields: ${oneOf(accepted)}`,
+        : `fulfillment_meta.${unknown} is not read by ${product.id}; accepted fields: ${listText(accepted)}`,
     )
   const parsed = parseTargeting(product, withoutNulls(meta ?? {}))
   return parsed.ok ? parsed : reject(parsed.refusal.code, `fulfillment_meta.${parsed.refusal.message}`)
@@ -68,7 +68,7 @@ export const parseMeta = (
 export const parseTargeting = (
   product: Product,
   fields: Readonly<Record<string, unknown>>,
-): Result<RateRequest | null> => (isDedicated(product) ? wantedOf(product, fields) : accept(null))
+): Result<RateRequest | null> => (isDedicated(product) ? rateRequestOf(product, fields) : accept(null))
 
 /** The number in a query value. Other values are returned unchanged and refused later. */
 export const numberOf = (value: unknown): unknown =>
@@ -84,7 +84,7 @@ export const parseQuery = (
   query: Readonly<Record<string, unknown>>,
 ): Result<RateRequest | null> => {
   if (!isDedicated(product)) return accept(null)
-  return wantedOf(product, {
+  return rateRequestOf(product, {
     country: query.country ?? 'USA',
     period_days: numberOf(query.period_days ?? standardPeriodDays),
     ...(product.shape === 'addresses_mobile' && {
@@ -103,23 +103,27 @@ export const parseListQuery = (
   product: Product & DedicatedProduct,
   query: Readonly<Record<string, unknown>>,
 ): Result<{ readonly country: string; readonly periodDays: number | null }> => {
-  const where = country(product, query.country)
-  if (!where.ok) return where
-  if (product.shape !== 'addresses_mobile') return accept({ country: where.value, periodDays: null })
-  const days = period(product, where.value, numberOf(query.period_days ?? standardPeriodDays))
-  return days.ok ? accept({ country: where.value, periodDays: days.value }) : days
+  const countryResult = country(product, query.country)
+  if (!countryResult.ok) return countryResult
+  if (product.shape !== 'addresses_mobile') return accept({ country: countryResult.value, periodDays: null })
+  const periodResult = period(product, countryResult.value, numberOf(query.period_days ?? standardPeriodDays))
+  return periodResult.ok
+    ? accept({ country: countryResult.value, periodDays: periodResult.value })
+    : periodResult
 }
 
-const wantedOf = (product: Product, fields: Readonly<Record<string, unknown>>): Result<RateRequest> => {
-  const where = country(product, fields.country)
-  if (!where.ok) return where
-  const days = period(product, where.value, fields.period_days)
-  if (!days.ok) return days
-  const wanted = { country: where.value, periodDays: days.value }
+const rateRequestOf = (product: Product, fields: Readonly<Record<string, unknown>>): Result<RateRequest> => {
+  const countryResult = country(product, fields.country)
+  if (!countryResult.ok) return countryResult
+  const periodResult = period(product, countryResult.value, fields.period_days)
+  if (!periodResult.ok) return periodResult
+  const requested = { country: countryResult.value, periodDays: periodResult.value }
   if (product.shape !== 'addresses_mobile')
-    return accept({ ...wanted, carrierId: null, service: null, rotationMinutes: null })
+    return accept({ ...requested, carrierId: null, service: null, rotationMinutes: null })
   const { carrier_id: carrierId, service, rotation_minutes: rotationMinutes } = fields
-  const rates = ratesIn(product, where.value).filter((rate) => rate.target.periodDays === days.value)
+  const rates = ratesIn(product, countryResult.value).filter(
+    (rate) => rate.target.periodDays === periodResult.value,
+  )
   const known = (pick: (target: Target) => string | number | null) =>
     new Set(rates.flatMap((rate) => pick(rate.target) ?? []))
   const [carriers, services, rotations] = [
@@ -127,29 +131,29 @@ const wantedOf = (product: Product, fields: Readonly<Record<string, unknown>>): 
     known((target) => target.service),
     known((target) => target.rotationMinutes),
   ]
-  const at = `in ${where.value} for ${days.value} days`
+  const scopeText = `in ${countryResult.value} for ${periodResult.value} days`
   if (carrierId !== undefined && !carriers.has(carrierId as string))
-    return reject('invalid_targeting', `carrier_id must be one of ${oneOf(carriers)} ${at}`)
+    return reject('invalid_targeting', `carrier_id must be one of ${listText(carriers)} ${scopeText}`)
   if (service !== undefined && !services.has(service as string))
-    return reject('invalid_targeting', `service must be one of ${oneOf(services)} ${at}`)
+    return reject('invalid_targeting', `service must be one of ${listText(services)} ${scopeText}`)
   if (rotationMinutes !== undefined && !rotations.has(rotationMinutes as number))
     return reject(
       'invalid_targeting',
-      `rotation_minutes must be one of ${oneOf(rotations)} ${at} (0: by link)`,
+      `rotation_minutes must be one of ${listText(rotations)} ${scopeText} (0: by link)`,
     )
   return accept({
-    ...wanted,
+    ...requested,
     carrierId: (carrierId as string | undefined) ?? null,
     service: (service as string | undefined) ?? null,
     rotationMinutes: (rotationMinutes as number | undefined) ?? null,
   })
 }
 
-const fits = (wanted: RateRequest, { target }: Rate): boolean =>
-  target.periodDays === wanted.periodDays &&
-  (wanted.carrierId === null || target.carrierId === wanted.carrierId) &&
-  (wanted.service === null || target.service === wanted.service) &&
-  (wanted.rotationMinutes === null || target.rotationMinutes === wanted.rotationMinutes)
+const matchesRequest = (requested: RateRequest, { target }: Rate): boolean =>
+  target.periodDays === requested.periodDays &&
+  (requested.carrierId === null || target.carrierId === requested.carrierId) &&
+  (requested.service === null || target.service === requested.service) &&
+  (requested.rotationMinutes === null || target.rotationMinutes === requested.rotationMinutes)
 
 /**
  * The rate of an order of this quantity. An open choice becomes the cheapest line in stock, or the cheapest line if
@@ -158,20 +162,22 @@ const fits = (wanted: RateRequest, { target }: Rate): boolean =>
  */
 export const chooseRate = (
   product: Product,
-  wanted: RateRequest,
+  requested: RateRequest,
   quantity: number,
   inStock: LineInStock,
 ): Result<Rate> => {
-  const rates = isDedicated(product) ? ratesIn(product, wanted.country) : []
-  const fitting = rates.filter((rate) => fits(wanted, rate))
-  const stocked = fitting.length > 1 ? fitting.filter((rate) => inStock(rate.target)) : fitting
-  const choice = stocked.length > 0 ? stocked : fitting
-  const [first, ...others] = choice
+  const rates = isDedicated(product) ? ratesIn(product, requested.country) : []
+  const matching = rates.filter((rate) => matchesRequest(requested, rate))
+  const stockedRates = matching.length > 1 ? matching.filter((rate) => inStock(rate.target)) : matching
+  const candidates = stockedRates.length > 0 ? stockedRates : matching
+  const [first, ...others] = candidates
   if (first === undefined)
     return reject(
       'invalid_targeting',
-      `this carrier_id, service and rotation_minutes are not sold together in ${wanted.country} for ${wanted.periodDays} days; see the price list`,
+      `this carrier_id, service and rotation_minutes are not sold together in ${requested.country} for ${requested.periodDays} days; see the price list`,
     )
   const price = (rate: Rate) => unitPriceMicros(rate.tiers, quantity)
-  return accept(others.reduce((best, rate) => (price(rate) < price(best) ? rate : best), first))
+  return accept(
+    others.reduce((cheapestRate, rate) => (price(rate) < price(cheapestRate) ? rate : cheapestRate), first),
+  )
 }

@@ -80,8 +80,8 @@ const placingCrediting = (
 ): Crediting => {
   const { depositId, accountId, pending } = deposit
   const { order } = pending
-  const { ledger: _, ...orderOnly } = orderStreams(order)
-  const streams = { account: accountRef(accountId), ...orderOnly }
+  const { ledger: _, ...orderRefs } = orderStreams(order)
+  const streams = { account: accountRef(accountId), ...orderRefs }
   const crediting: Crediting<typeof streams> = {
     streams,
     decide: (ledger, states, payment, nowMs) => {

@@ -12,7 +12,7 @@ import type { Deposit, DepositState } from './fold.ts'
  */
 const maxChanges = 50
 
-const inUsd = (micros: number): string => amountIn(micros, 'usd')
+const usdText = (micros: number): string => amountIn(micros, 'usd')
 
 /**
  * What the provider reports about the invoice and no other event books: a payment that was refunded, undone or has
@@ -48,7 +48,7 @@ export const changesIn = (
         ({ paymentId, amountMicros }): GatewayChange => ({
           change: 'payment_changed',
           reference: paymentId,
-          amount: inUsd(amountMicros),
+          amount: usdText(amountMicros),
         }),
       ),
     ...(status === 'paid' && arrivedMicros < centsToMicros(amountCents)
@@ -56,18 +56,18 @@ export const changesIn = (
           {
             change: 'paid_without_money',
             reference: invoiceId,
-            amount: inUsd(centsToMicros(amountCents)),
+            amount: usdText(centsToMicros(amountCents)),
           } as const,
         ]
       : []),
     ...(status === 'failed' && recorded.size > 0
-      ? [{ change: 'marked_invalid', reference: invoiceId, amount: inUsd(arrivedMicros) } as const]
+      ? [{ change: 'marked_invalid', reference: invoiceId, amount: usdText(arrivedMicros) } as const]
       : []),
   ]
 }
 
 /** An amount such as `0.00 usd`: every refund of a charge failed. */
-const isOfNothing = ({ change, amount }: GatewayChange): boolean =>
+const isZeroRefund = ({ change, amount }: GatewayChange): boolean =>
   change === 'refunded' && amount !== null && /^0(\.0+)? /.test(amount)
 
 /**
@@ -75,31 +75,31 @@ const isOfNothing = ({ change, amount }: GatewayChange): boolean =>
  * smaller again.
  */
 export const unknownChanges = (
-  { changes: known }: Pick<Deposit, 'changes'>,
+  { changes: recordedChanges }: Pick<Deposit, 'changes'>,
   reported: readonly GatewayChange[],
 ): readonly GatewayChange[] =>
   reported
     .filter((change) => {
-      const before = known.findLast(
+      const previous = recordedChanges.findLast(
         (other) => other.change === change.change && other.reference === change.reference,
       )
-      return before === undefined ? !isOfNothing(change) : before.amount !== change.amount
+      return previous === undefined ? !isZeroRefund(change) : previous.amount !== change.amount
     })
-    .slice(0, Math.max(0, maxChanges - known.length))
+    .slice(0, Math.max(0, maxChanges - recordedChanges.length))
 
 /** Records the reported changes, each once. The answer has the new ones. No money moves. */
 export const decideChanges = (
   deposit: DepositState,
   reported: readonly GatewayChange[],
 ): CommandDecision<readonly GatewayChange[]> => {
-  const news = deposit ? unknownChanges(deposit, reported) : []
-  if (!deposit || news.length === 0) return { appends: [], answer: [] }
+  const newChanges = deposit ? unknownChanges(deposit, reported) : []
+  if (!deposit || newChanges.length === 0) return { appends: [], answer: [] }
   const { depositId, accountId } = deposit.details
-  const events = news.map((change, index): DepositEvent => {
+  const events = newChanges.map((change, index): DepositEvent => {
     const number = deposit.changes.length + index + 1
     return { type: 'DepositChangeReported', data: { depositId, accountId, number, ...change } }
   })
-  return { appends: [{ stream: depositStream(depositId), events }], answer: news }
+  return { appends: [{ stream: depositStream(depositId), events }], answer: newChanges }
 }
 
 export type ReviewAnswer = 'reviewed' | 'reviewed_before' | 'unknown_change'

@@ -41,23 +41,23 @@ export type OpenAnswer =
   /** The key was used with another request. */
   | { readonly kind: 'conflict' }
 
-const named = ({ depositId, accountId }: DepositDetails) => ({ depositId, accountId })
+const idsOf = ({ depositId, accountId }: DepositDetails) => ({ depositId, accountId })
 
 const fold = (deposit: DepositState, events: readonly DepositEvent[], nowMs: number): DepositState =>
   applyDecided(depositFold, deposit, events, nowMs)
 
 /** Opens a deposit, or returns the existing one. The event is appended before the gateway is called. */
 export const decideOpen = (
-  standing: DepositState,
+  currentDeposit: DepositState,
   details: DepositDetails,
   nowMs: number,
 ): CommandDecision<OpenAnswer> => {
-  if (standing)
+  if (currentDeposit)
     return {
       appends: [],
       answer:
-        standing.details.fingerprint === details.fingerprint
-          ? { kind: 'standing', deposit: standing }
+        currentDeposit.details.fingerprint === details.fingerprint
+          ? { kind: 'standing', deposit: currentDeposit }
           : { kind: 'conflict' },
     }
   const opened: DepositEvent = { type: 'DepositOpened', data: { ...details, openedAt: isoTime(nowMs) } }
@@ -77,7 +77,7 @@ export const decideInvoice = (
   if (!deposit || deposit.invoice) return { appends: [], answer: deposit }
   const created: DepositEvent = {
     type: 'DepositInvoiceCreated',
-    data: { ...named(deposit.details), ...invoice },
+    data: { ...idsOf(deposit.details), ...invoice },
   }
   return {
     appends: [{ stream: depositStream(deposit.details.depositId), events: [created] }],
@@ -94,7 +94,7 @@ export const decideFailure = (
   if (!deposit || isClosed(deposit) || deposit.payments.size > 0) return { appends: [], answer: deposit }
   const failed: DepositEvent = {
     type: 'DepositFailed',
-    data: { ...named(deposit.details), reason, failedAt: isoTime(nowMs) },
+    data: { ...idsOf(deposit.details), reason, failedAt: isoTime(nowMs) },
   }
   return {
     appends: [{ stream: depositStream(deposit.details.depositId), events: [failed] }],
@@ -106,41 +106,41 @@ export const decideFailure = (
 const statusStep = (deposit: Deposit, reported: InvoiceStatus, nowMs: number): DepositEvent | null => {
   const { details, status, creditedMicros } = deposit
   const at = isoTime(nowMs)
-  const whole = creditedMicros >= centsToMicros(details.amountCents)
-  const over = isClosed(deposit) || ['paid', 'expired', 'failed'].includes(reported)
-  if (creditedMicros > 0 && (whole || over)) {
-    const settled = whole ? 'paid' : 'partially_paid'
-    if (settled === status) return null
+  const isFullyPaid = creditedMicros >= centsToMicros(details.amountCents)
+  const isFinal = isClosed(deposit) || ['paid', 'expired', 'failed'].includes(reported)
+  if (creditedMicros > 0 && (isFullyPaid || isFinal)) {
+    const settledStatus = isFullyPaid ? 'paid' : 'partially_paid'
+    if (settledStatus === status) return null
     return {
       type: 'DepositSettled',
-      data: { ...named(details), status: settled, creditedMicros, settledAt: at },
+      data: { ...idsOf(details), status: settledStatus, creditedMicros, settledAt: at },
     }
   }
   if (isClosed(deposit)) return null
-  if (reported === 'expired') return { type: 'DepositExpired', data: { ...named(details), expiredAt: at } }
+  if (reported === 'expired') return { type: 'DepositExpired', data: { ...idsOf(details), expiredAt: at } }
   // The status is paid without money, e.g. because the owner marked the invoice by hand. Nothing is credited.
   if (reported === 'failed' || reported === 'paid')
-    return { type: 'DepositFailed', data: { ...named(details), reason: 'payment_failed', failedAt: at } }
+    return { type: 'DepositFailed', data: { ...idsOf(details), reason: 'payment_failed', failedAt: at } }
   if (reported === 'processing' && status === 'awaiting_payment')
-    return { type: 'DepositProcessing', data: named(details) }
+    return { type: 'DepositProcessing', data: idsOf(details) }
   return null
 }
 
 /** The payments that the ledger does not have yet: first the recorded ones, then the new ones. */
-const waiting = (deposit: Deposit, reported: ReportedInvoice): readonly PaymentToCredit[] => {
-  const late = isClosed(deposit) || reported.status === 'expired' || reported.status === 'failed'
+const uncreditedPayments = (deposit: Deposit, reported: ReportedInvoice): readonly PaymentToCredit[] => {
+  const isLate = isClosed(deposit) || reported.status === 'expired' || reported.status === 'failed'
   const recorded = [...deposit.payments]
     .filter(([, { credited }]) => !credited)
     .map(([paymentId, { amountMicros, receivedAtMs }]) => ({
       paymentId,
       amountMicros,
       recordedAtMs: receivedAtMs,
-      late,
+      late: isLate,
     }))
-  const fresh = reported.payments
+  const newPayments = reported.payments
     .filter(({ paymentId }) => !deposit.payments.has(paymentId))
-    .map((payment) => ({ ...payment, recordedAtMs: null, late }))
-  return [...recorded, ...fresh]
+    .map((payment) => ({ ...payment, recordedAtMs: null, late: isLate }))
+  return [...recorded, ...newPayments]
 }
 
 export type ReceiptAnswer = {
@@ -168,36 +168,40 @@ export const decideReceipt = <Refs extends StreamRefs>(
   const stream = depositStream(details.depositId)
   const ledger = ledgerStream(details.accountId)
   const unconfirmed: string[] = []
-  const payments = waiting(deposit, reported)
+  const payments = uncreditedPayments(deposit, reported)
   for (const [index, payment] of payments.entries()) {
     const credited = crediting.decide(states.ledger, states, payment, nowMs)
     if (credited.outcome === 'unconfirmed') {
       unconfirmed.push(payment.paymentId)
       continue
     }
-    const data = { ...named(details), paymentId: payment.paymentId, amountMicros: payment.amountMicros }
+    const data = { ...idsOf(details), paymentId: payment.paymentId, amountMicros: payment.amountMicros }
     const recorded: DepositEvent[] =
       payment.recordedAtMs === null ? [{ type: 'DepositPaymentReceived', data }] : []
-    const marked: DepositEvent = { type: 'DepositPaymentCredited', data }
-    const after = fold(deposit, [...recorded, marked], nowMs) as Deposit
-    const more = index + 1 < payments.length
-    const step = more ? null : statusStep(after, reported.status, nowMs)
+    const creditedEvent: DepositEvent = { type: 'DepositPaymentCredited', data }
+    const after = fold(deposit, [...recorded, creditedEvent], nowMs) as Deposit
+    const hasMore = index + 1 < payments.length
+    const statusEvent = hasMore ? null : statusStep(after, reported.status, nowMs)
     return {
       appends: [
         ...(recorded.length > 0 ? [{ stream, events: recorded }] : []),
         ...(credited.payment.length > 0 ? [{ stream: ledger, events: credited.payment }] : []),
         ...credited.appends,
-        { stream, events: step ? [marked, step] : [marked] },
+        { stream, events: statusEvent ? [creditedEvent, statusEvent] : [creditedEvent] },
       ],
-      answer: { deposit: step ? fold(after, [step], nowMs) : after, more, unconfirmed },
+      answer: {
+        deposit: statusEvent ? fold(after, [statusEvent], nowMs) : after,
+        more: hasMore,
+        unconfirmed,
+      },
     }
   }
   // A payment that may or may not have moved is not a failed payment. The status stays until an operator has checked
   // it.
-  const step = unconfirmed.length > 0 ? null : statusStep(deposit, reported.status, nowMs)
-  const events = step ? [step] : []
+  const statusEvent = unconfirmed.length > 0 ? null : statusStep(deposit, reported.status, nowMs)
+  const events = statusEvent ? [statusEvent] : []
   return {
-    appends: step ? [{ stream, events }] : [],
+    appends: statusEvent ? [{ stream, events }] : [],
     answer: { deposit: fold(deposit, events, nowMs), more: false, unconfirmed },
   }
 }

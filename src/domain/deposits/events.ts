@@ -40,12 +40,12 @@ const detailFields = {
 /** The unchanging details of a deposit. Its return address and pay page may name a payer, so they are in the vault. */
 export type DepositDetails = ShapeValue<typeof detailFields>
 
-const named = {
+const idFields = {
   depositId: id('dep', 'the deposit'),
   accountId: id('acc', 'whose deposit it is'),
 }
 const payment = {
-  ...named,
+  ...idFields,
   paymentId: text("the payment's id at the provider: with the gateway it is credited once"),
   amountMicros: micros('above 0', 'what arrived'),
 }
@@ -62,7 +62,7 @@ export const depositInvoiceCreated = defineEvent('DepositInvoiceCreated', {
   stream,
   means: 'The provider made the invoice.',
   fields: {
-    ...named,
+    ...idFields,
     invoiceId: text('its id at the provider'),
     expiresAt: time('when it closes unpaid'),
     watchUntil: time('until then the provider still notices late payments'),
@@ -73,7 +73,7 @@ export type DepositInvoiceCreated = EventOf<typeof depositInvoiceCreated>
 export const depositProcessing = defineEvent('DepositProcessing', {
   stream,
   means: 'A payment was seen and is not final.',
-  fields: named,
+  fields: idFields,
 })
 export type DepositProcessing = EventOf<typeof depositProcessing>
 
@@ -97,7 +97,7 @@ export const depositSettled = defineEvent('DepositSettled', {
   means:
     'Closed with money: whole or more (`paid`), or short (`partially_paid`). Said again when more arrives.',
   fields: {
-    ...named,
+    ...idFields,
     status: oneOf(['paid', 'partially_paid'], 'whether what was invoiced is there'),
     creditedMicros: micros('0 or more', 'the sum of its payments'),
     settledAt: pastTime('when'),
@@ -108,7 +108,7 @@ export type DepositSettled = EventOf<typeof depositSettled>
 export const depositExpired = defineEvent('DepositExpired', {
   stream,
   means: 'Closed without money: its time was over.',
-  fields: { ...named, expiredAt: pastTime('when') },
+  fields: { ...idFields, expiredAt: pastTime('when') },
 })
 export type DepositExpired = EventOf<typeof depositExpired>
 
@@ -116,7 +116,7 @@ export const depositFailed = defineEvent('DepositFailed', {
   stream,
   means: 'Closed without money: it cannot be paid.',
   fields: {
-    ...named,
+    ...idFields,
     reason: oneOf(['payment_failed', 'no_invoice', 'gateway_removed'], 'why'),
     failedAt: pastTime('when'),
   },
@@ -130,7 +130,7 @@ export const depositChangeReported = defineEvent('DepositChangeReported', {
   means:
     'The provider says something that no other event books, such as a refund: somebody must look at it. It moves no money.',
   fields: {
-    ...named,
+    ...idFields,
     number: changeNumber,
     change: oneOf(gatewayChanges, 'what happened'),
     reference: text('what it happened to, by its id at the provider: a payment, charge, dispute or invoice'),
@@ -142,7 +142,7 @@ export type DepositChangeReported = EventOf<typeof depositChangeReported>
 export const depositChangeReviewed = defineEvent('DepositChangeReviewed', {
   stream,
   means: 'Somebody looked at a change that the provider reported: it is no longer open.',
-  fields: { ...named, number: changeNumber, note: text('what was done about it') },
+  fields: { ...idFields, number: changeNumber, note: text('what was done about it') },
 })
 export type DepositChangeReviewed = EventOf<typeof depositChangeReviewed>
 

@@ -21,14 +21,14 @@ export const decideImport = (state: ExitsState, exits: readonly ExitTerms[]): Ex
   const isNew = ({ exitId }: ExitTerms): boolean => (state.get(exitId)?.state ?? 'removed') === 'removed'
   const isSame = (terms: ExitTerms): boolean =>
     JSON.stringify(state.get(terms.exitId)?.terms) === JSON.stringify(terms)
-  const written = exits.filter((terms) => isNew(terms) || !isSame(terms))
-  const ids = (some: readonly ExitTerms[]): readonly string[] => some.map(({ exitId }) => exitId)
+  const changedExits = exits.filter((terms) => isNew(terms) || !isSame(terms))
+  const idsOf = (list: readonly ExitTerms[]): readonly string[] => list.map(({ exitId }) => exitId)
   return {
-    events: written.length === 0 ? [] : [{ type: 'ExitsImported', data: { exits: written } }],
+    events: changedExits.length === 0 ? [] : [{ type: 'ExitsImported', data: { exits: changedExits } }],
     answer: {
-      added: ids(exits.filter(isNew)),
-      changed: ids(written.filter((terms) => !isNew(terms))),
-      unchanged: ids(exits.filter((terms) => !isNew(terms) && isSame(terms))),
+      added: idsOf(exits.filter(isNew)),
+      changed: idsOf(changedExits.filter((terms) => !isNew(terms))),
+      unchanged: idsOf(exits.filter((terms) => !isNew(terms) && isSame(terms))),
     },
   }
 }
@@ -37,14 +37,16 @@ export const decideImport = (state: ExitsState, exits: readonly ExitTerms[]): Ex
 export const decideState = (
   state: ExitsState,
   exitIds: readonly string[],
-  to: ExitState,
+  newState: ExitState,
 ): ExitDecision<StateAnswer> => {
   const unknown = exitIds.filter((exitId) => (state.get(exitId)?.state ?? 'removed') === 'removed')
   if (unknown.length > 0) return { events: [], answer: { status: 'refused', unknown } }
-  const changed = [...new Set(exitIds)].filter((exitId) => state.get(exitId)?.state !== to)
+  const changed = [...new Set(exitIds)].filter((exitId) => state.get(exitId)?.state !== newState)
   return {
     events:
-      changed.length === 0 ? [] : [{ type: 'ExitsStateChanged', data: { exitIds: changed, state: to } }],
+      changed.length === 0
+        ? []
+        : [{ type: 'ExitsStateChanged', data: { exitIds: changed, state: newState } }],
     answer: { status: 'changed', changed },
   }
 }

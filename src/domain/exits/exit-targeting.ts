@@ -70,21 +70,22 @@ export const maxAsn = 4_294_967_295
 /** The longest name of one location, e.g. a city. */
 export const maxLocationLength = 64
 
-const place = /^[a-z0-9]+(?:[_.][a-z0-9]+)*$/
+const locationPattern = /^[a-z0-9]+(?:[_.][a-z0-9]+)*$/
 
 /** Whether this is a location as in the geo lists: lower case, `_` for spaces. */
-export const isLocation = (text: string): boolean => text.length <= maxLocationLength && place.test(text)
+export const isLocation = (text: string): boolean =>
+  text.length <= maxLocationLength && locationPattern.test(text)
 
 export const isAsn = (value: number): boolean => Number.isSafeInteger(value) && value >= 1 && value <= maxAsn
 
-const asPlace = 'a place of the geo lists: lower-case letters and digits with _ between words'
+const locationHint = 'a place of the geo lists: lower-case letters and digits with _ between words'
 
-const single = ({ country, state, city, isp, asn, os }: Targeting): TokenProblem | null => {
+const singleValueProblem = ({ country, state, city, isp, asn, os }: Targeting): TokenProblem | null => {
   if (country !== null && !isAlpha2(country))
     return { token: `country-${country}`, detail: 'country takes a two-letter code of ISO 3166 such as us' }
   for (const [key, value] of Object.entries({ state, city, isp }))
     if (value !== null && !isLocation(value))
-      return { token: `${key}-${value}`, detail: `${key} takes ${asPlace}` }
+      return { token: `${key}-${value}`, detail: `${key} takes ${locationHint}` }
   if (asn !== null && !isAsn(asn))
     return { token: `asn-${asn}`, detail: `asn takes a whole AS number from 1 to ${maxAsn}` }
   if (os !== null && !systems.includes(os))
@@ -92,7 +93,7 @@ const single = ({ country, state, city, isp, asn, os }: Targeting): TokenProblem
   return null
 }
 
-const combined = ({ country, state, city, isp }: Targeting): TokenProblem | null => {
+const combinationProblem = ({ country, state, city, isp }: Targeting): TokenProblem | null => {
   if (state !== null && city !== null)
     return { token: `state-${state}`, detail: 'a state and a city cannot be combined: take one of the two' }
   for (const [key, value] of Object.entries({ state, city, isp }))
@@ -105,7 +106,7 @@ const combined = ({ country, state, city, isp }: Targeting): TokenProblem | null
  * For each exclude list: its key in usernames, its entries, the check and description of an entry, and the wanted
  * value, which must not be excluded.
  */
-const lists = (targeting: Targeting) =>
+const excludedLists = (targeting: Targeting) =>
   [
     ['not.country', targeting.not.countries, isAlpha2, 'two-letter country codes', targeting.country],
     ['not.state', targeting.not.states, isLocation, 'states of the geo lists', targeting.state],
@@ -119,14 +120,14 @@ const lists = (targeting: Targeting) =>
     ],
   ] as const
 
-const excluded = (targeting: Targeting): TokenProblem | null => {
-  for (const [key, entries, fits, what, wanted] of lists(targeting)) {
+const exclusionProblem = (targeting: Targeting): TokenProblem | null => {
+  for (const [key, entries, isValid, entryText, wantedValue] of excludedLists(targeting)) {
     const token = `${key}-${entries.join(',')}`
     if (entries.length > maxExcluded) return { token, detail: `${key} takes at most ${maxExcluded} entries` }
-    if (!entries.every(fits) || new Set(entries).size < entries.length)
-      return { token, detail: `${key} takes ${what}, each once, with commas between` }
-    if (wanted !== null && entries.includes(wanted))
-      return { token, detail: `${wanted} is both wanted and excluded` }
+    if (!entries.every(isValid) || new Set(entries).size < entries.length)
+      return { token, detail: `${key} takes ${entryText}, each once, with commas between` }
+    if (wantedValue !== null && entries.includes(wantedValue))
+      return { token, detail: `${wantedValue} is both wanted and excluded` }
   }
   return null
 }
@@ -137,7 +138,7 @@ const excluded = (targeting: Targeting): TokenProblem | null => {
  * @returns the first problem, or null
  */
 export const targetingProblem = (targeting: Targeting): TokenProblem | null =>
-  single(targeting) ?? combined(targeting) ?? excluded(targeting)
+  singleValueProblem(targeting) ?? combinationProblem(targeting) ?? exclusionProblem(targeting)
 
 /** A session of a line uses the same exit for at most this many minutes. */
 export const maxStickyMinutes = 1_440

@@ -16,27 +16,27 @@ export type TemplateValues = Readonly<Partial<Record<Placeholder, string>>>
 /** A text, a placeholder, or an optional part that is used only if all of its placeholders have a value. */
 type Part = string | { readonly placeholder: Placeholder } | { readonly optional: readonly Part[] }
 
-const known: ReadonlySet<string> = new Set(placeholders)
+const placeholderNames: ReadonlySet<string> = new Set(placeholders)
 
 const formOf = (template: string): { readonly parts: readonly Part[] } | { readonly problem: string } => {
-  const outer: Part[] = []
-  let inner: Part[] | null = null
-  for (const [piece] of template.matchAll(/\{[^{}]*\}|[[\]{}]|[^[\]{}]+/g)) {
-    if (piece === '[') {
-      if (inner !== null) return { problem: 'no [ within [ ]' }
-      inner = []
-    } else if (piece === ']') {
-      if (inner === null) return { problem: 'a [ before each ]' }
-      outer.push({ optional: inner })
-      inner = null
-    } else if (piece.startsWith('{') || piece === '}') {
-      const name = piece.slice(1, -1)
-      if (!known.has(name))
+  const topParts: Part[] = []
+  let nested: Part[] | null = null
+  for (const [token] of template.matchAll(/\{[^{}]*\}|[[\]{}]|[^[\]{}]+/g)) {
+    if (token === '[') {
+      if (nested !== null) return { problem: 'no [ within [ ]' }
+      nested = []
+    } else if (token === ']') {
+      if (nested === null) return { problem: 'a [ before each ]' }
+      topParts.push({ optional: nested })
+      nested = null
+    } else if (token.startsWith('{') || token === '}') {
+      const name = token.slice(1, -1)
+      if (!placeholderNames.has(name))
         return { problem: `placeholders of ${placeholders.map((p) => `{${p}}`).join(' ')}` }
-      ;(inner ?? outer).push({ placeholder: name as Placeholder })
-    } else (inner ?? outer).push(piece)
+      ;(nested ?? topParts).push({ placeholder: name as Placeholder })
+    } else (nested ?? topParts).push(token)
   }
-  return inner === null ? { parts: outer } : { problem: 'a ] behind each [' }
+  return nested === null ? { parts: topParts } : { problem: 'a ] behind each [' }
 }
 
 /** What a template should be instead, or null if it is well formed. */
@@ -53,7 +53,7 @@ const fill = (parts: readonly Part[], values: TemplateValues): string =>
     .map((part) => {
       if (typeof part === 'string') return part
       if ('placeholder' in part) return values[part.placeholder] ?? ''
-      return part.optional.some((inner) => isMissing(inner, values)) ? '' : fill(part.optional, values)
+      return part.optional.some((nested) => isMissing(nested, values)) ? '' : fill(part.optional, values)
     })
     .join('')
 

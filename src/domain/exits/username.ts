@@ -37,29 +37,29 @@ const decoded = (username: string): string =>
 /** The plan's part of a username: all before the first `-`. */
 export const baseOf = (username: string): string => decoded(username).split('-', 1)[0] ?? ''
 
-const whole = (text: string, max: number): number | null => {
+const wholeNumber = (text: string, max: number): number | null => {
   const value = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 0
   return value >= 1 && value <= max ? value : null
 }
 
 const onOff = (text: string): boolean | null => (text === 'on' ? true : text === 'off' ? false : null)
-const one = (text: string): string | null => (text === '' ? null : text)
-const many = (text: string): readonly string[] | null => {
+const nonEmpty = (text: string): string | null => (text === '' ? null : text)
+const commaList = (text: string): readonly string[] | null => {
   const entries = text.split(',')
   return entries.includes('') ? null : entries
 }
-const asns = (text: string): readonly number[] | null => {
+const asnList = (text: string): readonly number[] | null => {
   const values = text.split(',').map((entry) => (/^\d{1,10}$/.test(entry) ? Number(entry) : 0))
   return values.every(isAsn) ? values : null
 }
 
 /** For each key: its parser (null if the value is invalid), and the description of its values for the refusal. */
-const keys = {
-  country: [one, 'a two-letter code of ISO 3166 such as us'],
-  state: [one, 'a state of the geo lists'],
-  city: [one, 'a city of the geo lists'],
-  isp: [one, 'an ISP of the geo lists'],
-  asn: [(text: string) => whole(text, 4_294_967_295), 'a whole AS number'],
+const keyParsers = {
+  country: [nonEmpty, 'a two-letter code of ISO 3166 such as us'],
+  state: [nonEmpty, 'a state of the geo lists'],
+  city: [nonEmpty, 'a city of the geo lists'],
+  isp: [nonEmpty, 'an ISP of the geo lists'],
+  asn: [(text: string) => wholeNumber(text, 4_294_967_295), 'a whole AS number'],
   os: [
     (text: string) => (systems.includes(text as System) ? (text as System) : null),
     `one of ${systems.join(', ')}`,
@@ -70,28 +70,34 @@ const keys = {
     (text: string) => (sessionPattern.test(text) ? text : null),
     '1 to 32 letters, digits and underscores',
   ],
-  lifetime: [(text: string) => whole(text, maxStickyMinutes), `whole minutes from 1 to ${maxStickyMinutes}`],
-  limit: [(text: string) => whole(text, maxLimitMegabytes), `whole megabytes from 1 to ${maxLimitMegabytes}`],
-  'not.country': [many, 'country codes with commas between'],
-  'not.state': [many, 'states with commas between'],
-  'not.city': [many, 'cities with commas between'],
-  'not.asn': [asns, 'whole AS numbers with commas between'],
+  lifetime: [
+    (text: string) => wholeNumber(text, maxStickyMinutes),
+    `whole minutes from 1 to ${maxStickyMinutes}`,
+  ],
+  limit: [
+    (text: string) => wholeNumber(text, maxLimitMegabytes),
+    `whole megabytes from 1 to ${maxLimitMegabytes}`,
+  ],
+  'not.country': [commaList, 'country codes with commas between'],
+  'not.state': [commaList, 'states with commas between'],
+  'not.city': [commaList, 'cities with commas between'],
+  'not.asn': [asnList, 'whole AS numbers with commas between'],
   set: [(text: string) => (setPattern.test(text) ? text : null), '8 lower-case letters and digits'],
 } as const
 
-type Key = keyof typeof keys
-type Values = { -readonly [Name in Key]?: NonNullable<ReturnType<(typeof keys)[Name][0]>> }
+type Key = keyof typeof keyParsers
+type Values = { -readonly [Name in Key]?: NonNullable<ReturnType<(typeof keyParsers)[Name][0]>> }
 
 /** Values are case-insensitive, except session ids. */
-const asValue = (key: Key, text: string): string => (key === 'session' ? text : text.toLowerCase())
+const normalizeValue = (key: Key, text: string): string => (key === 'session' ? text : text.toLowerCase())
 
-const isKey = (text: string): text is Key => Object.hasOwn(keys, text)
+const isKey = (text: string): text is Key => Object.hasOwn(keyParsers, text)
 
 const refuse = (token: string, detail: string): Parsed => ({ ok: false, problem: { token, detail } })
 
 /** The keys of the exit's location and properties. A stored set replaces all of them. */
-const placing = new Set<Key>(Object.keys(keys) as Key[])
-for (const key of ['session', 'lifetime', 'limit', 'set'] as const) placing.delete(key)
+const targetingKeys = new Set<Key>(Object.keys(keyParsers) as Key[])
+for (const key of ['session', 'lifetime', 'limit', 'set'] as const) targetingKeys.delete(key)
 
 const targetingOf = (values: Values): Targeting => ({
   country: values.country ?? null,
@@ -111,46 +117,50 @@ const targetingOf = (values: Values): Targeting => ({
 })
 
 /** Checks keys that need a session. */
-const ofSession = (values: Values): TokenProblem | null => {
+const sessionProblem = (values: Values): TokenProblem | null => {
   for (const key of ['lifetime', 'limit'] as const)
     if (values[key] !== undefined && values.session === undefined)
       return { token: `${key}-${values[key]}`, detail: `${key} is of a session: add session- and its id` }
   return null
 }
 
-const besideSet = (values: Values): TokenProblem | null => {
+const setProblem = (values: Values): TokenProblem | null => {
   if (values.set === undefined) return null
-  const other = (Object.keys(values) as Key[]).find((key) => placing.has(key))
-  return other === undefined
+  const conflictingKey = (Object.keys(values) as Key[]).find((key) => targetingKeys.has(key))
+  return conflictingKey === undefined
     ? null
-    : { token: `set-${values.set}`, detail: `set says the whole targeting: take ${other} out, or set` }
+    : {
+        token: `set-${values.set}`,
+        detail: `set says the whole targeting: take ${conflictingKey} out, or set`,
+      }
 }
 
 /**
  * Parses a line's username: `base(-key-value)*`, with keys in any order and each at most once. Unknown parts are
  * refused and never ignored. The problem names the token.
  */
-export const parseUsername = (sent: string): Parsed => {
-  const username = decoded(sent)
+export const parseUsername = (rawUsername: string): Parsed => {
+  const username = decoded(rawUsername)
   if (Buffer.byteLength(username) > maxUsernameBytes)
     return refuse('username', `a username has at most ${maxUsernameBytes} bytes`)
-  const [base = '', ...rest] = username.split('-')
+  const [base = '', ...tokens] = username.split('-')
   if (!basePattern.test(base))
     return refuse(base, 'a username begins with that of its plan: 6 to 16 lower-case letters and digits')
   const values: Values = {}
-  for (let at = 0; at < rest.length; at += 2) {
-    const [key = '', written] = [rest[at], rest[at + 1]]
-    if (!isKey(key)) return refuse(key, `no key is called this; the keys are ${Object.keys(keys).join(', ')}`)
-    if (written === undefined) return refuse(key, `${key} has no value`)
-    const value = asValue(key, written)
-    if (values[key] !== undefined) return refuse(`${key}-${written}`, `${key} stands in the name twice`)
-    const [read, takes] = keys[key]
-    const understood = read(value)
-    if (understood === null) return refuse(`${key}-${written}`, `${key} takes ${takes}`)
-    Object.assign(values, { [key]: understood })
+  for (let at = 0; at < tokens.length; at += 2) {
+    const [key = '', rawValue] = [tokens[at], tokens[at + 1]]
+    if (!isKey(key))
+      return refuse(key, `no key is called this; the keys are ${Object.keys(keyParsers).join(', ')}`)
+    if (rawValue === undefined) return refuse(key, `${key} has no value`)
+    const value = normalizeValue(key, rawValue)
+    if (values[key] !== undefined) return refuse(`${key}-${rawValue}`, `${key} stands in the name twice`)
+    const [parse, expected] = keyParsers[key]
+    const parsedValue = parse(value)
+    if (parsedValue === null) return refuse(`${key}-${rawValue}`, `${key} takes ${expected}`)
+    Object.assign(values, { [key]: parsedValue })
   }
   const targeting = targetingOf(values)
-  const problem = ofSession(values) ?? besideSet(values) ?? targetingProblem(targeting)
+  const problem = sessionProblem(values) ?? setProblem(values) ?? targetingProblem(targeting)
   if (problem !== null) return { ok: false, problem }
   const { session, lifetime = defaultLifetimeMinutes } = values
   return {
@@ -165,24 +175,24 @@ export const parseUsername = (sent: string): Parsed => {
   }
 }
 
-const listed = (key: string, entries: readonly (string | number)[]): string =>
+const listToken = (key: string, entries: readonly (string | number)[]): string =>
   entries.length === 0 ? '' : `-${key}-${entries.join(',')}`
 
 /** A targeting as in usernames, each token with a `-` before it. Empty for `anyTargeting`. */
 export const writeTargeting = (targeting: Targeting): string => {
   const { strict, udp, not } = targeting
-  const single = (['country', 'state', 'city', 'isp', 'asn', 'os'] as const)
+  const singleTokens = (['country', 'state', 'city', 'isp', 'asn', 'os'] as const)
     .filter((key) => targeting[key] !== null)
     .map((key) => `-${key}-${targeting[key]}`)
     .join('')
   return [
-    single,
+    singleTokens,
     strict ? '' : '-strict-off',
     udp ? '-udp-on' : '',
-    listed('not.country', not.countries),
-    listed('not.state', not.states),
-    listed('not.city', not.cities),
-    listed('not.asn', not.asns),
+    listToken('not.country', not.countries),
+    listToken('not.state', not.states),
+    listToken('not.city', not.cities),
+    listToken('not.asn', not.asns),
   ].join('')
 }
 

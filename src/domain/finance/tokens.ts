@@ -111,9 +111,9 @@ export const decideTokenRevocation = (state: FinanceTokens, tokenId: string): Fi
 /** Adopts tokens that an upgrade found in the vault and to which no event commits yet. */
 export const decideTokenAdoption = (
   state: FinanceTokens,
-  found: readonly { readonly tokenId: string; readonly commitment: string }[],
+  vaultTokens: readonly { readonly tokenId: string; readonly commitment: string }[],
 ): Decided<FinanceTokenEvent> => {
-  const tokens = found.filter(({ tokenId }) => state.get(tokenId)?.commitment === null)
+  const tokens = vaultTokens.filter(({ tokenId }) => state.get(tokenId)?.commitment === null)
   return tokens.length === 0
     ? decided()
     : decided({ type: 'FinanceTokenCommitmentsAdopted', data: { tokens } })

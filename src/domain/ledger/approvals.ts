@@ -134,8 +134,13 @@ export const proposalFold: Fold<Proposal, ProposalEvent> = {
   initial: null,
   evolve: (state, event) => {
     if (event.type === 'ProposalMade') {
-      const { expiresAt, ...made } = event.data
-      return { ...made, proposedAtMs: event.recordedAtMs, expiresAtMs: Date.parse(expiresAt), status: 'open' }
+      const { expiresAt, ...proposalFields } = event.data
+      return {
+        ...proposalFields,
+        proposedAtMs: event.recordedAtMs,
+        expiresAtMs: Date.parse(expiresAt),
+        status: 'open',
+      }
     }
     if (!state) throw new Error(`${event.type} on a proposal that was never made`)
     return { ...state, status: event.type === 'ProposalApproved' ? 'approved' : event.data.reason }

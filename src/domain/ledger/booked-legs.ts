@@ -34,9 +34,9 @@ const holds = 'liabilities:holds:{owner}'
 const debt = 'assets:receivable:{owner}'
 const gateway = 'assets:gateway:{gateway}'
 const adjustments = 'expenses:adjustments:{reason}'
-const mirror = 'assets:service-wallet'
+const serviceWallet = 'assets:service-wallet'
 const serviceDebt = 'liabilities:service-debt'
-const given = 'revenue:adjustments:{reason}'
+const adjustmentRevenue = 'revenue:adjustments:{reason}'
 const ownUse = 'expenses:own-use'
 const costOfSales = 'expenses:cost-of-sales'
 const funding = 'equity:funding'
@@ -44,46 +44,46 @@ const sales = 'revenue:sales'
 const credit = 'liabilities:customer:{customerId}'
 const customerDebt = 'assets:receivable:customer:{customerId}'
 
-const refund = { source: ['refund'] }
-const arrived = { source: ['deposit', 'manual'] }
-const chargeback = { reason: ['chargeback'] }
-const byHand = { reason: ['correction', 'goodwill'] }
+const refundSource = { source: ['refund'] }
+const depositSources = { source: ['deposit', 'manual'] }
+const chargebackReason = { reason: ['chargeback'] }
+const manualReasons = { reason: ['correction', 'goodwill'] }
 
-type Booked = (LedgerEvent | StatementLineBooked)['type']
+type BookedEventType = (LedgerEvent | StatementLineBooked)['type']
 
-export const bookedLegs: Readonly<Record<Booked, readonly BookedLeg[]>> = {
+export const bookedLegs: Readonly<Record<BookedEventType, readonly BookedLeg[]>> = {
   WalletCredited: [
-    service(gateway, amount, arrived),
-    service('revenue:orders:{family}', amount, refund),
+    service(gateway, amount, depositSources),
+    service('revenue:orders:{family}', amount, refundSource),
     service(wallet, { amountMicros: -1, debtChangeMicros: -1, receivableMicros: 1 }),
     service(debt, { debtChangeMicros: 1, receivableMicros: -1 }),
-    reseller(mirror, { amountMicros: 1, debtChangeMicros: 1, receivableMicros: -1 }),
+    reseller(serviceWallet, { amountMicros: 1, debtChangeMicros: 1, receivableMicros: -1 }),
     reseller(serviceDebt, { debtChangeMicros: -1, receivableMicros: 1 }),
-    reseller(funding, minusAmount, arrived),
-    reseller(ownUse, minusAmount, refund),
+    reseller(funding, minusAmount, depositSources),
+    reseller(ownUse, minusAmount, refundSource),
   ],
   WalletAdjusted: [
-    service(gateway, amount, chargeback),
-    service(adjustments, amount, byHand),
+    service(gateway, amount, chargebackReason),
+    service(adjustments, amount, manualReasons),
     service(wallet, { amountMicros: -1, debtChangeMicros: -1, receivableMicros: -1 }),
     service(debt, { debtChangeMicros: 1, receivableMicros: 1 }),
-    reseller(mirror, { amountMicros: 1, debtChangeMicros: 1, receivableMicros: 1 }),
+    reseller(serviceWallet, { amountMicros: 1, debtChangeMicros: 1, receivableMicros: 1 }),
     reseller(serviceDebt, { debtChangeMicros: -1, receivableMicros: -1 }),
-    reseller(funding, minusAmount, chargeback),
-    reseller(given, minusAmount, byHand),
+    reseller(funding, minusAmount, chargebackReason),
+    reseller(adjustmentRevenue, minusAmount, manualReasons),
   ],
   WalletDebited: [
     service(wallet, amount),
     service('revenue:orders:{order.family}', minusAmount),
     reseller(ownUse, amount),
-    reseller(mirror, minusAmount),
+    reseller(serviceWallet, minusAmount),
   ],
   FundsHeld: [service(wallet, amount), service(holds, minusAmount)],
   HoldCaptured: [
     service(holds, amount),
     service('revenue:scrapes:{platform}', minusAmount),
     reseller(ownUse, amount),
-    reseller(mirror, minusAmount),
+    reseller(serviceWallet, minusAmount),
   ],
   HoldReleased: [service(holds, amount), service(wallet, minusAmount)],
   CustomerCredited: [
@@ -97,7 +97,7 @@ export const bookedLegs: Readonly<Record<Booked, readonly BookedLeg[]>> = {
     reseller(credit, amount),
     reseller(sales, minusAmount),
     reseller(costOfSales, cost),
-    reseller(mirror, minusCost),
+    reseller(serviceWallet, minusCost),
   ],
   CustomerRefunded: [
     service('revenue:orders:{family}', cost),
@@ -106,14 +106,14 @@ export const bookedLegs: Readonly<Record<Booked, readonly BookedLeg[]>> = {
     reseller(sales, amount),
     reseller(credit, { amountMicros: -1, debtChangeMicros: -1, receivableMicros: 1 }),
     reseller(customerDebt, { debtChangeMicros: 1, receivableMicros: -1 }),
-    reseller(mirror, { costMicros: 1, walletDebtChangeMicros: 1, walletReceivableMicros: -1 }),
+    reseller(serviceWallet, { costMicros: 1, walletDebtChangeMicros: 1, walletReceivableMicros: -1 }),
     reseller(serviceDebt, { walletDebtChangeMicros: -1, walletReceivableMicros: 1 }),
     reseller(costOfSales, minusCost),
   ],
   CustomerAdjusted: [
     reseller('assets:gateway:manual', amount, { reason: ['payment'] }),
-    reseller(gateway, amount, chargeback),
-    reseller(adjustments, amount, byHand),
+    reseller(gateway, amount, chargebackReason),
+    reseller(adjustments, amount, manualReasons),
     reseller(credit, { amountMicros: -1, debtChangeMicros: -1, receivableMicros: -1 }),
     reseller(customerDebt, { debtChangeMicros: 1, receivableMicros: 1 }),
   ],

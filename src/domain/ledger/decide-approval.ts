@@ -31,20 +31,22 @@ export const operatorOf = (actor: Actor): string | null => {
  * The same movement or refund has the same proposal id. A refund's proposal id comes from its refund id. A proposal of
  * a setting has an id of its own.
  */
-export const proposalIdOf = (what: ManualMovement | Pick<ProposedRefund, 'kind' | 'refundId'>): string =>
-  what.kind === 'refund'
-    ? deriveId('prp', [what.refundId])
-    : deriveId('prp', [what.accountId, manualStream(what)])
+export const proposalIdOf = (
+  proposedAction: ManualMovement | Pick<ProposedRefund, 'kind' | 'refundId'>,
+): string =>
+  proposedAction.kind === 'refund'
+    ? deriveId('prp', [proposedAction.refundId])
+    : deriveId('prp', [proposedAction.accountId, manualStream(proposedAction)])
 
 /** The whole proposed action as text with sorted fields, so that two actions can be compared. */
-export const proposedText = (what: ProposedAction): string =>
-  JSON.stringify(Object.fromEntries(Object.entries(what).sort(([a], [b]) => (a < b ? -1 : 1))))
+export const proposedText = (proposedAction: ProposedAction): string =>
+  JSON.stringify(Object.fromEntries(Object.entries(proposedAction).sort(([a], [b]) => (a < b ? -1 : 1))))
 
 /** The amount of a movement, or the larger side of a refund, micro-dollars; null for a setting. */
-export const proposedSizeMicros = (what: ProposedAction): number | null => {
-  if (what.kind === 'setting') return null
-  if (what.kind !== 'refund') return Math.abs(what.amountMicros)
-  return centsToMicros(Math.max(what.amountCents, what.costCents ?? 0))
+export const proposedSizeMicros = (proposedAction: ProposedAction): number | null => {
+  if (proposedAction.kind === 'setting') return null
+  if (proposedAction.kind !== 'refund') return Math.abs(proposedAction.amountMicros)
+  return centsToMicros(Math.max(proposedAction.amountCents, proposedAction.costCents ?? 0))
 }
 
 export const isOpen = (proposal: Proposal, nowMs: number): proposal is NonNullable<Proposal> =>
@@ -63,8 +65,8 @@ export type ProposedAnswer = {
 export type OtherProposed = { readonly outcome: 'other_proposed'; readonly proposal: NonNullable<Proposal> }
 export type ApprovalAnswer = ProposedAnswer | OtherProposed
 
-type Moment = { readonly actor: Actor; readonly nowMs: number }
-type States = { readonly fourEyes: ApprovalLimits; readonly proposal: Proposal }
+type CommandContext = { readonly actor: Actor; readonly nowMs: number }
+type ApprovalStates = { readonly fourEyes: ApprovalLimits; readonly proposal: Proposal }
 
 const append = (event: ProposalEvent): Appends[number] => ({
   stream: proposalStream(event.data.proposalId),
@@ -74,25 +76,27 @@ const append = (event: ProposalEvent): Appends[number] => ({
 const propose = (
   proposal: Proposal,
   proposalId: string,
-  what: ProposedAction,
-  { actor, nowMs }: Moment,
+  proposedAction: ProposedAction,
+  { actor, nowMs }: CommandContext,
 ): CommandDecision<ApprovalAnswer> => {
-  const by = operatorOf(actor)
-  if (by === null) throw new Error(`${JSON.stringify(actor)} is no operator, and moves by hand`)
+  const operatorId = operatorOf(actor)
+  if (operatorId === null) throw new Error(`${JSON.stringify(actor)} is no operator, and moves by hand`)
   if (isOpen(proposal, nowMs)) {
-    const same = proposedText(proposal.what) === proposedText(what)
+    const isSameProposal = proposedText(proposal.what) === proposedText(proposedAction)
     return {
       appends: [],
-      answer: same ? { outcome: 'proposed', proposal, now: false } : { outcome: 'other_proposed', proposal },
+      answer: isSameProposal
+        ? { outcome: 'proposed', proposal, now: false }
+        : { outcome: 'other_proposed', proposal },
     }
   }
   const expiresAtMs = nowMs + proposalLifetimeMs
-  const made = { proposalId, what, by } as const
+  const proposalFields = { proposalId, what: proposedAction, by: operatorId } as const
   return {
-    appends: [append({ type: 'ProposalMade', data: { ...made, expiresAt: isoTime(expiresAtMs) } })],
+    appends: [append({ type: 'ProposalMade', data: { ...proposalFields, expiresAt: isoTime(expiresAtMs) } })],
     answer: {
       outcome: 'proposed',
-      proposal: { ...made, proposedAtMs: nowMs, expiresAtMs, status: 'open' },
+      proposal: { ...proposalFields, proposedAtMs: nowMs, expiresAtMs, status: 'open' },
       now: true,
     },
   }
@@ -102,20 +106,24 @@ const propose = (
  * Carries out an operator's decision if one operator may do so, else proposes it. The service's own decisions are
  * carried out, because they are not manual movements. So are decisions that move nothing, such as a refusal, and
  * decisions that finish a recorded movement.
- * @param whatOf returns the new manual movement of a decision; null: none
+ * @param actionOf returns the new manual movement of a decision; null: none
  */
 export const decideWithApproval = <Answer>(
-  { fourEyes, proposal }: States,
-  moment: Moment,
+  { fourEyes, proposal }: ApprovalStates,
+  context: CommandContext,
   decision: CommandDecision<Answer>,
-  whatOf: (appends: Appends) => Exclude<ProposedAction, { readonly kind: 'setting' }> | null,
+  actionOf: (appends: Appends) => Exclude<ProposedAction, { readonly kind: 'setting' }> | null,
 ): CommandDecision<Answer | ApprovalAnswer> => {
-  const { actor, nowMs } = moment
+  const { actor, nowMs } = context
   const limitCents = approvalLimitAt(fourEyes, nowMs)
-  const what = actor.kind === 'system' || limitCents === null ? null : whatOf(decision.appends)
-  if (what === null || limitCents === null || (proposedSizeMicros(what) ?? 0) <= centsToMicros(limitCents))
+  const proposedAction = actor.kind === 'system' || limitCents === null ? null : actionOf(decision.appends)
+  if (
+    proposedAction === null ||
+    limitCents === null ||
+    (proposedSizeMicros(proposedAction) ?? 0) <= centsToMicros(limitCents)
+  )
     return decision
-  return propose(proposal, proposalIdOf(what), what, moment)
+  return propose(proposal, proposalIdOf(proposedAction), proposedAction, context)
 }
 
 export type ApprovalRefusal =
@@ -141,32 +149,35 @@ const refusedApproval = (
  * Approves a proposal and carries it out in one decision. The stream of the movement or the order refuses a second
  * time, so it is carried out at most once. If a log lost the events after the approval, another approval finishes them.
  * An action that cannot be carried out now leaves the proposal open, and the answer has the reason.
- * @param carryOut decides the proposed action as if one operator were enough
+ * @param execute decides the proposed action as if one operator were enough
  */
 export const decideApproval = <Answer>(
   proposal: Proposal,
-  { actor, nowMs }: Moment,
-  carryOut: (what: ProposedAction) => CommandDecision<Answer>,
-  whatOf: (appends: Appends) => ProposedAction | null,
+  { actor, nowMs }: CommandContext,
+  execute: (proposedAction: ProposedAction) => CommandDecision<Answer>,
+  actionOf: (appends: Appends) => ProposedAction | null,
 ): CommandDecision<Answer | Refused<ApprovalRefusal>> => {
   if (!proposal) return refusedApproval({ code: 'unknown_proposal' })
-  const by = operatorOf(actor)
-  if (by === null) return refusedApproval({ code: 'not_an_operator' })
-  if (by === proposal.by) return refusedApproval({ code: 'own_proposal' })
+  const operatorId = operatorOf(actor)
+  if (operatorId === null) return refusedApproval({ code: 'not_an_operator' })
+  if (operatorId === proposal.by) return refusedApproval({ code: 'own_proposal' })
   const { status, proposalId } = proposal
   if (status === 'declined' || status === 'withdrawn')
     return refusedApproval({ code: 'proposal_closed', status })
   if (status === 'open' && !isOpen(proposal, nowMs))
     return refusedApproval({ code: 'proposal_closed', status: 'expired' })
-  const decision = carryOut(proposal.what)
-  const what = whatOf(decision.appends)
+  const decision = execute(proposal.what)
+  const proposedAction = actionOf(decision.appends)
   // A movement that was recorded without an approval, when one operator was enough, is finished without an approval.
-  if (what === null) return decision
-  if (proposedText(what) !== proposedText(proposal.what))
+  if (proposedAction === null) return decision
+  if (proposedText(proposedAction) !== proposedText(proposal.what))
     return refusedApproval({ code: 'proposal_outdated' })
   if (status === 'approved') return decision
   return {
-    appends: [append({ type: 'ProposalApproved', data: { proposalId, by } }), ...decision.appends],
+    appends: [
+      append({ type: 'ProposalApproved', data: { proposalId, by: operatorId } }),
+      ...decision.appends,
+    ],
     answer: decision.answer,
   }
 }
@@ -179,20 +190,20 @@ export type ProposalClosingAnswer =
 export const decideClosing = (
   proposal: Proposal,
   { reason, note }: { readonly reason: 'declined' | 'withdrawn'; readonly note: string | null },
-  { actor, nowMs }: Moment,
+  { actor, nowMs }: CommandContext,
 ): CommandDecision<ProposalClosingAnswer> => {
   if (!proposal) return refusedApproval({ code: 'unknown_proposal' })
-  const by = operatorOf(actor)
-  if (by === null) return refusedApproval({ code: 'not_an_operator' })
-  const own = by === proposal.by
-  if (reason === 'declined' && own) return refusedApproval({ code: 'own_proposal' })
-  if (reason === 'withdrawn' && !own) return refusedApproval({ code: 'not_own_proposal' })
+  const operatorId = operatorOf(actor)
+  if (operatorId === null) return refusedApproval({ code: 'not_an_operator' })
+  const isOwnProposal = operatorId === proposal.by
+  if (reason === 'declined' && isOwnProposal) return refusedApproval({ code: 'own_proposal' })
+  if (reason === 'withdrawn' && !isOwnProposal) return refusedApproval({ code: 'not_own_proposal' })
   const { status, proposalId } = proposal
   if (status === reason) return { appends: [], answer: { outcome: 'closed', now: false } }
   if (status !== 'open') return refusedApproval({ code: 'proposal_closed', status })
   if (!isOpen(proposal, nowMs)) return refusedApproval({ code: 'proposal_closed', status: 'expired' })
   return {
-    appends: [append({ type: 'ProposalClosed', data: { proposalId, by, reason, note } })],
+    appends: [append({ type: 'ProposalClosed', data: { proposalId, by: operatorId, reason, note } })],
     answer: { outcome: 'closed', now: true },
   }
 }
@@ -204,55 +215,56 @@ export type LimitChangeAnswer = {
   readonly fromMs: number
 }
 
-const setting = (
+const changeLimit = (
   limits: ApprovalLimits,
   limitCents: number | null,
   proposalId: string | null,
   nowMs: number,
 ) => {
-  const last = limits.at(-1) ?? { limitCents: null, fromMs: 0 }
+  const current = limits.at(-1) ?? { limitCents: null, fromMs: 0 }
   const fromMs = nowMs + limitEffectiveDelayMs
   const event: FourEyesSet = { type: 'FourEyesSet', data: { limitCents, from: isoTime(fromMs), proposalId } }
-  const changed = last.limitCents !== limitCents
+  const changed = current.limitCents !== limitCents
   const decision: CommandDecision<LimitChangeAnswer> = {
     appends: changed ? [{ stream: approvalLimitsStream, events: [event] }] : [],
-    answer: { outcome: 'set', changed, fromMs: changed ? fromMs : last.fromMs },
+    answer: { outcome: 'set', changed, fromMs: changed ? fromMs : current.fromMs },
   }
   const allowsMore =
-    changed && last.limitCents !== null && (limitCents === null || limitCents > last.limitCents)
+    changed && current.limitCents !== null && (limitCents === null || limitCents > current.limitCents)
   return { decision, allowsMore }
 }
 
 /** One operator may set a limit that is not above the last one. A higher limit, or none, needs a second operator. */
 export const decideLimit = (
-  { fourEyes, proposal }: States,
+  { fourEyes, proposal }: ApprovalStates,
   { limitCents, proposalId }: { readonly limitCents: number | null; readonly proposalId: string },
-  moment: Moment,
+  context: CommandContext,
 ): CommandDecision<LimitChangeAnswer | ApprovalAnswer> => {
-  const { decision, allowsMore } = setting(fourEyes, limitCents, null, moment.nowMs)
-  return allowsMore ? propose(proposal, proposalId, { kind: 'setting', limitCents }, moment) : decision
+  const { decision, allowsMore } = changeLimit(fourEyes, limitCents, null, context.nowMs)
+  return allowsMore ? propose(proposal, proposalId, { kind: 'setting', limitCents }, context) : decision
 }
 
 export const decideLimitApproval = (
-  { fourEyes, proposal }: States,
-  moment: Moment,
+  { fourEyes, proposal }: ApprovalStates,
+  context: CommandContext,
 ): CommandDecision<LimitChangeAnswer | Refused<ApprovalRefusal>> => {
   // No stream shows that the limit was set by this proposal. Setting it again would undo later limits.
   if (proposal?.status === 'approved') return refusedApproval({ code: 'proposal_closed', status: 'approved' })
   return decideApproval<LimitChangeAnswer>(
     proposal,
-    moment,
-    (what) => {
-      if (what.kind !== 'setting' || !proposal) throw new Error('a proposal of a movement sets no limit')
-      return setting(fourEyes, what.limitCents, proposal.proposalId, moment.nowMs).decision
+    context,
+    (proposedAction) => {
+      if (proposedAction.kind !== 'setting' || !proposal)
+        throw new Error('a proposal of a movement sets no limit')
+      return changeLimit(fourEyes, proposedAction.limitCents, proposal.proposalId, context.nowMs).decision
     },
     limitIn,
   )
 }
 
 const limitIn = (appends: Appends): ProposedAction | null => {
-  const set = appends.flatMap(({ events }) => events).find(({ type }) => type === 'FourEyesSet')
-  return set === undefined
+  const limitEvent = appends.flatMap(({ events }) => events).find(({ type }) => type === 'FourEyesSet')
+  return limitEvent === undefined
     ? null
-    : { kind: 'setting', limitCents: (set.data as FourEyesSet['data']).limitCents }
+    : { kind: 'setting', limitCents: (limitEvent.data as FourEyesSet['data']).limitCents }
 }

@@ -53,8 +53,8 @@ export const decideCustomerCredit = (
   state: LedgerState,
   input: CustomerCreditInput,
 ): LedgerDecision<CustomerCredited, AlreadyApplied> => {
-  const before = refuseIfApplied(state, movementKey.customerCredit(input))
-  if (before) return before
+  const alreadyApplied = refuseIfApplied(state, movementKey.customerCredit(input))
+  if (alreadyApplied) return alreadyApplied
   const purse = customerPurse(state, input.customerId)
   const { debtChangeMicros, afterMicros } = credit(purse, positive(input.amountMicros))
   const { availableMicros: availableAfterMicros } = state
@@ -73,12 +73,12 @@ export const decideCustomerAdjustment = (
   state: LedgerState,
   input: CustomerAdjustmentInput,
 ): LedgerDecision<CustomerAdjusted, AlreadyApplied | InsufficientBalance> => {
-  const before = refuseIfApplied(state, movementKey.customerAdjustment(input))
-  if (before) return before
+  const alreadyApplied = refuseIfApplied(state, movementKey.customerAdjustment(input))
+  if (alreadyApplied) return alreadyApplied
   const purse = customerPurse(state, input.customerId)
-  const size = positive(Math.abs(input.amountMicros))
+  const absoluteMicros = positive(Math.abs(input.amountMicros))
   const adjusted = adjust(purse, input)
-  if (!adjusted) return refused(insufficientBalance(purse.availableMicros, size))
+  if (!adjusted) return refused(insufficientBalance(purse.availableMicros, absoluteMicros))
   const { debtChangeMicros, afterMicros } = adjusted
   const { availableMicros: availableAfterMicros } = state
   return movementDecision({
@@ -115,8 +115,12 @@ export const decideCustomerCharge = (
   if (debit) return refused({ code: 'already_debited', ...debit })
   const amountMicros = notNegative(centsToMicros(order.amountCents))
   const costMicros = notNegative(centsToMicros(order.costCents))
-  const capped = spendCapReached(state, { keyId: capKeyOf(order), amountMicros: costMicros, capCents }, nowMs)
-  if (capped) return refused(capped)
+  const capRefusal = spendCapReached(
+    state,
+    { keyId: capKeyOf(order), amountMicros: costMicros, capCents },
+    nowMs,
+  )
+  if (capRefusal) return refused(capRefusal)
   const wallet = take(state, costMicros)
   if (!wallet) return refused(insufficientBalance(state.availableMicros, costMicros))
   const { customerId, amountCents } = order
@@ -149,8 +153,8 @@ export const decideCustomerRefund = (
   state: LedgerState,
   input: CustomerRefundInput,
 ): LedgerDecision<CustomerRefunded, AlreadyApplied> => {
-  const before = refuseIfApplied(state, movementKey.customerRefund(input))
-  if (before) return before
+  const alreadyApplied = refuseIfApplied(state, movementKey.customerRefund(input))
+  if (alreadyApplied) return alreadyApplied
   const { customerId, amountMicros, costMicros } = input
   positive(notNegative(amountMicros) + notNegative(costMicros))
   const customer = credit(customerPurse(state, customerId), amountMicros)

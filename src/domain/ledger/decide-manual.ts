@@ -75,7 +75,7 @@ type MovementDecision = LedgerDecision<
 const depositOf = ({ depositId }: { readonly depositId?: string }): { readonly depositId?: string } =>
   depositId === undefined ? {} : { depositId }
 
-const tooMuch = refused({ code: 'invalid_amount' } as const)
+const invalidAmount = refused({ code: 'invalid_amount' } as const)
 
 /** Whether the balance and the debt after the event are still exact numbers. */
 const isCountable = (
@@ -94,7 +94,7 @@ const isCountable = (
 
 const decideOnLedger = (ledger: LedgerState, movement: ManualMovement): MovementDecision => {
   const decision = decideMovement(ledger, movement)
-  return decision.outcome === 'refused' || isCountable(ledger, decision.events[0]) ? decision : tooMuch
+  return decision.outcome === 'refused' || isCountable(ledger, decision.events[0]) ? decision : invalidAmount
 }
 
 const decideMovement = (ledger: LedgerState, movement: ManualMovement): MovementDecision => {
@@ -133,63 +133,69 @@ const sameMovement = (one: ManualMovement, other: ManualMovement): boolean =>
  * recorded movement, the movement is withdrawn and the reference can be used again.
  */
 export const decideManual = (
-  { account, movement: standing, ledger }: ManualStates,
-  asked: ManualMovement,
+  { account, movement: existing, ledger }: ManualStates,
+  requested: ManualMovement,
 ): CommandDecision<ManualAnswer> => {
-  const nothing = (refusal: ManualRefusal, ...facts: Fact[]): CommandDecision<ManualAnswer> => ({
-    appends: appendsOf(facts),
+  const refuseWith = (
+    refusal: ManualRefusal,
+    ...streamEvents: StreamEvent[]
+  ): CommandDecision<ManualAnswer> => ({
+    appends: appendsOf(streamEvents),
     answer: refused(refusal),
   })
-  if (!account) return nothing({ code: 'unknown_account' })
-  if (asked.kind === 'customer' && !account.reseller) return nothing({ code: 'not_a_reseller' })
-  if (standing?.status === 'applied')
-    return nothing({ code: 'already_applied', amountMicros: standing.movement.amountMicros })
+  if (!account) return refuseWith({ code: 'unknown_account' })
+  if (requested.kind === 'customer' && !account.reseller) return refuseWith({ code: 'not_a_reseller' })
+  if (existing?.status === 'applied')
+    return refuseWith({ code: 'already_applied', amountMicros: existing.movement.amountMicros })
 
-  const resumed = standing?.status === 'recorded' ? standing : null
-  const movement = resumed?.movement ?? asked
-  const accountId = asked.accountId as AccountId
-  const guard = manualStream(asked)
-  const mark = (type: 'ManualMovementApplied' | 'ManualMovementWithdrawn'): Fact => {
-    const event: ManualMovementEvent = { type, data: { accountId, reference: asked.reference } }
-    return [guard, event]
+  const resumed = existing?.status === 'recorded' ? existing : null
+  const movement = resumed?.movement ?? requested
+  const accountId = requested.accountId as AccountId
+  const guardStream = manualStream(requested)
+  const statusEvent = (type: 'ManualMovementApplied' | 'ManualMovementWithdrawn'): StreamEvent => {
+    const event: ManualMovementEvent = { type, data: { accountId, reference: requested.reference } }
+    return [guardStream, event]
   }
-  const applied = (amountMicros: number, ...facts: Fact[]) =>
-    nothing({ code: 'already_applied', amountMicros }, ...facts)
+  const refuseApplied = (amountMicros: number, ...streamEvents: StreamEvent[]) =>
+    refuseWith({ code: 'already_applied', amountMicros }, ...streamEvents)
   const decision = decideOnLedger(ledger, movement)
   if (decision.outcome === 'refused' && decision.refusal.code === 'already_applied')
-    return applied(decision.refusal.amountMicros, ...(resumed ? [mark('ManualMovementApplied')] : []))
+    return refuseApplied(
+      decision.refusal.amountMicros,
+      ...(resumed ? [statusEvent('ManualMovementApplied')] : []),
+    )
   if (resumed && !remembersSince(ledger.movements, resumed.recordedAtMs))
-    return nothing({ code: 'unconfirmed', recordedAtMs: resumed.recordedAtMs })
+    return refuseWith({ code: 'unconfirmed', recordedAtMs: resumed.recordedAtMs })
   if (decision.outcome === 'refused')
-    return nothing(decision.refusal, ...(resumed ? [mark('ManualMovementWithdrawn')] : []))
+    return refuseWith(decision.refusal, ...(resumed ? [statusEvent('ManualMovementWithdrawn')] : []))
 
-  const facts: Fact[] = [
-    ...(resumed ? [] : [[guard, { type: 'ManualMovementRecorded', data: movement }] as const]),
-    ...blockEventDefinitions(account, movement),
+  const streamEvents: StreamEvent[] = [
+    ...(resumed ? [] : [[guardStream, { type: 'ManualMovementRecorded', data: movement }] as const]),
+    ...blockEvents(account, movement),
     [ledgerStream(accountId), decision.events[0]],
-    mark('ManualMovementApplied'),
+    statusEvent('ManualMovementApplied'),
   ]
   const [event] = decision.events
-  const leftMicros =
+  const balanceMicros =
     event.type === 'CustomerAdjusted' ? event.data.creditAfterMicros : decision.availableAfterMicros
-  if (!sameMovement(movement, asked)) return applied(movement.amountMicros, ...facts)
+  if (!sameMovement(movement, requested)) return refuseApplied(movement.amountMicros, ...streamEvents)
   return {
-    appends: appendsOf(facts),
+    appends: appendsOf(streamEvents),
     answer: {
       outcome: 'applied',
       amountMicros: movement.amountMicros,
-      balanceCents: microsToCentsFloor(leftMicros),
+      balanceCents: microsToCentsFloor(balanceMicros),
     },
   }
 }
 
-type Fact = readonly [stream: StreamName, event: DomainEvent]
+type StreamEvent = readonly [stream: StreamName, event: DomainEvent]
 
-const appendsOf = (facts: readonly Fact[]): Appends =>
-  facts.map(([stream, event]) => ({ stream, events: [event] }))
+const appendsOf = (streamEvents: readonly StreamEvent[]): Appends =>
+  streamEvents.map(([stream, event]) => ({ stream, events: [event] }))
 
 /** An account whose payment was taken back is blocked until an operator has checked it. */
-const blockEventDefinitions = (account: AccountState, movement: ManualMovement): Fact[] => {
+const blockEvents = (account: AccountState, movement: ManualMovement): StreamEvent[] => {
   if (movement.kind !== 'adjustment' || movement.reason !== 'chargeback' || movement.amountMicros > 0)
     return []
   const block = decideBlock(account, { reason: `chargeback ${movement.reference}` })

@@ -16,9 +16,13 @@ import { adjust, credit, type DebtFields, take } from './purse.ts'
 import { capKeyOf, spentMicros } from './spend-cap.ts'
 
 /** The result of a decision on a wallet: one event, or a refusal. */
-export type LedgerDecision<Event extends LedgerEvent, Refusal> = Decision<Event, Refusal, Moves<Event>>
+export type LedgerDecision<Event extends LedgerEvent, Refusal> = Decision<
+  Event,
+  Refusal,
+  MovementResult<Event>
+>
 
-type Moves<Event extends LedgerEvent> = {
+type MovementResult<Event extends LedgerEvent> = {
   readonly events: readonly [Event]
   /** What the event leaves in the wallet, less open holds, micro-dollars. */
   readonly availableAfterMicros: number
@@ -87,8 +91,8 @@ export const decideCredit = (
   state: LedgerState,
   input: CreditInput,
 ): LedgerDecision<WalletCredited, AlreadyApplied> => {
-  const before = refuseIfApplied(state, movementKey.credit(input))
-  if (before) return before
+  const alreadyApplied = refuseIfApplied(state, movementKey.credit(input))
+  if (alreadyApplied) return alreadyApplied
   const { debtChangeMicros, afterMicros } = credit(state, positive(input.amountMicros))
   return movementDecision({
     type: 'WalletCredited',
@@ -106,11 +110,11 @@ export const decideAdjustment = (
   state: LedgerState,
   input: AdjustmentInput,
 ): LedgerDecision<WalletAdjusted, AlreadyApplied | InsufficientBalance> => {
-  const before = refuseIfApplied(state, movementKey.adjustment(input))
-  if (before) return before
-  const size = positive(Math.abs(input.amountMicros))
+  const alreadyApplied = refuseIfApplied(state, movementKey.adjustment(input))
+  if (alreadyApplied) return alreadyApplied
+  const absoluteMicros = positive(Math.abs(input.amountMicros))
   const adjusted = adjust(state, input)
-  if (!adjusted) return refused(insufficientBalance(state.availableMicros, size))
+  if (!adjusted) return refused(insufficientBalance(state.availableMicros, absoluteMicros))
   const { debtChangeMicros, afterMicros } = adjusted
   return movementDecision({
     type: 'WalletAdjusted',
@@ -162,13 +166,13 @@ export const decideDebit = (
   const debit = recallMovement(state, movementKey.debit(order.orderId))
   if (debit) return refused({ code: 'already_debited', ...debit })
   const amountMicros = positive(centsToMicros(order.amountCents))
-  const capped = spendCapReached(state, { keyId: capKeyOf(order), amountMicros, capCents }, nowMs)
-  if (capped) return refused(capped)
-  const taken = take(state, amountMicros)
-  if (!taken) return refused(insufficientBalance(state.availableMicros, amountMicros))
+  const capRefusal = spendCapReached(state, { keyId: capKeyOf(order), amountMicros, capCents }, nowMs)
+  if (capRefusal) return refused(capRefusal)
+  const debited = take(state, amountMicros)
+  if (!debited) return refused(insufficientBalance(state.availableMicros, amountMicros))
   return movementDecision({
     type: 'WalletDebited',
-    data: { order, amountMicros, availableAfterMicros: taken.afterMicros },
+    data: { order, amountMicros, availableAfterMicros: debited.afterMicros },
   })
 }
 
@@ -200,15 +204,15 @@ export const decideHold = (
   const resolved = resolutionOf(state, hold.holdId)
   if (resolved) return resolved
   if (micros(hold.amountMicros) <= 0) throw new RangeError(`a hold of ${hold.amountMicros} reserves nothing`)
-  const taken = take(state, hold.amountMicros)
-  if (!taken) return refused(insufficientBalance(state.availableMicros, hold.amountMicros))
+  const debited = take(state, hold.amountMicros)
+  if (!debited) return refused(insufficientBalance(state.availableMicros, hold.amountMicros))
   return movementDecision({
     type: 'FundsHeld',
-    data: { ...hold, availableAfterMicros: taken.afterMicros },
+    data: { ...hold, availableAfterMicros: debited.afterMicros },
   })
 }
 
-const notOpen = (state: LedgerState, holdId: string): Refused<HoldResolved | UnknownHold> =>
+const notOpenRefusal = (state: LedgerState, holdId: string): Refused<HoldResolved | UnknownHold> =>
   resolutionOf(state, holdId) ?? refused({ code: 'unknown_hold' })
 
 /** Bills the full amount of an open hold. A capture or a release resolves each hold at most once. */
@@ -217,7 +221,7 @@ export const decideCapture = (
   { holdId }: { readonly holdId: string },
 ): LedgerDecision<HoldCaptured, HoldResolved | UnknownHold> => {
   const hold = state.holds.get(holdId)
-  if (!hold) return notOpen(state, holdId)
+  if (!hold) return notOpenRefusal(state, holdId)
   return movementDecision({
     type: 'HoldCaptured',
     data: { holdId, ...hold, availableAfterMicros: state.availableMicros },
@@ -230,7 +234,7 @@ export const decideRelease = (
   { holdId }: { readonly holdId: string },
 ): LedgerDecision<HoldReleased, HoldResolved | UnknownHold> => {
   const hold = state.holds.get(holdId)
-  if (!hold) return notOpen(state, holdId)
+  if (!hold) return notOpenRefusal(state, holdId)
   return movementDecision({
     type: 'HoldReleased',
     data: { holdId, ...hold, availableAfterMicros: state.availableMicros + hold.amountMicros },

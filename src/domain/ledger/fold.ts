@@ -98,27 +98,27 @@ const notNegative = (value: number, what: string): number => {
 }
 
 /**
- * A purse after an event. `saidMicros` is the available amount after it, according to the event.
+ * A purse after an event. `recordedMicros` is the available amount after it, according to the event.
  * @throws if the event's figures do not add up
  */
 const purseAfter = (
   purse: Purse,
-  moved: Purse,
-  saidMicros: number,
+  movement: Purse,
+  recordedMicros: number,
   event: LedgerEvent & { readonly revision: number },
-  whose: string,
+  ownerText: string,
 ): Purse => {
   const availableMicros = notNegative(
-    purse.availableMicros + moved.availableMicros,
-    `what is available ${whose}`,
+    purse.availableMicros + movement.availableMicros,
+    `what is available ${ownerText}`,
   )
-  if (availableMicros !== saidMicros)
+  if (availableMicros !== recordedMicros)
     throw new Error(
-      `${event.type} at revision ${event.revision} says ${saidMicros} micro-dollars are left ${whose}, the fold says ${availableMicros}`,
+      `${event.type} at revision ${event.revision} says ${recordedMicros} micro-dollars are left ${ownerText}, the fold says ${availableMicros}`,
     )
   const receivableMicros = notNegative(
-    purse.receivableMicros + moved.receivableMicros,
-    `what is owed ${whose}`,
+    purse.receivableMicros + movement.receivableMicros,
+    `what is owed ${ownerText}`,
   )
   return { availableMicros, receivableMicros }
 }
@@ -146,10 +146,10 @@ const spendAfter = ({ spend }: LedgerState, order: OrderDetails, micros: number,
 
 const evolve: Fold<LedgerState, LedgerEvent>['evolve'] = (before, event) => {
   const atMs = event.recordedAtMs
-  const moved = movementOf(event)
+  const movement = movementOf(event)
   const { availableMicros, receivableMicros } = purseAfter(
     before,
-    moved,
+    movement,
     event.data.availableAfterMicros,
     event,
     'in the wallet',
@@ -157,7 +157,7 @@ const evolve: Fold<LedgerState, LedgerEvent>['evolve'] = (before, event) => {
   const state: LedgerState = {
     availableMicros,
     receivableMicros,
-    heldMicros: notNegative(before.heldMicros + moved.heldMicros, 'the sum of holds'),
+    heldMicros: notNegative(before.heldMicros + movement.heldMicros, 'the sum of holds'),
     holds: before.holds,
     movements: movementsAfter(before.movements, event),
     spend: dropExpiredSpend(before.spend, atMs),

@@ -19,7 +19,7 @@ const stream = 'deposit-{deposit}'
 const reference = text('what the operator wrote: spent for ever, within the account and the kind of movement')
 const gateway = orNull(text('the gateway that a chargeback takes the money from; null for other reasons'))
 const depositId = orAbsent(id('dep', 'the deposit whose payment went back; absent where it is moved by hand'))
-const signed = micros('either sign', 'above zero raises what it moves, below lowers it')
+const signedAmount = micros('either sign', 'above zero raises what it moves, below lowers it')
 
 /** The data of `ManualMovementRecorded`. */
 export const movement = either(
@@ -41,7 +41,7 @@ export const movement = either(
         reason: oneOf(adjustmentReasons, 'why'),
         gateway,
         depositId,
-        amountMicros: signed,
+        amountMicros: signedAmount,
       },
       'An adjustment of the wallet.',
     ),
@@ -54,7 +54,7 @@ export const movement = either(
         reason: oneOf(customerAdjustmentReasons, 'why'),
         gateway,
         depositId,
-        amountMicros: signed,
+        amountMicros: signedAmount,
       },
       "An adjustment of a customer's credit.",
     ),
@@ -64,7 +64,7 @@ export const movement = either(
 /** A manual movement by an operator. `amountMicros` is above zero for a credit and signed for an adjustment. */
 export type ManualMovement = (typeof movement)['_output']
 
-const named = { accountId: id('acc', 'whose wallet'), reference }
+const referenceFields = { accountId: id('acc', 'whose wallet'), reference }
 
 /** The `deposit-{id}` stream of a manual movement. It makes the reference unique. */
 export const manualMovementRecorded = defineEventOf('ManualMovementRecorded', {
@@ -78,14 +78,14 @@ export const manualMovementApplied = defineEvent('ManualMovementApplied', {
   stream,
   means:
     'The ledger has the movement: `WalletCredited`, `WalletAdjusted` or `CustomerAdjusted` stands before it.',
-  fields: named,
+  fields: referenceFields,
 })
 export type ManualMovementApplied = EventOf<typeof manualMovementApplied>
 
 export const manualMovementWithdrawn = defineEvent('ManualMovementWithdrawn', {
   stream,
   means: 'The wallet refused the movement after it was recorded; nothing moved.',
-  fields: named,
+  fields: referenceFields,
 })
 export type ManualMovementWithdrawn = EventOf<typeof manualMovementWithdrawn>
 

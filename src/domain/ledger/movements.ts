@@ -108,7 +108,7 @@ export const movementKey = {
 }
 
 /** The key that an event uses, and its amounts. Null for a hold, which the state has as long as it is open. */
-const spentBy = (
+const movementEntryOf = (
   event: LedgerEvent,
 ): readonly [key: string, amountMicros: number, afterMicros: number] | null => {
   const { availableAfterMicros } = event.data
@@ -150,11 +150,11 @@ export const movementsAfter = (
   event: LedgerEvent & { readonly revision: number; readonly recordedAtMs: number },
 ): Movements => {
   const { revision, recordedAtMs } = event
-  const left = dropExpired(movements, recordedAtMs)
-  const spent = spentBy(event)
-  if (spent === null) return left
-  const [key, amountMicros, afterMicros] = spent
-  return remember(left, key, [amountMicros, afterMicros, revision], recordedAtMs)
+  const remaining = dropExpired(movements, recordedAtMs)
+  const entry = movementEntryOf(event)
+  if (entry === null) return remaining
+  const [key, amountMicros, afterMicros] = entry
+  return remember(remaining, key, [amountMicros, afterMicros, revision], recordedAtMs)
 }
 
 /** The movement with a key of `movementKey`; undefined if it did not happen in the last seven days. */

@@ -91,18 +91,18 @@ const counterpart = (event: LedgerEvent): Leg | null => {
 }
 
 const serviceLegs = (event: LedgerEvent, account: AccountId): Leg[] => {
-  const moved = movementOf(event)
+  const movement = movementOf(event)
   const other = counterpart(event)
   return [
     ...(other ? [other] : []),
-    [walletAccount(account), -moved.availableMicros],
-    [holdsAccount(account), -moved.heldMicros],
-    [receivableAccount(account), moved.receivableMicros],
+    [walletAccount(account), -movement.availableMicros],
+    [holdsAccount(account), -movement.heldMicros],
+    [receivableAccount(account), movement.receivableMicros],
   ]
 }
 
 /** What the reseller bought from the service: positive for a purchase, negative for its refund. */
-const bought = (event: LedgerEvent): Leg => {
+const purchaseLeg = (event: LedgerEvent): Leg => {
   switch (event.type) {
     case 'WalletDebited':
     case 'HoldCaptured':
@@ -130,7 +130,7 @@ const bought = (event: LedgerEvent): Leg => {
  * The reseller's account for amounts that are neither a purchase nor a refund. A gift of the service is not funding by
  * the owner.
  */
-const fundedBy = (event: LedgerEvent): string =>
+const fundingSource = (event: LedgerEvent): string =>
   event.type === 'WalletAdjusted' && event.data.reason !== 'chargeback'
     ? adjustmentRevenueAccount(event.data.reason)
     : fundingAccount
@@ -142,12 +142,12 @@ const fundedBy = (event: LedgerEvent): string =>
 const mirrorLegs = (event: LedgerEvent): Leg[] => {
   const { availableMicros, heldMicros, receivableMicros } = movementOf(event)
   const walletMicros = availableMicros + heldMicros
-  const purchase = bought(event)
+  const purchase = purchaseLeg(event)
   return [
     [serviceWalletAccount, walletMicros],
     [serviceDebtAccount, 0 - receivableMicros],
     purchase,
-    [fundedBy(event), receivableMicros - walletMicros - purchase[1]],
+    [fundingSource(event), receivableMicros - walletMicros - purchase[1]],
   ]
 }
 

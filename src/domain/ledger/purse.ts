@@ -5,19 +5,19 @@ import { micros, orAbsent } from '../../kernel/event-fields.ts'
  * negative if a debt is paid. Before, events had `receivableMicros`: in credits and refunds the paid part of the debt,
  * in adjustments the change of the debt. An event has exactly one of the two, and the field name shows which.
  */
-export const debtFields = (whose: string, was: 'paid' | 'change') => ({
+export const debtFields = (debtText: string, oldMeaning: 'paid' | 'change') => ({
   debtChangeMicros: orAbsent(
     micros(
       'either sign',
-      `what is added to ${whose}; below zero: what was paid of it. Absent only before 0.2.0, on events with \`receivableMicros\``,
+      `what is added to ${debtText}; below zero: what was paid of it. Absent only before 0.2.0, on events with \`receivableMicros\``,
     ),
   ),
   receivableMicros: orAbsent(
-    was === 'paid'
-      ? micros('0 or more', `before 0.2.0 only: what was paid of ${whose}; above zero lowers it`)
+    oldMeaning === 'paid'
+      ? micros('0 or more', `before 0.2.0 only: what was paid of ${debtText}; above zero lowers it`)
       : micros(
           'either sign',
-          `before 0.2.0 only: what is added to ${whose}; below zero: what was paid of it`,
+          `before 0.2.0 only: what is added to ${debtText}; below zero: what was paid of it`,
         ),
   ),
 })
@@ -44,26 +44,28 @@ export type DebtFields =
 
 /**
  * An event's change of a debt, from the new or the old field.
- * @param before the value of the old field, as a change
+ * @param oldMicros the value of the old field, as a change
  * @throws if the event has both fields or none, because its change is then unknown
  */
-const changeOf = (name: string, today: number | undefined, before: number | undefined): number => {
-  if ((today === undefined) === (before === undefined))
-    throw new Error(`a money event has ${today === undefined ? 'no' : 'both an old and a new'} ${name}`)
-  return (today ?? before) as number
+const changeOf = (name: string, currentMicros: number | undefined, oldMicros: number | undefined): number => {
+  if ((currentMicros === undefined) === (oldMicros === undefined))
+    throw new Error(
+      `a money event has ${currentMicros === undefined ? 'no' : 'both an old and a new'} ${name}`,
+    )
+  return (currentMicros ?? oldMicros) as number
 }
 
 const negated = (micros: number | undefined): number | undefined =>
   micros === undefined ? undefined : 0 - micros
 
-type Old = { readonly debtChangeMicros?: number; readonly receivableMicros?: number }
+type DebtChange = { readonly debtChangeMicros?: number; readonly receivableMicros?: number }
 
 /** The change of the debt in a credit or a refund, micro-dollars. */
-export const debtChangeOfCredit = ({ debtChangeMicros, receivableMicros }: Old): number =>
+export const debtChangeOfCredit = ({ debtChangeMicros, receivableMicros }: DebtChange): number =>
   changeOf('debtChangeMicros', debtChangeMicros, negated(receivableMicros))
 
 /** The change of the debt in an adjustment, micro-dollars. */
-export const debtChangeOfAdjustment = ({ debtChangeMicros, receivableMicros }: Old): number =>
+export const debtChangeOfAdjustment = ({ debtChangeMicros, receivableMicros }: DebtChange): number =>
   changeOf('debtChangeMicros', debtChangeMicros, receivableMicros)
 
 /** The change of the wallet's debt in a refund of a customer's order, micro-dollars. */
@@ -86,10 +88,10 @@ export type Purse = {
 export const emptyPurse: Purse = { availableMicros: 0, receivableMicros: 0 }
 
 /** How a movement changes a purse. `debtChangeMicros` is added to the debt and is negative if a debt is paid. */
-type Moved = { readonly debtChangeMicros: number; readonly afterMicros: number }
+type PurseChange = { readonly debtChangeMicros: number; readonly afterMicros: number }
 
 /** Adds money. It pays a debt first. */
-export const credit = (purse: Purse, amountMicros: number): Moved => {
+export const credit = (purse: Purse, amountMicros: number): PurseChange => {
   const paidMicros = Math.min(purse.receivableMicros, amountMicros)
   return {
     debtChangeMicros: 0 - paidMicros,
@@ -109,9 +111,12 @@ export const take = (purse: Purse, amountMicros: number): { readonly afterMicros
 export const adjust = (
   purse: Purse,
   { amountMicros, reason }: { readonly amountMicros: number; readonly reason: string },
-): Moved | null => {
+): PurseChange | null => {
   if (amountMicros > 0) return credit(purse, amountMicros)
-  const missing = Math.max(0 - amountMicros - purse.availableMicros, 0)
-  if (missing > 0 && reason !== 'chargeback') return null
-  return { debtChangeMicros: missing, afterMicros: purse.availableMicros + amountMicros + missing }
+  const uncoveredMicros = Math.max(0 - amountMicros - purse.availableMicros, 0)
+  if (uncoveredMicros > 0 && reason !== 'chargeback') return null
+  return {
+    debtChangeMicros: uncoveredMicros,
+    afterMicros: purse.availableMicros + amountMicros + uncoveredMicros,
+  }
 }

@@ -35,13 +35,13 @@ export const recordSpend = (spend: Spend, keyId: string, micros: number, atMs: n
   const minute = Math.floor(atMs / minuteMs)
   const window = spend.windows.get(keyId) ?? { totalMicros: 0, buckets: List() }
   const last = window.buckets.last()
-  const reopened = last !== undefined && last.minute >= minute
-  const buckets = reopened
+  const isSameMinute = last !== undefined && last.minute >= minute
+  const buckets = isSameMinute
     ? window.buckets.set(-1, { minute: last.minute, micros: last.micros + micros })
     : window.buckets.push({ minute, micros })
   return {
     windows: spend.windows.set(keyId, { totalMicros: window.totalMicros + micros, buckets }),
-    queue: reopened ? spend.queue : spend.queue.push({ keyId, minute }),
+    queue: isSameMinute ? spend.queue : spend.queue.push({ keyId, minute }),
   }
 }
 
@@ -86,9 +86,9 @@ export const spentMicros = (spend: Spend, keyId: string, nowMs: number): number 
 export type SpendJson = readonly (readonly [keyId: string, minute: number, micros: number])[]
 
 export const spendToJson = (spend: Spend): SpendJson => {
-  const left = new Map(spend.windows.map(({ buckets }) => buckets.values()).entries())
+  const remainingBuckets = new Map(spend.windows.map(({ buckets }) => buckets.values()).entries())
   return spend.queue.toArray().map(({ keyId, minute }) => {
-    const bucket = left.get(keyId)?.next().value
+    const bucket = remainingBuckets.get(keyId)?.next().value
     if (bucket?.minute !== minute)
       throw new Error(`the spend buckets of ${keyId} are out of step with their queue`)
     return [keyId, minute, bucket.micros] as const

@@ -34,13 +34,13 @@ export type StatementAnswer = { readonly became: 'booked' | 'standing' | 'other'
 
 /** Books a line once. */
 export const decideStatement = (
-  standing: StatementState,
+  existing: StatementState,
   line: StatementBooking,
 ): Decided<StatementLineBooked> & StatementAnswer => {
-  if (standing === null)
+  if (existing === null)
     return { ...decided({ type: 'StatementLineBooked', data: line } as const), became: 'booked' }
-  const same = standing.feeMicros === line.feeMicros && standing.payoutMicros === line.payoutMicros
-  return { ...decided<StatementLineBooked>(), became: same ? 'standing' : 'other' }
+  const isSameAmount = existing.feeMicros === line.feeMicros && existing.payoutMicros === line.payoutMicros
+  return { ...decided<StatementLineBooked>(), became: isSameAmount ? 'standing' : 'other' }
 }
 
 /** The lines of a provider's statement about the service's own gateways, except payments, which are in the ledgers. */

@@ -25,10 +25,10 @@ export type ShownNotice = { readonly notice: NoticePublished['data']; readonly e
 export type NoticeDecision = Decision<NoticeEvent, NoticeRefusal, ShownNotice>
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these characters are refused
-const controls = /[\u0000-\u0008\u000b-\u001f\u007f]/
+const controlCharacters = /[\u0000-\u0008\u000b-\u001f\u007f]/
 
 const isText = (text: string, maxLength: number): boolean =>
-  text.trim() !== '' && text.length <= maxLength && text.isWellFormed() && !controls.test(text)
+  text.trim() !== '' && text.length <= maxLength && text.isWellFormed() && !controlCharacters.test(text)
 
 /** Whether a link is a path of the service's site, or an http address. Schemes that a browser executes are refused. */
 const isHref = (href: string): boolean => {
@@ -44,7 +44,7 @@ const isHref = (href: string): boolean => {
 /** The problems of a notice. Each is a sentence that names the field and the accepted values. */
 export const noticeProblems = (draft: NoticeDraft, nowMs: number): readonly string[] => {
   const { title, body, kind, audience, expiresAt, linkHref, linkLabel } = draft
-  const wrong: readonly (string | false)[] = [
+  const checks: readonly (string | false)[] = [
     (!isText(title, maxTitleLength) || title.includes('\n')) &&
       `title must be one line of 1 to ${maxTitleLength} characters`,
     !isText(body, maxBodyLength) && `body must be 1 to ${maxBodyLength} characters`,
@@ -64,10 +64,10 @@ export const noticeProblems = (draft: NoticeDraft, nowMs: number): readonly stri
       `linkLabel must be 1 to ${maxLabelLength} characters`,
     linkLabel !== null && linkHref === null && 'linkLabel needs a linkHref',
   ]
-  return wrong.filter((problem) => problem !== false)
+  return checks.filter((problem) => problem !== false)
 }
 
-const saysTheSame = (notice: NoticePublished['data'], draft: NoticeDraft): boolean =>
+const isSameNotice = (notice: NoticePublished['data'], draft: NoticeDraft): boolean =>
   (Object.keys(draft) as (keyof NoticeDraft)[]).every((field) => notice[field] === draft[field])
 
 /**
@@ -76,7 +76,7 @@ const saysTheSame = (notice: NoticePublished['data'], draft: NoticeDraft): boole
  */
 export const decidePublication = (state: NoticeState, draft: NoticeDraft, nowMs: number): NoticeDecision => {
   if (state)
-    return saysTheSame(state.notice, draft)
+    return isSameNotice(state.notice, draft)
       ? { ...decided(), ...state }
       : refused({ code: 'already_published' })
   const problems = noticeProblems(draft, nowMs)
@@ -89,8 +89,8 @@ export const decidePublication = (state: NoticeState, draft: NoticeDraft, nowMs:
 export const decideExpiration = (state: NoticeState, nowMs: number): NoticeDecision => {
   if (!state) return refused({ code: 'not_found' })
   const { notice } = state
-  const over = notice.expiresAt !== null && Date.parse(notice.expiresAt) <= nowMs
-  if (state.expiredAt !== null || over) return { ...decided(), ...state }
+  const isExpired = notice.expiresAt !== null && Date.parse(notice.expiresAt) <= nowMs
+  if (state.expiredAt !== null || isExpired) return { ...decided(), ...state }
   const expiredAt = isoTime(nowMs)
   const event: NoticeEvent = { type: 'NoticeExpired', data: { noticeId: notice.noticeId, expiredAt } }
   return { ...decided(event), notice, expiredAt }

@@ -24,11 +24,11 @@ const patterns = [
 ] as const
 
 const monthNumber = (text: string): number => {
-  const word = text.toLowerCase().slice(0, 3)
-  return /^\d/.test(text) ? Number(text) : months.findIndex((name) => name.startsWith(word)) + 1
+  const monthPrefix = text.toLowerCase().slice(0, 3)
+  return /^\d/.test(text) ? Number(text) : months.findIndex((name) => name.startsWith(monthPrefix)) + 1
 }
 
-const exists = (year: number, month: number, day: number): boolean => {
+const isRealDate = (year: number, month: number, day: number): boolean => {
   const date = new Date(Date.UTC(year, month - 1, day))
   return date.getUTCFullYear() === year && date.getUTCMonth() === month - 1 && date.getUTCDate() === day
 }
@@ -36,8 +36,8 @@ const exists = (year: number, month: number, day: number): boolean => {
 /** Whether a text contains a calendar date in one of the forms of `dateForms`. */
 export const namesDate = (text: string): boolean =>
   patterns.some(({ form, parts: [year, month, day] }) =>
-    [...text.matchAll(form)].some((found) =>
-      exists(Number(found[year]), monthNumber(found[month] ?? ''), Number(found[day])),
+    [...text.matchAll(form)].some((match) =>
+      isRealDate(Number(match[year]), monthNumber(match[month] ?? ''), Number(match[day])),
     ),
   )
 

@@ -53,8 +53,8 @@ export type AllocationOwner<State> = {
     refund: Pick<Refund, 'proxyIds'>,
     nowMs: number,
   ): ReadonlyMap<ProxyId, readonly string[]>
-  /** The events that take back what the refund pays for. `whole`: the refund leaves nothing of the order. */
-  takeBack(state: State, refund: Refund, whole: boolean, nowMs: number): readonly DomainEvent[]
+  /** The events that take back what the refund pays for. `isFullRefund`: the refund leaves nothing of the order. */
+  takeBack(state: State, refund: Refund, isFullRefund: boolean, nowMs: number): readonly DomainEvent[]
 }
 
 const stockAllocationOwner = (order: OrderDetails): AllocationOwner<StockState> => {
@@ -76,7 +76,7 @@ const stockAllocationOwner = (order: OrderDetails): AllocationOwner<StockState> 
     paidForSince: (state, refund, nowMs) =>
       order.kind === 'extension' ? new Map() : extensionsOf(state, refund.proxyIds, nowMs),
     // A refunded extension leaves the rentals as they are, because they may have been extended since.
-    takeBack: (state, refund, _whole, nowMs) =>
+    takeBack: (state, refund, _isFullRefund, nowMs) =>
       order.kind === 'extension' ? [] : decideRelease(state, refund.proxyIds, 'refunded', nowMs),
   }
 }
@@ -94,8 +94,8 @@ const planAllocationOwner = (order: OrderDetails): AllocationOwner<PlanState> =>
     },
     recordRefusal: () => refusePlan(order.orderId),
     paidForSince: () => new Map(),
-    takeBack: (state, refund, whole, nowMs) =>
-      whole ? decideWithdrawal(state, { order, refundId: refund.refundId }, nowMs) : [],
+    takeBack: (state, refund, isFullRefund, nowMs) =>
+      isFullRefund ? decideWithdrawal(state, { order, refundId: refund.refundId }, nowMs) : [],
   }
 }
 

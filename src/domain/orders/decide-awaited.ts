@@ -52,7 +52,7 @@ const shortfallOf = (ledger: LedgerState, order: OrderDetails): number => {
   return Math.max(0, order.amountCents - microsToCentsFloor(payer.availableMicros))
 }
 
-const stopOf = (states: AwaitedStates, { orderable }: AwaitedOrder): OrderFailureReason | null => {
+const failureReasonOf = (states: AwaitedStates, { orderable }: AwaitedOrder): OrderFailureReason | null => {
   if (states.account === null || states.account.blocked) return 'account_blocked'
   return orderable ? null : 'product_unavailable'
 }
@@ -61,23 +61,23 @@ const capOf = ({ account }: AwaitedStates, { keyId }: OrderDetails): number | nu
   keyId === null ? null : (account?.keys.get(keyId)?.dailyCapCents ?? null)
 
 /** The events of the order's own stream. If a crash lost the first one, it is added. */
-const orderEventDefinitions = (
-  { order: standing, ledger }: AwaitedStates,
+const awaitedOrderEvents = (
+  { order: existing, ledger }: AwaitedStates,
   { order, depositId }: AwaitedOrder,
   events: readonly OrderEvent[],
 ): { readonly events: readonly OrderEvent[]; readonly after: Order } => {
   const balanceCents = microsToCentsFloor(ledger.availableMicros)
-  const first: readonly OrderEvent[] = standing
+  const openingEvents: readonly OrderEvent[] = existing
     ? []
     : [{ type: 'OrderAwaitingPayment', data: { order, depositId, balanceCents } }]
-  const all = [...first, ...events]
-  return { events: all, after: orderAfter(standing, all) }
+  const allEvents = [...openingEvents, ...events]
+  return { events: allEvents, after: orderAfter(existing, allEvents) }
 }
 
-const nothing = (answer: AwaitedAnswer): AwaitedDecision => ({ payment: [], appends: [], answer })
+const noChange = (answer: AwaitedAnswer): AwaitedDecision => ({ payment: [], appends: [], answer })
 
 /** Whether the order waits for this invoice, or has no event yet. */
-const waitsFor = (order: OrderState, depositId: string): boolean =>
+const awaitsDeposit = (order: OrderState, depositId: string): boolean =>
   order === null || (order.status === 'awaiting_payment' && order.awaiting?.depositId === depositId)
 
 /**
@@ -97,44 +97,49 @@ export const decideAwaited = (
   nowMs: number,
 ): AwaitedDecision => {
   const { depositId } = awaited
-  if (!waitsFor(states.order, depositId)) return nothing({ kind: 'over' })
+  if (!awaitsDeposit(states.order, depositId)) return noChange({ kind: 'over' })
   const order = states.order?.details ?? awaited.order
   const { orderId, accountId } = order
   const stream = orderStream(orderId)
-  const put = (kind: 'failed' | 'held', events: readonly OrderEvent[]): AwaitedDecision => {
-    const facts = orderEventDefinitions(states, awaited, events)
+  const decideOrderOnly = (kind: 'failed' | 'held', events: readonly OrderEvent[]): AwaitedDecision => {
+    const orderChange = awaitedOrderEvents(states, awaited, events)
     return {
       payment: [],
-      appends: dropEmptyAppends([{ stream, events: facts.events }]),
-      answer: { kind, order: facts.after },
+      appends: dropEmptyAppends([{ stream, events: orderChange.events }]),
+      answer: { kind, order: orderChange.after },
     }
   }
   const fail = (reason: OrderFailureReason): AwaitedDecision =>
-    put('failed', [{ type: 'OrderFailed', data: { orderId, accountId, reason, failedAt: isoTime(nowMs) } }])
+    decideOrderOnly('failed', [
+      { type: 'OrderFailed', data: { orderId, accountId, reason, failedAt: isoTime(nowMs) } },
+    ])
 
   const payment = decidePayment(states.ledger, { order, capCents: capOf(states, order) }, nowMs)
   const refusal = payment.outcome === 'refused' ? payment.refusal : null
-  if (refusal?.code === 'already_debited') return nothing({ kind: 'over' })
+  if (refusal?.code === 'already_debited') return noChange({ kind: 'over' })
   const heldUntil = states.order?.awaiting?.heldUntil ?? null
-  const dayIsOver = heldUntil !== null && nowMs >= Date.parse(heldUntil)
+  const isFundsTimeoutOver = heldUntil !== null && nowMs >= Date.parse(heldUntil)
   const shortfallCents = shortfallOf(states.ledger, order)
   if (shortfallCents > 0)
-    return dayIsOver ? fail('insufficient_balance') : nothing({ kind: 'short', shortfallCents })
-  const stop = stopOf(states, awaited)
-  if (stop) return fail(stop)
+    return isFundsTimeoutOver ? fail('insufficient_balance') : noChange({ kind: 'short', shortfallCents })
+  const failureReason = failureReasonOf(states, awaited)
+  if (failureReason) return fail(failureReason)
   const allocationOwner = allocationOwnerOf(order) as AllocationOwner<unknown>
   const allocation = allocationOwner.decide(states.allocationOwner, nowMs)
   if (allocation.verdict.outcome === 'refused') return fail(allocation.verdict.reason)
   // The order is fulfilled and the ledger state no longer has its debit. Nothing is left to do.
-  if (allocation.isRecorded) return nothing({ kind: 'over' })
+  if (allocation.isRecorded) return noChange({ kind: 'over' })
   if (refusal?.code === 'spend_cap_reached') return fail('spend_cap_reached')
   if (payment.outcome === 'refused') {
-    if (dayIsOver) return fail('insufficient_balance')
+    if (isFundsTimeoutOver) return fail('insufficient_balance')
     const until = isoTime(nowMs + resellerFundsTimeoutMs)
-    return put('held', heldUntil ? [] : [{ type: 'OrderHeld', data: { orderId, accountId, until } }])
+    return decideOrderOnly(
+      'held',
+      heldUntil ? [] : [{ type: 'OrderHeld', data: { orderId, accountId, until } }],
+    )
   }
   const balanceCents = microsToCentsFloor(payment.availableAfterMicros)
-  const facts = orderEventDefinitions(
+  const orderChange = awaitedOrderEvents(
     states,
     awaited,
     placedEvents(order, balanceCents, allocation.verdict, true),
@@ -143,9 +148,9 @@ export const decideAwaited = (
     payment: payment.events,
     appends: [
       { stream: allocationOwner.stream, events: allocation.events },
-      { stream, events: facts.events },
+      { stream, events: orderChange.events },
     ],
-    answer: { kind: 'placed', order: facts.after },
+    answer: { kind: 'placed', order: orderChange.after },
   }
 }
 
@@ -170,14 +175,14 @@ export const decideAwaiting = (
   states: Pick<OrderStates, 'order' | 'ledger'>,
   { order, depositId }: Pick<AwaitedOrder, 'order' | 'depositId'>,
 ): CommandDecision<AwaitInvoiceAnswer> => {
-  const standing = states.order
-  if (standing && (standing.status !== 'awaiting_payment' || standing.awaiting?.depositId === depositId))
-    return { appends: [], answer: { order: standing, created: false } }
+  const existing = states.order
+  if (existing && (existing.status !== 'awaiting_payment' || existing.awaiting?.depositId === depositId))
+    return { appends: [], answer: { order: existing, created: false } }
   const balanceCents = microsToCentsFloor(states.ledger.availableMicros)
   const event: OrderEvent = { type: 'OrderAwaitingPayment', data: { order, depositId, balanceCents } }
   return {
     appends: [{ stream: orderStream(order.orderId), events: [event] }],
-    answer: { order: orderAfter(standing, [event]), created: standing === null },
+    answer: { order: orderAfter(existing, [event]), created: existing === null },
   }
 }
 
@@ -190,11 +195,14 @@ export const decideCancellation = (
   { depositId, reason }: { readonly depositId: string; readonly reason: CancelReason | null },
   nowMs: number,
 ): CommandDecision<{ readonly canceled: boolean }> => {
-  const keep: CommandDecision<{ readonly canceled: boolean }> = { appends: [], answer: { canceled: false } }
-  if (!order || reason === null || order.details.customerId !== null || !waitsFor(order, depositId))
-    return keep
+  const unchanged: CommandDecision<{ readonly canceled: boolean }> = {
+    appends: [],
+    answer: { canceled: false },
+  }
+  if (!order || reason === null || order.details.customerId !== null || !awaitsDeposit(order, depositId))
+    return unchanged
   const { orderId, accountId } = order.details
-  if (recallMovement(ledger, movementKey.debit(orderId))) return keep
+  if (recallMovement(ledger, movementKey.debit(orderId))) return unchanged
   const event: OrderEvent = {
     type: 'OrderCanceled',
     data: { orderId, accountId, canceledAt: isoTime(nowMs), reason },

@@ -24,9 +24,9 @@ const finishRefunds = (
   nowMs: number,
   evidence: RefundEvidence,
 ): CommandDecision<CompletionAnswer> => {
-  const open = states.order.refunds.find((refund) => !refund.landed)
-  if (!open) return { appends: [], answer: completed(states.order) }
-  const settlement = settleRefund(states, open, nowMs, evidence)
+  const openRefund = states.order.refunds.find((refund) => !refund.landed)
+  if (!openRefund) return { appends: [], answer: completed(states.order) }
+  const settlement = settleRefund(states, openRefund, nowMs, evidence)
   if (settlement.kind === 'needs') return { appends: [], answer: settlement }
   return { appends: settlement.appends, answer: completed(settlement.order) }
 }
@@ -43,8 +43,8 @@ export const decideCompletion = (
   nowMs: number,
   evidence: RefundEvidence = noEvidence,
 ): CommandDecision<CompletionAnswer> => {
-  const standing = states.order
-  if (standing?.paid) return finishRefunds({ ...states, order: standing }, nowMs, evidence)
+  const existing = states.order
+  if (existing?.paid) return finishRefunds({ ...states, order: existing }, nowMs, evidence)
   const { order } = debit
   const { orderId, accountId } = order
   const balanceCents = microsToCentsFloor(debit.availableAfterMicros)
@@ -53,34 +53,34 @@ export const decideCompletion = (
   const { verdict } = allocation
   // If the order failed or was canceled before its debit was known, the whole debit is refunded (docs/architecture.md,
   // "An order").
-  const given = standing === null || standing.status === 'awaiting_payment'
-  if (given && verdict.outcome === 'fulfilled') {
-    const events = placedEvents(order, balanceCents, verdict, standing !== null)
+  const canFulfil = existing === null || existing.status === 'awaiting_payment'
+  if (canFulfil && verdict.outcome === 'fulfilled') {
+    const events = placedEvents(order, balanceCents, verdict, existing !== null)
     return {
       appends: dropEmptyAppends([
         { stream: allocationOwner.stream, events: allocation.events },
         { stream: orderStream(orderId), events },
       ]),
-      answer: completed(orderAfter(standing, events)),
+      answer: completed(orderAfter(existing, events)),
     }
   }
   const reason = verdict.outcome === 'refused' ? verdict.reason : 'out_of_stock'
-  const whole = {
+  const fullRefund = {
     refundId: failureRefundId(orderId),
     amountCents: order.amountCents,
     ...(order.costCents === undefined ? {} : { costCents: order.costCents }),
     proxyIds: verdict.outcome === 'fulfilled' && allocation.isRecorded ? verdict.proxyIds : [],
   }
   const events: readonly OrderEvent[] = [
-    paidEvent(standing !== null, order, balanceCents),
-    ...(given
+    paidEvent(existing !== null, order, balanceCents),
+    ...(canFulfil
       ? [{ type: 'OrderFailed', data: { orderId, accountId, reason, failedAt: isoTime(nowMs) } } as const]
       : []),
-    { type: 'RefundDecided', data: { orderId, ...whole, reason: 'order_failed' } },
+    { type: 'RefundDecided', data: { orderId, ...fullRefund, reason: 'order_failed' } },
   ]
   const settlement = settleRefund(
-    { ...states, order: orderAfter(standing, events, nowMs) },
-    { ...whole, decidedAtMs: nowMs, landed: false },
+    { ...states, order: orderAfter(existing, events, nowMs) },
+    { ...fullRefund, decidedAtMs: nowMs, landed: false },
     nowMs,
     evidence,
   )

@@ -68,9 +68,9 @@ export const decidePayment = (
     : decideDebit(ledger, { order, capCents }, nowMs)
 
 /** The event of the payment. It is the first event of the stream, except for an order that awaited its payment. */
-export const paidEvent = (awaited: boolean, order: OrderDetails, balanceCents: number): OrderEvent => {
+export const paidEvent = (isAwaiting: boolean, order: OrderDetails, balanceCents: number): OrderEvent => {
   const { orderId, accountId } = order
-  return awaited
+  return isAwaiting
     ? { type: 'OrderPaid', data: { orderId, accountId, order, balanceCents } }
     : { type: 'OrderPlaced', data: { order, balanceCents } }
 }
@@ -80,13 +80,13 @@ export const placedEvents = (
   order: OrderDetails,
   balanceCents: number,
   verdict: Extract<AllocationResult, { outcome: 'fulfilled' }>,
-  awaited = false,
+  isAwaiting = false,
 ): readonly OrderEvent[] => {
   const { proxyIds, at: fulfilledAt } = verdict
-  if (!awaited) return [{ type: 'OrderCompleted', data: { order, balanceCents, proxyIds, fulfilledAt } }]
+  if (!isAwaiting) return [{ type: 'OrderCompleted', data: { order, balanceCents, proxyIds, fulfilledAt } }]
   const { orderId, accountId, planId } = order
   return [
-    paidEvent(awaited, order, balanceCents),
+    paidEvent(isAwaiting, order, balanceCents),
     { type: 'OrderFulfilled', data: { orderId, accountId, planId, proxyIds, fulfilledAt } },
   ]
 }
@@ -110,36 +110,36 @@ export const decidePlacement = (
   nowMs: number,
 ): CommandDecision<PlacementAnswer> => {
   const { draft } = placement
-  const awaited = placement.payAwaited === true && states.order?.status === 'awaiting_payment'
+  const isAwaiting = placement.payAwaited === true && states.order?.status === 'awaiting_payment'
   const createdAt = states.order?.details.createdAt ?? isoTime(nowMs)
   const order: OrderDetails = { ...draft, createdAt }
   const answer = (value: PlacementAnswer): CommandDecision<PlacementAnswer> => ({
     appends: [],
     answer: value,
   })
-  if (states.order && !awaited) {
-    const same = states.order.details.fingerprint === draft.fingerprint
-    return answer(same ? { kind: 'known', order: states.order } : { kind: 'conflict' })
+  if (states.order && !isAwaiting) {
+    const isSameRequest = states.order.details.fingerprint === draft.fingerprint
+    return answer(isSameRequest ? { kind: 'known', order: states.order } : { kind: 'conflict' })
   }
   const payment = decidePayment(states.ledger, { order, capCents: placement.capCents }, nowMs)
-  const paid = payment.outcome === 'decided' ? payment : null
-  const unpaid = payment.outcome === 'refused' ? payment.refusal : null
-  if (unpaid?.code === 'already_debited')
-    return answer({ kind: 'partially-appended', debitRevision: unpaid.revision })
+  const decidedPayment = payment.outcome === 'decided' ? payment : null
+  const paymentRefusal = payment.outcome === 'refused' ? payment.refusal : null
+  if (paymentRefusal?.code === 'already_debited')
+    return answer({ kind: 'partially-appended', debitRevision: paymentRefusal.revision })
   const allocationOwner = allocationOwnerOf(order) as AllocationOwner<unknown>
   const { events, verdict, isRecorded } = allocationOwner.decide(states.allocationOwner, nowMs)
   if (verdict.outcome === 'refused') {
-    const { outcome: _, ...why } = verdict
-    return answer({ kind: 'refused', refusal: { code: 'refused_by_arbiter', ...why } })
+    const { outcome: _, ...refusalDetails } = verdict
+    return answer({ kind: 'refused', refusal: { code: 'refused_by_arbiter', ...refusalDetails } })
   }
   if (isRecorded) return answer({ kind: 'expired-key' })
-  if (unpaid) return answer({ kind: 'refused', refusal: unpaid })
-  if (!paid) throw new Error('a payment is decided or refused')
-  const balanceCents = microsToCentsFloor(paid.availableAfterMicros)
-  const orderEvents = placedEvents(order, balanceCents, verdict, awaited)
+  if (paymentRefusal) return answer({ kind: 'refused', refusal: paymentRefusal })
+  if (!decidedPayment) throw new Error('a payment is decided or refused')
+  const balanceCents = microsToCentsFloor(decidedPayment.availableAfterMicros)
+  const orderEvents = placedEvents(order, balanceCents, verdict, isAwaiting)
   return {
     appends: [
-      { stream: ledgerStream(order.accountId), events: paid.events },
+      { stream: ledgerStream(order.accountId), events: decidedPayment.events },
       { stream: allocationOwner.stream, events },
       { stream: orderStream(order.orderId), events: orderEvents },
     ],

@@ -21,7 +21,7 @@ const stream = 'order-{order}'
 const balanceCents = cents('0 or more', "the floor of the wallet's available cents right after the debit")
 const proxyIds = list(id<ProxyId>('prx', 'a rental'), 'the rentals that it got; empty for a plan')
 const orderId = id('ord', 'the order')
-const named = { orderId, accountId: id('acc', 'who bought') }
+const idFields = { orderId, accountId: id('acc', 'who bought') }
 const fulfilledAt = pastTime('when its goods were there')
 
 /**
@@ -42,7 +42,7 @@ export const orderFulfilled = defineEvent('OrderFulfilled', {
   stream,
   means: 'The order got its goods.',
   fields: {
-    ...named,
+    ...idFields,
     planId: orNull(id('pln', 'the plan that it opened or added to; null for addresses')),
     proxyIds,
     fulfilledAt,
@@ -66,7 +66,7 @@ export const orderPaid = defineEvent('OrderPaid', {
   means:
     'An awaited order was paid, in the same append as the payment that came for it, or by what was there by then.',
   fields: {
-    ...named,
+    ...idFields,
     /** The price may have changed between two invoices. */
     order: wholeOrder,
     balanceCents,
@@ -76,7 +76,7 @@ export const orderHeld = defineEvent('OrderHeld', {
   stream,
   means:
     "The customer's payment is there and the reseller's wallet is short: tried again on each of its credits until then.",
-  fields: { ...named, until: time('then it fails') },
+  fields: { ...idFields, until: time('then it fails') },
 })
 /**
  * Why the invoice of a canceled order was not paid: no payment arrived in time, the payment failed or the gateway was
@@ -93,7 +93,7 @@ export const orderCanceled = defineEvent('OrderCanceled', {
   stream,
   means: 'An own order whose invoice closed before it was paid. Money that still comes is credited.',
   fields: {
-    ...named,
+    ...idFields,
     canceledAt: pastTime('when'),
     reason: orAbsent(
       oneOf(cancelReasons, 'what became of the invoice; absent in logs from before it was written'),
@@ -118,7 +118,7 @@ export type OrderFailureReason = (typeof failureReasons)[number]
 export const orderFailed = defineEvent('OrderFailed', {
   stream,
   means: 'The order gets nothing; what was paid comes back by a refund.',
-  fields: { ...named, reason: oneOf(failureReasons, 'why'), failedAt: pastTime('when') },
+  fields: { ...idFields, reason: oneOf(failureReasons, 'why'), failedAt: pastTime('when') },
 })
 
 const refundId = text('the refund')
@@ -148,7 +148,7 @@ export const orderRefunded = defineEvent('OrderRefunded', {
   stream,
   means: 'A decided refund reached the wallet, and the credit of the customer who paid.',
   fields: {
-    ...named,
+    ...idFields,
     refundId,
     amountCents: cents('0 or more', 'of this refund'),
     costCents,

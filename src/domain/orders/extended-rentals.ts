@@ -51,8 +51,8 @@ export const paidExtensions = (
   nowMs: number,
 ): { readonly kind: 'known'; readonly paid: ReadonlyMap<ProxyId, readonly string[]> } | NeedsEvidence => {
   const extended = allocationOwner.paidForSince(state, refund, nowMs)
-  const unread = new Set([...extended.values()].flat().filter((orderId) => !evidence.has(orderId)))
-  if (unread.size > 0) return needsEvidence({ extensionIds: [...unread] })
+  const missingIds = new Set([...extended.values()].flat().filter((orderId) => !evidence.has(orderId)))
+  if (missingIds.size > 0) return needsEvidence({ extensionIds: [...missingIds] })
   const paid = new Map<ProxyId, readonly string[]>()
   for (const [proxyId, orderIds] of extended) {
     const stillPaid = orderIds.filter((orderId) => evidence.get(orderId))
@@ -68,7 +68,7 @@ export type ExtendedSince = {
 }
 
 /** The message names at most this many rentals. `extended` has all of them. */
-const maxNamed = 5
+const maxListed = 5
 
 /** Why a refund that would end extended rentals is refused, and what the operator can do. */
 export const extendedSince = (
@@ -76,8 +76,8 @@ export const extendedSince = (
 ): { readonly reason: string; readonly extended: ExtendedSince } => {
   const proxyIds = [...paid.keys()]
   const extensionOrderIds = [...new Set([...paid.values()].flat())]
-  const more = proxyIds.length > maxNamed ? ` and ${proxyIds.length - maxNamed} more` : ''
-  const rentals = `${proxyIds.slice(0, maxNamed).join(', ')}${more}`
+  const moreText = proxyIds.length > maxListed ? ` and ${proxyIds.length - maxListed} more` : ''
+  const rentals = `${proxyIds.slice(0, maxListed).join(', ')}${moreText}`
   const orders = extensionOrderIds.join(', ')
   return {
     reason: `this would end ${rentals}, which ${orders} extended and paid for; refund ${orders} first, or give back an amount below what is left (--cents), which ends no rental`,

@@ -76,7 +76,7 @@ export const decidedRefundCents = (order: Order): number =>
 export const decidedRefundCostCents = (order: Order): number =>
   order.refunds.reduce((sum, { costCents = 0 }) => sum + costCents, 0)
 
-const fresh = (order: OrderDetails, balanceCents: number): Order => ({
+const newOrder = (order: OrderDetails, balanceCents: number): Order => ({
   details: order,
   status: 'processing',
   paid: true,
@@ -96,16 +96,16 @@ const fresh = (order: OrderDetails, balanceCents: number): Order => ({
 })
 
 const evolve: Fold<OrderState, OrderEvent>['evolve'] = (state, event) => {
-  if (event.type === 'OrderPlaced') return fresh(event.data.order, event.data.balanceCents)
+  if (event.type === 'OrderPlaced') return newOrder(event.data.order, event.data.balanceCents)
   if (event.type === 'OrderCompleted') {
     const { order, balanceCents, proxyIds, fulfilledAt } = event.data
-    return { ...fresh(order, balanceCents), status: 'completed', proxyIds, fulfilledAt }
+    return { ...newOrder(order, balanceCents), status: 'completed', proxyIds, fulfilledAt }
   }
   if (event.type === 'OrderAwaitingPayment') {
     const { order, depositId, balanceCents } = event.data
     const awaiting = { depositId, heldUntil: null }
     const unpaid = { status: 'awaiting_payment', paid: false, planId: null } as const
-    return { ...fresh(order, balanceCents), ...unpaid, awaiting }
+    return { ...newOrder(order, balanceCents), ...unpaid, awaiting }
   }
   if (!state) throw new Error(`${event.type} on an order that was never placed`)
   switch (event.type) {

@@ -19,29 +19,35 @@ import { type Order, orderAfter, type Refund } from './fold.ts'
  * The ledger events of a refund: to the wallet, or to both sides of an order for a customer. Empty if the money has
  * moved. Null if neither the ledger state nor the evidence shows that.
  */
-const moneyBack = (
+const refundLedgerEvents = (
   ledger: LedgerState,
   { details }: Order,
   refund: Refund,
   evidence: RefundEvidence,
 ): readonly LedgerEvent[] | null => {
   const { orderId, family } = details
-  const common = { reference: refund.refundId, orderId, family }
+  const refundFields = { reference: refund.refundId, orderId, family }
   const amountMicros = centsToMicros(refund.amountCents)
   const decision = isCustomerOrder(details)
     ? decideCustomerRefund(ledger, {
-        ...common,
+        ...refundFields,
         customerId: details.customerId,
         amountMicros,
         costMicros: centsToMicros(refund.costCents ?? 0),
       })
-    : decideCredit(ledger, { ...common, source: 'refund', gateway: null, depositId: null, amountMicros })
+    : decideCredit(ledger, {
+        ...refundFields,
+        source: 'refund',
+        gateway: null,
+        depositId: null,
+        amountMicros,
+      })
   if (decision.outcome !== 'decided') return []
   if (remembersSince(ledger.movements, refund.decidedAtMs)) return decision.events
   // Evidence from before this decision is still valid, because the ledger state has every later movement.
-  const moved = evidence.get(refund.refundId)
-  if (moved === undefined) return null
-  return moved ? [] : decision.events
+  const isAlreadyBooked = evidence.get(refund.refundId)
+  if (isAlreadyBooked === undefined) return null
+  return isAlreadyBooked ? [] : decision.events
 }
 
 /**
@@ -97,18 +103,18 @@ export const settleRefund = (
   }
   const extended = paidExtensions(allocationOwner, states.allocationOwner, refund, evidence, nowMs)
   if (extended.kind === 'needs') return extended
-  const money = moneyBack(states.ledger, order, refund, evidence)
-  if (money === null) return needsEvidence({ refundIds: [refund.refundId] })
+  const ledgerEvents = refundLedgerEvents(states.ledger, order, refund, evidence)
+  if (ledgerEvents === null) return needsEvidence({ refundIds: [refund.refundId] })
   const { paid } = extended
-  const ended = { ...refund, proxyIds: refund.proxyIds.filter((id) => !paid.has(id)) }
-  const takenBack = wasFulfilled(states, allocationOwner, nowMs)
-    ? allocationOwner.takeBack(states.allocationOwner, ended, complete, nowMs)
+  const effectiveRefund = { ...refund, proxyIds: refund.proxyIds.filter((id) => !paid.has(id)) }
+  const takeBackEvents = wasFulfilled(states, allocationOwner, nowMs)
+    ? allocationOwner.takeBack(states.allocationOwner, effectiveRefund, complete, nowMs)
     : []
   return {
     kind: 'landed',
     appends: dropEmptyAppends([
-      { stream: ledgerStream(details.accountId), events: money },
-      { stream: allocationOwner.stream, events: takenBack },
+      { stream: ledgerStream(details.accountId), events: ledgerEvents },
+      { stream: allocationOwner.stream, events: takeBackEvents },
       { stream: orderStream(details.orderId), events: [refunded] },
     ]),
     order: orderAfter(order, [refunded]),

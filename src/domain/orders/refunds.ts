@@ -39,10 +39,10 @@ const unrefundedProxies = (order: Order): ProxyId[] => {
 export type RefundShare = Pick<Refund, 'amountCents' | 'costCents' | 'proxyIds'>
 
 /** The refunded part of the cost, cents. It is computed cumulatively, so that all parts add up to the whole cost. */
-const costOf = (order: Order, leftCostCents: number, refundedAfterCents: number): number => {
+const costOf = (order: Order, remainingCostCents: number, refundedAfterCents: number): number => {
   const { amountCents, costCents = 0 } = order.details
   const share = shareOfCents(costCents, refundedAfterCents, amountCents) - decidedRefundCostCents(order)
-  return Math.min(Math.max(share, 0), leftCostCents)
+  return Math.min(Math.max(share, 0), remainingCostCents)
 }
 
 /** The share of a refund request after all earlier decided refunds, or the reason why there is none. */
@@ -52,35 +52,38 @@ export const refundShareOf = (
 ): RefundShare | { readonly reason: string } => {
   const { details } = order
   const decidedCents = decidedRefundCents(order)
-  const leftCents = details.amountCents - decidedCents
-  const leftCostCents = (details.costCents ?? 0) - decidedRefundCostCents(order)
-  const left = unrefundedProxies(order)
+  const remainingCents = details.amountCents - decidedCents
+  const remainingCostCents = (details.costCents ?? 0) - decidedRefundCostCents(order)
+  const unrefunded = unrefundedProxies(order)
   const share = (amountCents: number, costCents: number, proxyIds: readonly ProxyId[]): RefundShare => {
     // A refund of the whole rest of the price takes the whole rest of the cost and the rentals too.
-    const whole = amountCents === leftCents
-    const cost = details.costCents === undefined ? {} : { costCents: whole ? leftCostCents : costCents }
-    return { amountCents, ...cost, proxyIds: whole ? left : proxyIds }
+    const isFullRefund = amountCents === remainingCents
+    const cost =
+      details.costCents === undefined ? {} : { costCents: isFullRefund ? remainingCostCents : costCents }
+    return { amountCents, ...cost, proxyIds: isFullRefund ? unrefunded : proxyIds }
   }
   switch (request.kind) {
     case 'whole':
-      return share(leftCents, leftCostCents, left)
+      return share(remainingCents, remainingCostCents, unrefunded)
     case 'cents': {
       const { cents } = request
-      if (cents > leftCents) return { reason: `only ${leftCents} cents of the order are left to refund` }
-      return share(cents, costOf(order, leftCostCents, decidedCents + cents), [])
+      if (cents > remainingCents)
+        return { reason: `only ${remainingCents} cents of the order are left to refund` }
+      return share(cents, costOf(order, remainingCostCents, decidedCents + cents), [])
     }
     case 'proxies': {
       if (details.kind === 'extension')
         return { reason: 'an extension is refunded whole or by amount, not by address' }
-      const unknown = request.proxyIds.find((id) => !left.includes(id))
+      const unknown = request.proxyIds.find((id) => !unrefunded.includes(id))
       if (unknown) return { reason: `${unknown} is not a rental of this order, or it is refunded already` }
-      if (request.proxyIds.length === left.length) return share(leftCents, leftCostCents, left)
-      const before = order.proxyIds.length - left.length
-      const part = (cents: number) =>
-        shareOfCents(cents, before + request.proxyIds.length, order.proxyIds.length) -
-        shareOfCents(cents, before, order.proxyIds.length)
-      const costCents = Math.min(part(details.costCents ?? 0), leftCostCents)
-      return share(Math.min(part(details.amountCents), leftCents), costCents, request.proxyIds)
+      if (request.proxyIds.length === unrefunded.length)
+        return share(remainingCents, remainingCostCents, unrefunded)
+      const refundedCount = order.proxyIds.length - unrefunded.length
+      const shareOf = (cents: number) =>
+        shareOfCents(cents, refundedCount + request.proxyIds.length, order.proxyIds.length) -
+        shareOfCents(cents, refundedCount, order.proxyIds.length)
+      const costCents = Math.min(shareOf(details.costCents ?? 0), remainingCostCents)
+      return share(Math.min(shareOf(details.amountCents), remainingCents), costCents, request.proxyIds)
     }
     default: {
       const unknown: never = request
@@ -123,13 +126,13 @@ export const decideRefund = (
   if (!order.paid) return refusal('nothing was paid for the order')
   if (order.status === 'processing')
     return refusal('the order is still being processed; try again in a moment')
-  const known = order.refunds.find((refund) => refund.refundId === refundId)
-  if (known?.landed) return { appends: [], answer: { kind: 'already_applied', order } }
-  if (known) {
-    const settlement = settleRefund({ ...states, order }, known, nowMs, evidence)
+  const existing = order.refunds.find((refund) => refund.refundId === refundId)
+  if (existing?.landed) return { appends: [], answer: { kind: 'already_applied', order } }
+  if (existing) {
+    const settlement = settleRefund({ ...states, order }, existing, nowMs, evidence)
     if (settlement.kind === 'needs') return { appends: [], answer: settlement }
     const { appends, order: after, keptProxyIds } = settlement
-    const { amountCents } = known
+    const { amountCents } = existing
     return { appends, answer: { kind: 'refunded', order: after, amountCents, keptProxyIds } }
   }
   const share = refundShareOf(order, request)

@@ -23,13 +23,13 @@ export const remainingBytes = (plan: NonNullable<PlanState['plan']>): number | n
  * @throws if the order does not fit the plan, e.g. another account's plan
  */
 export const decidePlanOrder = (state: PlanState, order: OrderDetails, nowMs: number): PlanDecision => {
-  const known = findRemembered(state.answers, order.orderId)
-  if (known) return { events: [], answer: known }
+  const previousAnswer = findRemembered(state.answers, order.orderId)
+  if (previousAnswer) return { events: [], answer: previousAnswer }
   const fulfilled: PlanAnswer = { outcome: 'fulfilled', at: isoTime(nowMs) }
   const { plan } = state
   if (plan) {
-    const foreign = plan.accountId !== order.accountId || plan.customerId !== order.customerId
-    if (foreign) throw new Error(`order ${order.orderId} names the plan of another account`)
+    const isOtherAccount = plan.accountId !== order.accountId || plan.customerId !== order.customerId
+    if (isOtherAccount) throw new Error(`order ${order.orderId} names the plan of another account`)
     if (isExpired(state, nowMs)) return { events: [], answer: { outcome: 'refused', reason: 'plan_expired' } }
     if (order.bytes === null) throw new Error(`order ${order.orderId} adds no traffic to a held plan`)
     return {
@@ -76,27 +76,27 @@ export const meteringIntervalMs = 5 * 60 * 1000
 /** When the plan must be metered at once: at a number of used bytes, and at a time since the epoch. Null: never. */
 export type Alarms = { readonly bytes: number | null; readonly atMs: number | null }
 
-type Held = NonNullable<PlanState['plan']>
+type PlanDetails = NonNullable<PlanState['plan']>
 
 /** The fewest used bytes at which a plan with this total is low. */
-const lowFromBytes = (totalBytes: number): number =>
+const lowThresholdBytes = (totalBytes: number): number =>
   totalBytes - Math.floor((totalBytes * thresholdPct) / 100)
 
 /** The next alarms of a plan. */
 export const alarmsOf = (
-  { plan }: { readonly plan: Pick<Held, 'totalBytes' | 'usedBytes' | 'expiresAtMs'> | null },
+  { plan }: { readonly plan: Pick<PlanDetails, 'totalBytes' | 'usedBytes' | 'expiresAtMs'> | null },
   nowMs: number,
 ): Alarms => {
   if (!plan) return { bytes: null, atMs: null }
   const { totalBytes, usedBytes, expiresAtMs } = plan
-  const steps = totalBytes === null ? [] : [lowFromBytes(totalBytes), totalBytes]
+  const thresholds = totalBytes === null ? [] : [lowThresholdBytes(totalBytes), totalBytes]
   return {
-    bytes: steps.find((step) => step > usedBytes) ?? null,
+    bytes: thresholds.find((threshold) => threshold > usedBytes) ?? null,
     atMs: expiresAtMs !== null && expiresAtMs > nowMs ? expiresAtMs : null,
   }
 }
 
-const ranLow = (plan: Held): PlanEvent => ({
+const ranLow = (plan: PlanDetails): PlanEvent => ({
   type: 'PlanRanLow',
   data: {
     planId: plan.planId,
@@ -110,9 +110,9 @@ const ranLow = (plan: Held): PlanEvent => ({
 })
 
 /** `PlanRanLow` if the plan has just fallen to 10 % or less. An expired plan does not run low. */
-const lowEvents = (plan: Held, nowMs: number): readonly PlanEvent[] => {
-  const over = plan.expiresAtMs !== null && plan.expiresAtMs <= nowMs
-  return !over && !plan.low && isLow(plan.totalBytes, plan.usedBytes) ? [ranLow(plan)] : []
+const lowEvents = (plan: PlanDetails, nowMs: number): readonly PlanEvent[] => {
+  const isEnded = plan.expiresAtMs !== null && plan.expiresAtMs <= nowMs
+  return !isEnded && !plan.low && isLow(plan.totalBytes, plan.usedBytes) ? [ranLow(plan)] : []
 }
 
 /**
@@ -122,26 +122,34 @@ const lowEvents = (plan: Held, nowMs: number): readonly PlanEvent[] => {
  */
 export const decideMetering = (
   state: PlanState,
-  counted: { readonly usedBytes: number; readonly anyway?: boolean },
+  usage: { readonly usedBytes: number; readonly anyway?: boolean },
   nowMs: number,
 ): readonly PlanEvent[] => {
   const { plan } = state
   if (!plan) return []
-  const { usedBytes, anyway = false } = counted
+  const { usedBytes, anyway: isForced = false } = usage
   // Release 0.1.0 did not record that a plan ran low. Such a plan is recorded as low even without more traffic.
-  const low = lowEvents({ ...plan, usedBytes: Math.max(usedBytes, plan.usedBytes) }, nowMs)
+  const lowTrafficEvents = lowEvents({ ...plan, usedBytes: Math.max(usedBytes, plan.usedBytes) }, nowMs)
   const { expiresAtMs, meteredAtMs } = plan
-  const expired = expiresAtMs !== null && expiresAtMs <= nowMs && (meteredAtMs ?? 0) < expiresAtMs
-  const waited = meteredAtMs === null || nowMs - meteredAtMs >= meteringIntervalMs
-  const more = usedBytes > plan.usedBytes
-  const exhausted = more && plan.totalBytes !== null && usedBytes >= plan.totalBytes && !plan.exhausted
-  if (!(low.length > 0 || exhausted || (more && (anyway || waited || expired)))) return []
+  const needsFinalMetering = expiresAtMs !== null && expiresAtMs <= nowMs && (meteredAtMs ?? 0) < expiresAtMs
+  const isIntervalOver = meteredAtMs === null || nowMs - meteredAtMs >= meteringIntervalMs
+  const hasNewTraffic = usedBytes > plan.usedBytes
+  const isNowExhausted =
+    hasNewTraffic && plan.totalBytes !== null && usedBytes >= plan.totalBytes && !plan.exhausted
+  if (
+    !(
+      lowTrafficEvents.length > 0 ||
+      isNowExhausted ||
+      (hasNewTraffic && (isForced || isIntervalOver || needsFinalMetering))
+    )
+  )
+    return []
   return [
-    ...(more
+    ...(hasNewTraffic
       ? [{ type: 'TrafficMetered', data: { bytes: usedBytes - plan.usedBytes, usedBytes } } as const]
       : []),
-    ...(exhausted ? [{ type: 'PlanExhausted', data: { usedBytes } } as const] : []),
-    ...low,
+    ...(isNowExhausted ? [{ type: 'PlanExhausted', data: { usedBytes } } as const] : []),
+    ...lowTrafficEvents,
   ]
 }
 

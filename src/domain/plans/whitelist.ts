@@ -106,18 +106,18 @@ export const commitmentsOf = (state: WhitelistState, entry: string): readonly st
  */
 export const decideAllowance = (
   state: WhitelistState,
-  wanted: readonly { readonly entry: CommittedEntry; readonly known: string | null }[],
+  requests: readonly { readonly entry: CommittedEntry; readonly known: string | null }[],
 ): Decided<
   WhitelistEvent,
   { readonly results: readonly { readonly isKnown: boolean; readonly former: readonly string[] }[] }
 > => {
-  const results = wanted.map(({ entry, known }) => ({
+  const results = requests.map(({ entry, known }) => ({
     isKnown: known !== null && state.has(known),
     former: commitmentsOf(state, entry.entryId),
   }))
-  const fresh = wanted.filter((_, at) => !results[at]!.isKnown)
+  const newEntries = requests.filter((_, at) => !results[at]!.isKnown)
   return {
-    ...decided(...fresh.map(({ entry }) => ({ type: 'NetworkAllowed', data: entry }) as const)),
+    ...decided(...newEntries.map(({ entry }) => ({ type: 'NetworkAllowed', data: entry }) as const)),
     results,
   }
 }
@@ -139,8 +139,8 @@ export const decideNetworkRemoval = (
 /** Adopts entries that an upgrade found in the vault. Entries that are already allowed do not change. */
 export const decideNetworkAdoption = (
   state: WhitelistState,
-  found: readonly CommittedEntry[],
+  vaultEntries: readonly CommittedEntry[],
 ): Decided<WhitelistEvent> => {
-  const entries = found.filter(({ commitment }) => !state.has(commitment))
+  const entries = vaultEntries.filter(({ commitment }) => !state.has(commitment))
   return entries.length === 0 ? decided() : decided({ type: 'NetworksAdopted', data: { entries } })
 }

@@ -12,7 +12,7 @@ import { maxDiscountBp, maxMarkupMillionths, maxRetailMicros } from './limits.ts
 const maxRetailPrices = 5_000
 
 /** Commits to the sealed credentials. */
-type Committed = { readonly commitment?: string }
+type WithCommitment = { readonly commitment?: string }
 
 /** An operator's change of a reseller's terms. A missing field does not change. Null removes the value. */
 export type TermsChange = {
@@ -21,8 +21,8 @@ export type TermsChange = {
   /** Product ids or old ids; null: every product. */
   readonly sellable?: readonly string[] | null
   readonly shop?: Partial<Shop>
-  readonly gateway?: { readonly rail: ResellerRail; readonly to: (GatewayRef & Committed) | null }
-  readonly bot?: (BotRef & Committed) | null
+  readonly gateway?: { readonly rail: ResellerRail; readonly to: (GatewayRef & WithCommitment) | null }
+  readonly bot?: (BotRef & WithCommitment) | null
   readonly retail?: {
     readonly productId: string
     /** Alpha-3. At least one for dedicated IPs, else none. */
@@ -66,17 +66,17 @@ class TermsRefused extends Error {
 const productOf = (catalog: CatalogState, id: string): Product => {
   const product = createCatalog(catalog).resolve(id)
   if (product) return product
-  const known = catalog.products.map((one) => one.id).sort()
+  const choices = catalog.products.map((one) => one.id).sort()
   throw new TermsRefused(
     'unknown_product',
-    known.length === 0
+    choices.length === 0
       ? `no product has the id ${id}: the catalogue is empty, "catalog import" fills it`
-      : `no product has the id ${id}; the products are ${known.join(', ')}`,
+      : `no product has the id ${id}; the products are ${choices.join(', ')}`,
   )
 }
 
 /** What a retail price applies to: a product, or each combination of its named countries and periods. */
-const pricedThings = (
+const pricedItems = (
   product: Product,
   { countries, periods }: NonNullable<TermsChange['retail']>,
 ): readonly Omit<RetailPrice, 'unitPriceMicros'>[] => {
@@ -88,19 +88,19 @@ const pricedThings = (
       throw new TermsRefused('invalid_period', `${productId} has one price for all periods; name none`)
     return [{ productId, country: null, periodDays: null }]
   }
-  const sold = countriesOf(product)
-  const wrong = countries.find((country) => !sold.includes(country))
-  if (wrong !== undefined || countries.length === 0)
+  const soldCountries = countriesOf(product)
+  const unsoldCountry = countries.find((country) => !soldCountries.includes(country))
+  if (unsoldCountry !== undefined || countries.length === 0)
     throw new TermsRefused(
       'invalid_country',
-      `the country of ${productId} must be some of ${sold.join(', ')}`,
+      `the country of ${productId} must be some of ${soldCountries.join(', ')}`,
     )
   return countries.flatMap((country) => {
-    const known = periodsOf(product, country)
-    if (periods.length === 0 || periods.some((days) => !known.includes(days)))
+    const choices = periodsOf(product, country)
+    if (periods.length === 0 || periods.some((days) => !choices.includes(days)))
       throw new TermsRefused(
         'invalid_period',
-        `the period of ${productId} in ${country} must be some of ${known.join(', ')} days`,
+        `the period of ${productId} in ${country} must be some of ${choices.join(', ')} days`,
       )
     return periods.map((periodDays) => ({ productId, country, periodDays }))
   })
@@ -113,17 +113,17 @@ const retailEvents = (
 ): TermsEvent[] => {
   const product = productOf(catalog, change.productId)
   const { unitPriceMicros } = change
-  const events = pricedThings(product, change).flatMap((priced): TermsEvent[] => {
-    const stands = terms.retail.find((price) => samePriced(price, priced))
-    if (unitPriceMicros === null) return stands ? [{ type: 'RetailPriceRemoved', data: priced }] : []
-    if (stands?.unitPriceMicros === unitPriceMicros) return []
+  const events = pricedItems(product, change).flatMap((priced): TermsEvent[] => {
+    const existing = terms.retail.find((price) => samePriced(price, priced))
+    if (unitPriceMicros === null) return existing ? [{ type: 'RetailPriceRemoved', data: priced }] : []
+    if (existing?.unitPriceMicros === unitPriceMicros) return []
     return [{ type: 'RetailPriceSet', data: { ...priced, unitPriceMicros } }]
   })
-  const fresh = events.filter(
+  const newPrices = events.filter(
     ({ type, data }) =>
       type === 'RetailPriceSet' && !terms.retail.some((price) => samePriced(price, data as RetailPrice)),
   )
-  if (terms.retail.length + fresh.length > maxRetailPrices)
+  if (terms.retail.length + newPrices.length > maxRetailPrices)
     throw new TermsRefused(
       'too_many_prices',
       `a reseller has at most ${maxRetailPrices} retail prices; a markup prices the rest`,
@@ -134,18 +134,20 @@ const retailEvents = (
 const sellableEvents = (
   catalog: CatalogState,
   terms: Terms,
-  wanted: readonly string[] | null,
+  requestedIds: readonly string[] | null,
 ): TermsEvent[] => {
   const productIds =
-    wanted === null ? null : [...new Set(wanted.map((id) => productOf(catalog, id).id))].sort()
-  const same = JSON.stringify(productIds) === JSON.stringify(terms.sellable)
-  return same ? [] : [{ type: 'SellableChanged', data: { productIds } }]
+    requestedIds === null ? null : [...new Set(requestedIds.map((id) => productOf(catalog, id).id))].sort()
+  const isUnchanged = JSON.stringify(productIds) === JSON.stringify(terms.sellable)
+  return isUnchanged ? [] : [{ type: 'SellableChanged', data: { productIds } }]
 }
 
 const shopEvents = (terms: Terms, change: Partial<Shop>): TermsEvent[] => {
   const shop = { ...terms.shop, ...change }
-  const same = (Object.keys(shop) as (keyof Shop)[]).every((field) => shop[field] === terms.shop[field])
-  return same ? [] : [{ type: 'ShopChanged', data: shop }]
+  const isUnchanged = (Object.keys(shop) as (keyof Shop)[]).every(
+    (field) => shop[field] === terms.shop[field],
+  )
+  return isUnchanged ? [] : [{ type: 'ShopChanged', data: shop }]
 }
 
 const gatewayEvents = (
@@ -156,12 +158,12 @@ const gatewayEvents = (
   return terms.gateways[rail] === null ? [] : [{ type: 'GatewayRemoved', data: { rail } }]
 }
 
-const botEvents = (terms: Terms, bot: (BotRef & Committed) | null): readonly TermsEvent[] => {
+const botEvents = (terms: Terms, bot: (BotRef & WithCommitment) | null): readonly TermsEvent[] => {
   if (bot !== null) return [{ type: 'MessagingBotSet', data: bot }]
   return terms.bot === null ? [] : [{ type: 'MessagingBotRemoved', data: {} }]
 }
 
-const within = (value: number, min: number, max: number, what: string): number => {
+const assertWithin = (value: number, min: number, max: number, what: string): number => {
   if (Number.isSafeInteger(value) && value >= min && value <= max) return value
   throw new RangeError(`${value} is no ${what}: a whole number from ${min} to ${max}`)
 }
@@ -172,15 +174,16 @@ const eventsOf = ({ catalog, terms }: TermsStates, change: TermsChange): TermsEv
   if (discountBp !== undefined && discountBp !== terms.discountBp)
     events.push({
       type: 'DiscountChanged',
-      data: { discountBp: within(discountBp, 0, maxDiscountBp, 'discount in basis points') },
+      data: { discountBp: assertWithin(discountBp, 0, maxDiscountBp, 'discount in basis points') },
     })
   if (markupMillionths !== undefined && markupMillionths !== terms.markupMillionths) {
-    if (markupMillionths !== null) within(markupMillionths, 1, maxMarkupMillionths, 'markup in millionths')
+    if (markupMillionths !== null)
+      assertWithin(markupMillionths, 1, maxMarkupMillionths, 'markup in millionths')
     events.push({ type: 'MarkupChanged', data: { markupMillionths } })
   }
   if (change.retail) {
     const { unitPriceMicros } = change.retail
-    if (unitPriceMicros !== null) within(unitPriceMicros, 1, maxRetailMicros, 'price in micro-dollars')
+    if (unitPriceMicros !== null) assertWithin(unitPriceMicros, 1, maxRetailMicros, 'price in micro-dollars')
     events.push(...retailEvents(catalog, terms, change.retail))
   }
   if (change.sellable !== undefined) events.push(...sellableEvents(catalog, terms, change.sellable))

@@ -18,13 +18,13 @@ import { providers, resellerRails } from '../payments/payments.ts'
  */
 const stream = 'terms-{reseller}'
 
-const priced = {
+const priceFields = {
   productId: text('the product of the catalogue'),
   country: orNull(text('ISO 3166 alpha-3; null for a product that has no countries')),
   periodDays: orNull(integer('days', 'above 0', 'null for a product that is not rented by the period')),
 }
 const retailFields = {
-  ...priced,
+  ...priceFields,
   unitPriceMicros: micros('0 or more', 'what customers pay for one unit; 1 cent is 10,000'),
 }
 /** A reseller's retail price of one unit. Micro-dollars: 1 cent is 10,000. */
@@ -40,7 +40,7 @@ export type Shop = ShapeValue<typeof shopFields>
 
 const rail = oneOf(resellerRails, 'what it serves')
 const reference = text('names the credentials in the vault')
-const committed = { reference, commitment: commitment('the sealed credentials') }
+const credentialFields = { reference, commitment: commitment('the sealed credentials') }
 
 export const discountChanged = defineEvent('DiscountChanged', {
   stream,
@@ -70,7 +70,7 @@ export const retailPriceSet = defineEvent('RetailPriceSet', {
 export const retailPriceRemoved = defineEvent('RetailPriceRemoved', {
   stream,
   means: 'Customers pay for the product by the markup again.',
-  fields: priced,
+  fields: priceFields,
 })
 export const sellableChanged = defineEvent('SellableChanged', {
   stream,
@@ -85,7 +85,7 @@ export const shopChanged = defineEvent('ShopChanged', {
 export const gatewaySet = defineEvent('GatewaySet', {
   stream,
   means: "Customers pay on the reseller's own gateway.",
-  fields: { rail, provider: oneOf(providers, 'whose'), ...committed },
+  fields: { rail, provider: oneOf(providers, 'whose'), ...credentialFields },
 })
 export const gatewayRemoved = defineEvent('GatewayRemoved', {
   stream,
@@ -95,7 +95,7 @@ export const gatewayRemoved = defineEvent('GatewayRemoved', {
 export const messagingBotSet = defineEvent('MessagingBotSet', {
   stream,
   means: "Customers are told by the reseller's bot.",
-  fields: { provider: exactly('telegram', 'of the bot'), ...committed },
+  fields: { provider: exactly('telegram', 'of the bot'), ...credentialFields },
 })
 export const messagingBotRemoved = defineEvent('MessagingBotRemoved', {
   stream,

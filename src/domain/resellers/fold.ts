@@ -29,13 +29,13 @@ export const emptyTerms: Terms = {
   bot: null,
 }
 
-type Priced = Omit<RetailPrice, 'unitPriceMicros'>
+type PriceKey = Omit<RetailPrice, 'unitPriceMicros'>
 
 /** Whether two prices apply to the same product, country and period. */
-export const samePriced = (a: Priced, b: Priced): boolean =>
+export const samePriced = (a: PriceKey, b: PriceKey): boolean =>
   a.productId === b.productId && a.country === b.country && a.periodDays === b.periodDays
 
-const inOrder = (a: RetailPrice, b: RetailPrice): number => {
+const compareRetailPrices = (a: RetailPrice, b: RetailPrice): number => {
   if (a.productId !== b.productId) return a.productId < b.productId ? -1 : 1
   if (a.country !== b.country) return (a.country ?? '') < (b.country ?? '') ? -1 : 1
   return (a.periodDays ?? 0) - (b.periodDays ?? 0)
@@ -50,7 +50,7 @@ export const evolveTerms = (terms: Terms, event: TermsEvent): Terms => {
       return { ...terms, markupMillionths: event.data.markupMillionths }
     case 'RetailPriceSet': {
       const others = terms.retail.filter((price) => !samePriced(price, event.data))
-      return { ...terms, retail: [...others, event.data].sort(inOrder) }
+      return { ...terms, retail: [...others, event.data].sort(compareRetailPrices) }
     }
     case 'RetailPriceRemoved':
       return { ...terms, retail: terms.retail.filter((price) => !samePriced(price, event.data)) }

@@ -9,10 +9,13 @@ export type AcceptDecision =
   | { readonly outcome: 'refused'; readonly refusal: { readonly code: 'idempotency_conflict' } }
 
 /** Accepts a batch, once per id. The same request again changes nothing. Refusal: `idempotency_conflict`. */
-export const decideAccept = (state: ScrapeBatchState, asked: ScrapeBatchAccepted['data']): AcceptDecision => {
+export const decideAccept = (
+  state: ScrapeBatchState,
+  batchRequest: ScrapeBatchAccepted['data'],
+): AcceptDecision => {
   if (state === null)
-    return { outcome: 'decided', events: [{ type: 'ScrapeBatchAccepted', data: asked }], isNew: true }
-  return state.accepted.fingerprint === asked.fingerprint
+    return { outcome: 'decided', events: [{ type: 'ScrapeBatchAccepted', data: batchRequest }], isNew: true }
+  return state.accepted.fingerprint === batchRequest.fingerprint
     ? { outcome: 'decided', events: [], isNew: false }
     : { outcome: 'refused', refusal: { code: 'idempotency_conflict' } }
 }
@@ -23,13 +26,13 @@ export const decideAccept = (state: ScrapeBatchState, asked: ScrapeBatchAccepted
  */
 export const decideFinish = (
   state: ScrapeBatchState,
-  asked: ScrapeBatchAccepted['data'],
+  batchRequest: ScrapeBatchAccepted['data'],
   { chargedMicros, ...tally }: BatchTally & { readonly chargedMicros: number },
   isCanceled: boolean,
 ): { readonly outcome: 'decided'; readonly events: readonly ScrapeBatchEvent[] } => {
   if (state?.finished) return { outcome: 'decided', events: [] }
-  const { batchId, accountId, platform, operation, inputs } = state?.accepted ?? asked
-  const sum = Object.values(tally).reduce((all, one) => all + one, 0)
+  const { batchId, accountId, platform, operation, inputs } = state?.accepted ?? batchRequest
+  const sum = Object.values(tally).reduce((total, count) => total + count, 0)
   if (sum !== inputs) throw new Error(`batch ${batchId} has ${inputs} calls, and ${sum} of them are over`)
   const data = {
     ...{ batchId, accountId, platform, operation, inputs, ...tally, chargedMicros },
@@ -38,7 +41,7 @@ export const decideFinish = (
   const finished: ScrapeBatchEvent = { type: 'ScrapeBatchFinished', data }
   return {
     outcome: 'decided',
-    events: state === null ? [{ type: 'ScrapeBatchAccepted', data: asked }, finished] : [finished],
+    events: state === null ? [{ type: 'ScrapeBatchAccepted', data: batchRequest }, finished] : [finished],
   }
 }
 

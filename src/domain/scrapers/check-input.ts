@@ -4,17 +4,19 @@ import type { Input, InputValue, ScraperRow } from './scraper.ts'
 /** A position in a list that has two parts. */
 export type TwoPart = { readonly first: string; readonly second: string }
 
-const mark = 'two.'
+const packedPrefix = 'two.'
 
 /** Both parts as one text, for `nextCursor`. */
 export const packed = ({ first, second }: TwoPart): string =>
-  `${mark}${Buffer.from(JSON.stringify([first, second])).toString('base64url')}`
+  `${packedPrefix}${Buffer.from(JSON.stringify([first, second])).toString('base64url')}`
 
 /** The parts in a text of `packed`; null for any other text. */
 export const unpacked = (text: string): TwoPart | null => {
-  if (!text.startsWith(mark)) return null
+  if (!text.startsWith(packedPrefix)) return null
   try {
-    const pair: unknown = JSON.parse(Buffer.from(text.slice(mark.length), 'base64url').toString('utf8'))
+    const pair: unknown = JSON.parse(
+      Buffer.from(text.slice(packedPrefix.length), 'base64url').toString('utf8'),
+    )
     if (!Array.isArray(pair) || pair.length !== 2) return null
     const [first, second] = pair as readonly unknown[]
     return typeof first === 'string' && typeof second === 'string' ? { first, second } : null
@@ -41,8 +43,8 @@ export type CheckedInput =
   | { readonly ok: true; readonly input: Readonly<Record<string, InputValue>> }
   | { readonly ok: false; readonly refusal: InputRefusal }
 
-const list = (values: readonly InputValue[], word: 'or' | 'and' = 'or'): string =>
-  values.length < 2 ? values.join('') : `${values.slice(0, -1).join(', ')} ${word} ${values.at(-1)}`
+const list = (values: readonly InputValue[], conjunction: 'or' | 'and' = 'or'): string =>
+  values.length < 2 ? values.join('') : `${values.slice(0, -1).join(', ')} ${conjunction} ${values.at(-1)}`
 
 /** The longest text of an input, in characters. */
 export const maxLengthOf = ({ kind }: Pick<Input, 'kind'>): number => {
@@ -111,8 +113,8 @@ const asText = (input: Input, value: string): string | null => {
   switch (input.kind) {
     case 'handle':
     case 'hashtag': {
-      const bare = trimmed.replace(input.kind === 'handle' ? /^@/ : /^#/, '').trim()
-      return bare === '' ? null : bare
+      const withoutPrefix = trimmed.replace(input.kind === 'handle' ? /^@/ : /^#/, '').trim()
+      return withoutPrefix === '' ? null : withoutPrefix
     }
     case 'url':
       return isLink(trimmed, input.hosts ?? []) ? trimmed : null
@@ -130,8 +132,8 @@ const asText = (input: Input, value: string): string | null => {
   }
 }
 
-const read = (input: Input, value: unknown): InputValue | null => {
-  if (input.values) return input.values.find((known) => known === value) ?? null
+const parseValue = (input: Input, value: unknown): InputValue | null => {
+  if (input.values) return input.values.find((allowedValue) => allowedValue === value) ?? null
   switch (input.kind) {
     case 'boolean':
       return typeof value === 'boolean' ? value : null
@@ -144,52 +146,54 @@ const read = (input: Input, value: unknown): InputValue | null => {
   }
 }
 
-const bad = (details: string): CheckedInput => ({
+const badInput = (details: string): CheckedInput => ({
   ok: false,
   refusal: { code: 'bad_input', message: details, details },
 })
 
-const unknown = (row: ScraperRow, name: string): CheckedInput => {
+const unknownField = (row: ScraperRow, name: string): CheckedInput => {
   const names = row.inputs.map((input) => input.name)
-  const meant = closestWord(name, names, (text) => text)
+  const suggestion = closestWord(name, names, (text) => text)
   const accepted = names.length === 0 ? 'no field is accepted' : `accepted are ${list(names, 'and')}`
-  const shown = name.slice(0, 60)
-  const details = `${shown}: ${accepted}${meant === null ? '' : `; did you mean ${meant}?`}`
+  const shortName = name.slice(0, 60)
+  const details = `${shortName}: ${accepted}${suggestion === null ? '' : `; did you mean ${suggestion}?`}`
   return { ok: false, refusal: { code: 'unknown_field', message: `unknown field ${details}`, details } }
 }
 
-type Given = Readonly<Record<string, InputValue>>
+type InputFields = Readonly<Record<string, InputValue>>
 
-const missingOfGroup = (row: ScraperRow, given: Given): CheckedInput | null => {
-  const group = row.oneOf.find((names) => !names.some((name) => Object.hasOwn(given, name)))
-  return group === undefined ? null : bad(`${list(group)} must be given: one of them is enough`)
+const missingOfGroup = (row: ScraperRow, provided: InputFields): CheckedInput | null => {
+  const group = row.oneOf.find((names) => !names.some((name) => Object.hasOwn(provided, name)))
+  return group === undefined ? null : badInput(`${list(group)} must be given: one of them is enough`)
 }
 
-const missingNeed = (row: ScraperRow, given: Given): CheckedInput | null => {
+const missingDependency = (row: ScraperRow, provided: InputFields): CheckedInput | null => {
   const rule = row.needs.find(
-    ({ field, value, needs }) => given[field] === value && !Object.hasOwn(given, needs),
+    ({ field, value, needs }) => provided[field] === value && !Object.hasOwn(provided, needs),
   )
-  return rule === undefined ? null : bad(`${rule.needs} must be given where ${rule.field} is ${rule.value}`)
+  return rule === undefined
+    ? null
+    : badInput(`${rule.needs} must be given where ${rule.field} is ${rule.value}`)
 }
 
-const badSpan = ({ start_date: start, end_date: end }: Given): CheckedInput | null =>
+const dateRangeProblem = ({ start_date: start, end_date: end }: InputFields): CheckedInput | null =>
   start !== undefined && end !== undefined && start > end
-    ? bad('end_date must be start_date or a later day')
+    ? badInput('end_date must be start_date or a later day')
     : null
 
 /** Checks that both parts of a position are given, or none. */
-const badHalves = ({ paging }: ScraperRow, given: Given): CheckedInput | null => {
+const cursorPairProblem = ({ paging }: ScraperRow, provided: InputFields): CheckedInput | null => {
   if (paging?.second === undefined) return null
-  const { cursor } = given
-  const second = given[paging.second]
+  const { cursor } = provided
+  const second = provided[paging.second]
   if (cursor === undefined)
-    return second === undefined ? null : bad(`${paging.second} must come with cursor, or be left out`)
-  const whole = typeof cursor === 'string' && unpacked(cursor) !== null
-  if (whole && second !== undefined)
-    return bad(`${paging.second} must be left out beside a cursor that was nextCursor`)
-  return whole || second !== undefined
+    return second === undefined ? null : badInput(`${paging.second} must come with cursor, or be left out`)
+  const isPackedCursor = typeof cursor === 'string' && unpacked(cursor) !== null
+  if (isPackedCursor && second !== undefined)
+    return badInput(`${paging.second} must be left out beside a cursor that was nextCursor`)
+  return isPackedCursor || second !== undefined
     ? null
-    : bad(`cursor must be nextCursor as it was answered, or come with ${paging.second}`)
+    : badInput(`cursor must be nextCursor as it was answered, or come with ${paging.second}`)
 }
 
 /**
@@ -199,23 +203,23 @@ const badHalves = ({ paging }: ScraperRow, given: Given): CheckedInput | null =>
  * @param body a JSON object; the framework refuses everything else as `invalid_body`
  */
 export const checkInput = (row: ScraperRow, body: Readonly<Record<string, unknown>>): CheckedInput => {
-  const strange = Object.keys(body).find((name) => !row.inputs.some((input) => input.name === name))
-  if (strange !== undefined) return unknown(row, strange)
-  const given: Record<string, InputValue> = {}
+  const unknownName = Object.keys(body).find((name) => !row.inputs.some((input) => input.name === name))
+  if (unknownName !== undefined) return unknownField(row, unknownName)
+  const provided: Record<string, InputValue> = {}
   for (const input of row.inputs) {
     const value = body[input.name] ?? null
     if (value === null) {
-      if (input.required) return bad(`${input.name} is missing: it must be ${acceptedOf(input)}`)
+      if (input.required) return badInput(`${input.name} is missing: it must be ${acceptedOf(input)}`)
       continue
     }
-    const checked = read(input, value)
-    if (checked === null) return bad(`${input.name} must be ${acceptedOf(input)}`)
-    given[input.name] = checked
+    const parsed = parseValue(input, value)
+    if (parsed === null) return badInput(`${input.name} must be ${acceptedOf(input)}`)
+    provided[input.name] = parsed
   }
   return (
-    missingOfGroup(row, given) ??
-    missingNeed(row, given) ??
-    badSpan(given) ??
-    badHalves(row, given) ?? { ok: true, input: given }
+    missingOfGroup(row, provided) ??
+    missingDependency(row, provided) ??
+    dateRangeProblem(provided) ??
+    cursorPairProblem(row, provided) ?? { ok: true, input: provided }
   )
 }

@@ -41,7 +41,7 @@ export type StartAnswer =
 /** The most tries per id. It limits the stream if a client retries in an endless loop. */
 export const maxAttempts = 50
 
-const nothing = <Answer>(answer: Answer): CommandDecision<Answer> => ({ appends: [], answer })
+const unchanged = <Answer>(answer: Answer): CommandDecision<Answer> => ({ appends: [], answer })
 
 /**
  * Starts a call: holds its price. A known id is answered before anything else, so that a result is returned again
@@ -58,14 +58,14 @@ export const decideStart = (
 ): CommandDecision<StartAnswer> => {
   if (scrape) {
     const { started, finished, leaseUntilMs } = scrape
-    if (started.fingerprint !== draft.fingerprint) return nothing({ kind: 'conflict' })
-    if (finished === null) return nothing({ kind: nowMs < leaseUntilMs ? 'running' : 'lapsed', scrape })
-    if (isResult(finished.outcome)) return nothing({ kind: 'finished', scrape, finished })
-    if (started.attempt >= maxAttempts) return nothing({ kind: 'spent' })
+    if (started.fingerprint !== draft.fingerprint) return unchanged({ kind: 'conflict' })
+    if (finished === null) return unchanged({ kind: nowMs < leaseUntilMs ? 'running' : 'lapsed', scrape })
+    if (isResult(finished.outcome)) return unchanged({ kind: 'finished', scrape, finished })
+    if (started.attempt >= maxAttempts) return unchanged({ kind: 'spent' })
   }
   const attempt = (scrape?.started.attempt ?? 0) + 1
   const { scrapeId, accountId, keyId, platform, operation, requestId, priceMicros } = draft
-  const held = decideHold(ledger, {
+  const holdDecision = decideHold(ledger, {
     holdId: holdIdOf(scrapeId, attempt),
     keyId,
     platform,
@@ -73,10 +73,10 @@ export const decideStart = (
     requestId,
     amountMicros: priceMicros,
   })
-  if (held.outcome === 'refused') {
-    if (held.refusal.code !== 'insufficient_balance')
+  if (holdDecision.outcome === 'refused') {
+    if (holdDecision.refusal.code !== 'insufficient_balance')
       throw new Error(`the hold of attempt ${attempt} of ${scrapeId} stands before it was started`)
-    return nothing({ kind: 'refused', refusal: held.refusal })
+    return unchanged({ kind: 'refused', refusal: holdDecision.refusal })
   }
   const started: ScrapeStarted = {
     type: 'ScrapeStarted',
@@ -85,7 +85,7 @@ export const decideStart = (
   return {
     appends: [
       { stream: scrapeStream(scrapeId), events: [started] },
-      { stream: ledgerStream(accountId), events: held.events },
+      { stream: ledgerStream(accountId), events: holdDecision.events },
     ],
     answer: { kind: 'started', scrape: scrapeAfter(scrape, [started]) },
   }
@@ -106,9 +106,9 @@ const endHold = (
   holdId: string,
   billed: boolean,
 ): readonly (HoldCaptured | HoldReleased)[] => {
-  const ended = billed ? decideCapture(ledger, { holdId }) : decideRelease(ledger, { holdId })
-  if (ended.outcome === 'decided') return ended.events
-  const { refusal } = ended
+  const holdResult = billed ? decideCapture(ledger, { holdId }) : decideRelease(ledger, { holdId })
+  if (holdResult.outcome === 'decided') return holdResult.events
+  const { refusal } = holdResult
   if (refusal.code === 'hold_resolved' && refusal.resolution !== (billed ? 'captured' : 'released'))
     throw new Error(
       `hold ${holdId} was ${refusal.resolution} though its call was ${billed ? '' : 'not '}billed`,
@@ -131,15 +131,15 @@ export const decideFinish = (
     throw new Error(`attempt ${attempt} ends, but was never started`)
   const { scrapeId, accountId, platform, operation, keyId, priceMicros } = scrape.started
   const holdId = holdIdOf(scrapeId, attempt)
-  const toHold = (billed: boolean): Appends => {
+  const holdAppends = (billed: boolean): Appends => {
     const events = endHold(ledger, holdId, billed)
     return events.length === 0 ? [] : [{ stream: ledgerStream(accountId), events }]
   }
   // A later try was started only because this one had failed.
-  const superseded = attempt < scrape.started.attempt
-  if (superseded || scrape.finished) {
-    const finished = superseded ? null : scrape.finished
-    return { appends: toHold(finished?.billed ?? false), answer: { finished, isOwnAttempt: false } }
+  const isSuperseded = attempt < scrape.started.attempt
+  if (isSuperseded || scrape.finished) {
+    const finished = isSuperseded ? null : scrape.finished
+    return { appends: holdAppends(finished?.billed ?? false), answer: { finished, isOwnAttempt: false } }
   }
   const billed = isBilled(ending.outcome, ending.cached)
   const finished: ScrapeFinished['data'] = {
@@ -153,12 +153,13 @@ export const decideFinish = (
     billed,
     amountMicros: billed ? priceMicros : 0,
   }
-  const holdEnd = toHold(billed)
-  if (billed && holdEnd.length === 0) throw new Error(`attempt ${attempt} of ${scrapeId} has no hold to bill`)
+  const endAppends = holdAppends(billed)
+  if (billed && endAppends.length === 0)
+    throw new Error(`attempt ${attempt} of ${scrapeId} has no hold to bill`)
   return {
     appends: [
       { stream: scrapeStream(scrapeId), events: [{ type: 'ScrapeFinished', data: finished }] },
-      ...holdEnd,
+      ...endAppends,
     ],
     answer: { finished, isOwnAttempt: true },
   }

@@ -1,22 +1,22 @@
 import { type Micros, parseDollarsToMicros } from '../../kernel/money.ts'
 
 /** The optional properties of an input. */
-type More = Partial<Pick<Input, 'required' | 'default' | 'sentAs' | 'also' | 'max'>>
+type InputOptions = Partial<Pick<Input, 'required' | 'default' | 'sentAs' | 'also' | 'max'>>
 
 const input = (
   kind: InputKind,
   name: string,
   description: string,
   example: InputValue,
-  more: More = {},
+  more: InputOptions = {},
 ): Input => ({ name, kind, required: false, description, example, ...more })
 
 /** A text without a format. */
-export const text = (name: string, description: string, example: string, more?: More): Input =>
+export const text = (name: string, description: string, example: string, more?: InputOptions): Input =>
   input('text', name, description, example, more)
 
 /** A boolean, false by default. */
-export const flag = (name: string, description: string, more?: More): Input =>
+export const flag = (name: string, description: string, more?: InputOptions): Input =>
   input('boolean', name, description, false, { default: false, ...more })
 
 /** One of several texts. */
@@ -25,7 +25,7 @@ export const choice = (
   description: string,
   values: readonly string[],
   example: string,
-  more?: More,
+  more?: InputOptions,
 ): Input => ({ ...input('text', name, description, example, more), values })
 
 /** One of several whole numbers. */
@@ -34,19 +34,24 @@ export const number = (
   description: string,
   values: readonly number[],
   example: number,
-  more?: More,
+  more?: InputOptions,
 ): Input => ({ ...input('integer', name, description, example, more), values })
 
 /** A link. `hosts` are the accepted hosts, including their subdomains. */
-export const link = (what: string, hosts: readonly string[], example: string, more?: More): Input => ({
+export const link = (
+  what: string,
+  hosts: readonly string[],
+  example: string,
+  more?: InputOptions,
+): Input => ({
   ...input('url', 'url', `Link to the ${what}`, example, more),
   hosts,
 })
 
-export const handle = (example: string, more?: More): Input =>
+export const handle = (example: string, more?: InputOptions): Input =>
   input('handle', 'handle', 'Name of the account; a leading @ is dropped', example, more)
 
-export const accountNumber = (example: string, more?: More): Input =>
+export const accountNumber = (example: string, more?: InputOptions): Input =>
   input('text', 'user_id', 'Number of the account, which is quicker than its name', example, more)
 
 export const query = (what: string, example: string): Input =>
@@ -55,23 +60,23 @@ export const query = (what: string, example: string): Input =>
 export const hashtag = (example: string): Input =>
   input('hashtag', 'hashtag', 'The hashtag; a leading # is dropped', example, { required: true })
 
-export const country = (name: string, description: string, example: string, more?: More): Input =>
+export const country = (name: string, description: string, example: string, more?: InputOptions): Input =>
   input('country', name, description, example, more)
 
-export const countries = (name: string, description: string, example: string, more?: More): Input =>
+export const countries = (name: string, description: string, example: string, more?: InputOptions): Input =>
   input('countries', name, description, example, more)
 
-export const language = (description: string, example: string, more?: More): Input =>
+export const language = (description: string, example: string, more?: InputOptions): Input =>
   input('language', 'language', description, example, more)
 
-export const day = (name: string, description: string, more?: More): Input =>
+export const day = (name: string, description: string, more?: InputOptions): Input =>
   input('date', name, description, '2026-01-31', more)
 
 /** The position of the next page from an answer. */
-export const position = (name: string, description: string, example: string, more?: More): Input =>
+export const position = (name: string, description: string, example: string, more?: InputOptions): Input =>
   input('position', name, description, example, more)
 
-export const cursor = (example: string, more?: More): Input =>
+export const cursor = (example: string, more?: InputOptions): Input =>
   position('cursor', '`nextCursor` of the page before; left out, the first page', example, more)
 
 export const page = (max?: number): Input =>
@@ -245,9 +250,9 @@ export const rowName = ({ platform, operation }: Pick<ScraperRow, 'platform' | '
 
 /** An example of a body: the required fields, and the first field of each group. */
 export const exampleBody = (row: ScraperRow): Readonly<Record<string, InputValue>> => {
-  const firsts = row.oneOf.map(([name]) => name)
-  const needed = row.inputs.filter(({ name, required }) => required || firsts.includes(name))
-  return Object.fromEntries(needed.map(({ name, example }) => [name, example]))
+  const firstOfGroups = row.oneOf.map(([name]) => name)
+  const requiredInputs = row.inputs.filter(({ name, required }) => required || firstOfGroups.includes(name))
+  return Object.fromEntries(requiredInputs.map(({ name, example }) => [name, example]))
 }
 
 const typeNames: readonly FieldType[] = [
@@ -269,15 +274,15 @@ const typeNames: readonly FieldType[] = [
 export const fieldsOf = (line: string): readonly AnswerField[] =>
   line
     .split(' ')
-    .filter((word) => word !== '')
-    .map((word) => {
-      const [name = '', given = 'string'] = word.split(':')
-      const type = typeNames.find((known) => known === given)
-      if (type === undefined) throw new RangeError(`${word}: no such type`)
+    .filter((fieldText) => fieldText !== '')
+    .map((fieldText) => {
+      const [name = '', typeName = 'string'] = fieldText.split(':')
+      const type = typeNames.find((fieldType) => fieldType === typeName)
+      if (type === undefined) throw new RangeError(`${fieldText}: no such type`)
       return { name, type }
     })
 
-const need = <Value>(value: Value | null, what: string): Value => {
+const assertNotNull = <Value>(value: Value | null, what: string): Value => {
   if (value === null) throw new RangeError(what)
   return value
 }
@@ -316,7 +321,10 @@ export type RowText = {
 export const scraper = (platform: string, operation: string, text: RowText): ScraperRow => ({
   platform,
   operation,
-  priceMicros: need(parseDollarsToMicros(text.price), `${platform}/${operation}: price ${text.price}`),
+  priceMicros: assertNotNull(
+    parseDollarsToMicros(text.price),
+    `${platform}/${operation}: price ${text.price}`,
+  ),
   summary: text.summary,
   note: text.note ?? null,
   inputs: text.inputs,

@@ -32,12 +32,12 @@ const adoptionFold: Fold<ReadonlySet<AdoptionEvent['type']>, AdoptionEvent> = {
   name: 'adoption',
   version: 2,
   initial: new Set(),
-  evolve: (over, { type }) => new Set([...over, type]),
+  evolve: (adoptedTypes, { type }) => new Set([...adoptedTypes, type]),
 }
 
 export const adoptionRef = { stream: adoptionStream, fold: adoptionFold }
 
 export const decideAdoptionEnd = (
-  over: ReadonlySet<AdoptionEvent['type']>,
+  adoptedTypes: ReadonlySet<AdoptionEvent['type']>,
   end: AdoptionEvent,
-): Decided<AdoptionEvent> => (over.has(end.type) ? decided() : decided(end))
+): Decided<AdoptionEvent> => (adoptedTypes.has(end.type) ? decided() : decided(end))

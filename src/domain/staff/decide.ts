@@ -110,9 +110,9 @@ export const decideView = (state: PersonState, viewed: AccountViewed['data']): P
     : refused({ code: 'no_role' })
 
 /** Only operators may retry abandoned work. Refusal: `no_role`. */
-export const decideWorkRetry = (state: PersonState, asked: WorkRetryAsked['data']): PersonDecision =>
+export const decideWorkRetry = (state: PersonState, retryRequest: WorkRetryAsked['data']): PersonDecision =>
   state.roles.has('operator')
-    ? decided({ type: 'WorkRetryAsked', data: asked })
+    ? decided({ type: 'WorkRetryAsked', data: retryRequest })
     : refused({ code: 'no_role' })
 
 /**
@@ -120,17 +120,17 @@ export const decideWorkRetry = (state: PersonState, asked: WorkRetryAsked['data'
  */
 export const decidePersonAdoption = (
   state: PersonState,
-  found: {
+  vaultPerson: {
     readonly subjectId: string
     readonly emailCommitment: string | null
     readonly passkeys: readonly { readonly passkeyId: string; readonly commitment: string }[]
   },
 ): Decided<PersonEvent> => {
-  const passkeys = found.passkeys.filter(({ passkeyId }) => state.passkeys.get(passkeyId) === null)
+  const passkeys = vaultPerson.passkeys.filter(({ passkeyId }) => state.passkeys.get(passkeyId) === null)
   // The e-mail of a person without a role and without passkeys is not adopted.
-  const known = !state.roles.isEmpty() || !state.passkeys.isEmpty()
-  const emailCommitment = known && state.emailCommitment === null ? found.emailCommitment : null
+  const isKnownPerson = !state.roles.isEmpty() || !state.passkeys.isEmpty()
+  const emailCommitment = isKnownPerson && state.emailCommitment === null ? vaultPerson.emailCommitment : null
   if (emailCommitment === null && passkeys.length === 0) return decided()
-  const data = { subjectId: found.subjectId, emailCommitment, passkeys }
+  const data = { subjectId: vaultPerson.subjectId, emailCommitment, passkeys }
   return decided({ type: 'PersonCommitmentsAdopted', data })
 }

@@ -55,8 +55,8 @@ const evolve: Fold<PersonState, PersonEvent>['evolve'] = (state, event) => {
         ...state,
         emailCommitment: state.emailCommitment ?? emailCommitment,
         passkeys: passkeys.reduce(
-          (kept, { passkeyId, commitment }) =>
-            kept.get(passkeyId) === null ? kept.set(passkeyId, commitment) : kept,
+          (updated, { passkeyId, commitment }) =>
+            updated.get(passkeyId) === null ? updated.set(passkeyId, commitment) : updated,
           state.passkeys,
         ),
       }

@@ -68,8 +68,8 @@ const refusal = (reason: StockRefusal, free?: number): StockDecision => ({
  * @throws if the order has no target
  */
 export const decideAllocation = (state: StockState, order: OrderDetails, nowMs: number): StockDecision => {
-  const known = findRemembered(state.answers, order.orderId)
-  if (known) return { events: [], answer: known }
+  const previousAnswer = findRemembered(state.answers, order.orderId)
+  if (previousAnswer) return { events: [], answer: previousAnswer }
   const { target } = order
   if (!target) throw new Error(`order ${order.orderId} has no target to allocate for`)
   const addresses = sellable(state, target, order.quantity, nowMs)
@@ -124,8 +124,8 @@ export const isActiveRentalOf = (
  * @throws if the order has no target
  */
 export const decideExtension = (state: StockState, order: OrderDetails, nowMs: number): StockDecision => {
-  const known = findRemembered(state.answers, order.orderId)
-  if (known) return { events: [], answer: known }
+  const previousAnswer = findRemembered(state.answers, order.orderId)
+  if (previousAnswer) return { events: [], answer: previousAnswer }
   const { target } = order
   if (!target) throw new Error(`order ${order.orderId} has no period to extend by`)
   const extensions: { proxyId: ProxyId; expiresAt: string }[] = []
@@ -151,11 +151,11 @@ export const decideExtension = (state: StockState, order: OrderDetails, nowMs: n
 /** Those of the account's rentals that can be extended now. */
 export const stillRunning = (
   state: StockState,
-  asked: { readonly accountId: string; readonly proxyIds: readonly string[] },
+  input: { readonly accountId: string; readonly proxyIds: readonly string[] },
   nowMs: number,
 ): readonly ProxyId[] =>
-  asked.proxyIds.filter((proxyId): proxyId is ProxyId =>
-    isActiveRentalOf(state.rentals.get(proxyId), asked.accountId, nowMs),
+  input.proxyIds.filter((proxyId): proxyId is ProxyId =>
+    isActiveRentalOf(state.rentals.get(proxyId), input.accountId, nowMs),
   )
 
 /** The event that records a refusal, so that no later attempt allocates for an order that is being refunded. */
@@ -208,12 +208,12 @@ export const decideExpiry = (
   proxyIds: Iterable<string>,
   nowMs: number,
 ): readonly StockEvent[] => {
-  const over: string[] = []
+  const expiredIds: string[] = []
   for (const proxyId of proxyIds) {
     const rental = state.rentals.get(proxyId)
-    if (rental && rental.expiresAtMs <= nowMs) over.push(proxyId)
+    if (rental && rental.expiresAtMs <= nowMs) expiredIds.push(proxyId)
   }
-  return decideRelease(state, over, 'expired', nowMs)
+  return decideRelease(state, expiredIds, 'expired', nowMs)
 }
 
 /** The address of a rental can be replaced once in this time, milliseconds. */
@@ -226,14 +226,14 @@ export const maxReplacements = 3
  */
 export const replacedCooldownMs = dayMs
 /** At most this many free addresses are searched for one in another network. */
-const maxLookedAt = 1_000
+const maxCandidates = 1_000
 
 export type ReplacementRefusal =
   | { readonly code: 'rental_ended' | 'out_of_stock' | 'another_request' }
   | { readonly code: 'too_often'; readonly retryAtMs: number }
 
 /** The rental's address after the request. */
-type Replaced = {
+type ReplacementResult = {
   readonly address: StockedAddress
   /** When this request replaced it, ISO 8601 UTC; null: an earlier request did. */
   readonly replacedAt: string | null
@@ -245,33 +245,36 @@ type Replaced = {
  */
 export const decideReplacement = (
   state: StockState,
-  asked: {
+  input: {
     readonly proxyId: string
     readonly accountId: string
     readonly reason: ReplaceReason
     readonly requestId: string | null
   },
   nowMs: number,
-): Decision<AddressReplaced, ReplacementRefusal, Replaced> => {
-  const { proxyId, accountId, reason, requestId } = asked
+): Decision<AddressReplaced, ReplacementRefusal, ReplacementResult> => {
+  const { proxyId, accountId, reason, requestId } = input
   const rental = state.rentals.get(proxyId)
-  const former = rental && state.addresses.get(rental.ip)
-  if (!former || !isActiveRentalOf(rental, accountId, nowMs)) return refused({ code: 'rental_ended' })
+  const currentAddress = rental && state.addresses.get(rental.ip)
+  if (!currentAddress || !isActiveRentalOf(rental, accountId, nowMs)) return refused({ code: 'rental_ended' })
   const replaced = rental.replaced ?? []
-  const earlier = requestId === null ? undefined : replaced.find((one) => one.requestId === requestId)
-  if (earlier && earlier.reason !== reason) return refused({ code: 'another_request' })
-  if (earlier) return { ...decided(), address: former, replacedAt: null }
+  const previousReplacement =
+    requestId === null ? undefined : replaced.find((replacement) => replacement.requestId === requestId)
+  if (previousReplacement && previousReplacement.reason !== reason)
+    return refused({ code: 'another_request' })
+  if (previousReplacement) return { ...decided(), address: currentAddress, replacedAt: null }
 
   const lastMs = replaced.at(-1)?.atMs ?? Number.NEGATIVE_INFINITY
   const thirdLastMs = replaced.at(-maxReplacements)?.atMs ?? Number.NEGATIVE_INFINITY
   const retryAtMs = Math.max(lastMs + replaceEveryMs, thirdLastMs + replacementsMs)
   if (retryAtMs > nowMs) return refused({ code: 'too_often', retryAtMs })
 
-  const looksAt = reason === 'change_network' ? maxLookedAt : 1
-  const fits = ({ ip }: StockedAddress) => reason !== 'change_network' || !ofOneNetwork(ip, former.ip)
-  const address = sellable(state, former, looksAt, nowMs).find(fits)
+  const candidateLimit = reason === 'change_network' ? maxCandidates : 1
+  const isSuitable = ({ ip }: StockedAddress) =>
+    reason !== 'change_network' || !ofOneNetwork(ip, currentAddress.ip)
+  const address = sellable(state, currentAddress, candidateLimit, nowMs).find(isSuitable)
   if (!address) return refused({ code: 'out_of_stock' })
-  const { ip, carrierId, service } = former
+  const { ip, carrierId, service } = currentAddress
   const event: AddressReplaced = {
     type: 'AddressReplaced',
     data: {

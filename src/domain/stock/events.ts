@@ -30,13 +30,13 @@ const endpointFields = {
 export type StockedEndpoint = ShapeValue<typeof endpointFields>
 const endpoint = group(endpointFields, "a supplier's proxy that traffic of the address goes out through")
 
-const sold = {
+const poolAddressFields = {
   ip,
   carrierId: orNull(text('the mobile carrier; null but for mobile')),
   service: orNull(oneOf(['dedicated', 'shared'], 'of a mobile line; null but for mobile')),
 }
 const addressFields = {
-  ...sold,
+  ...poolAddressFields,
   city: orNull(text('where it stands; null: not known')),
   asn: orNull(integer('AS number', '0 or more', 'whose network it is in; null: not known')),
   asnOrg: orNull(text('who that is; null: not known')),
@@ -145,7 +145,7 @@ export const addressesReleased = defineEvent('AddressesReleased', {
   means: 'Rentals are over.',
   fields: {
     reason: oneOf(['expired', 'order_failed', 'refunded'], 'why'),
-    releases: list(group({ proxyId, ...sold }, 'a rental'), 'one for each rental'),
+    releases: list(group({ proxyId, ...poolAddressFields }, 'a rental'), 'one for each rental'),
     releasedAt: pastTime('when'),
     availableFrom,
   },
@@ -170,7 +170,7 @@ export const addressReplaced = defineEvent('AddressReplaced', {
     requestId: orNull(
       text('names the request, so that one that is sent again replaces nothing; null: nothing did'),
     ),
-    former: group(sold, 'what it had'),
+    former: group(poolAddressFields, 'what it had'),
     address: group(addressFields, 'what it has now'),
     replacedAt: pastTime('when'),
     availableFrom: time('the former address rests until then'),

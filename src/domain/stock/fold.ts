@@ -108,8 +108,10 @@ export type StockState = {
 const emptyPool: Pool = { ready: List(), resting: List() }
 
 /** The key of the pool that an order is served from. */
-export const poolKey = (of: { readonly carrierId: string | null; readonly service: string | null }): string =>
-  JSON.stringify([of.carrierId, of.service])
+export const poolKey = (target: {
+  readonly carrierId: string | null
+  readonly service: string | null
+}): string => JSON.stringify([target.carrierId, target.service])
 
 const initial: StockState = {
   addresses: ImmutableMap(),
@@ -138,36 +140,37 @@ const withEndpoints = (state: StockState, { changes }: EndpointsChanged['data'])
     const address = state.addresses.get(ip)
     if (address) changed.set(ip, { ...address, endpoint })
   }
-  const now = (address: StockedAddress): StockedAddress => changed.get(address.ip) ?? address
+  const withNewEndpoint = (address: StockedAddress): StockedAddress => changed.get(address.ip) ?? address
   let pools = state.pools
   for (const key of new Set([...changed.values()].map(poolKey))) {
     const pool = pools.get(key, emptyPool)
     pools = pools.set(key, {
-      ready: pool.ready.map(now),
-      resting: pool.resting.map((item) => ({ ...item, address: now(item.address) })),
+      ready: pool.ready.map(withNewEndpoint),
+      resting: pool.resting.map((item) => ({ ...item, address: withNewEndpoint(item.address) })),
     })
   }
   return { ...state, addresses: state.addresses.merge(changed), pools }
 }
 
-/** Removes `taken` from a queue. They are usually at its front, so the usual cost is one slice. */
-const withoutTaken = <Item>(
+/** Removes `takenIps` from a queue. They are usually at its front, so the usual cost is one slice. */
+const withoutIps = <Item>(
   queue: List<Item>,
-  taken: ReadonlySet<string>,
+  takenIps: ReadonlySet<string>,
   ipOf: (item: Item) => string,
 ): List<Item> => {
   let front = 0
-  while (front < queue.size && taken.has(ipOf(queue.get(front) as Item))) front += 1
-  const rest = queue.slice(front)
-  return front === taken.size ? rest : rest.filter((item) => !taken.has(ipOf(item)))
+  while (front < queue.size && takenIps.has(ipOf(queue.get(front) as Item))) front += 1
+  const tail = queue.slice(front)
+  return front === takenIps.size ? tail : tail.filter((item) => !takenIps.has(ipOf(item)))
 }
 
-const take = (state: StockState, key: string, ips: readonly string[]): StockState['pools'] => {
+const removeFromPool = (state: StockState, key: string, ips: readonly string[]): StockState['pools'] => {
   const pool = state.pools.get(key, emptyPool)
-  const taken = new Set(ips)
-  const ready = withoutTaken(pool.ready, taken, ({ ip }) => ip)
-  const left = ips.length - (pool.ready.size - ready.size)
-  const resting = left === 0 ? pool.resting : withoutTaken(pool.resting, taken, ({ address }) => address.ip)
+  const takenIps = new Set(ips)
+  const ready = withoutIps(pool.ready, takenIps, ({ ip }) => ip)
+  const remaining = ips.length - (pool.ready.size - ready.size)
+  const resting =
+    remaining === 0 ? pool.resting : withoutIps(pool.resting, takenIps, ({ address }) => address.ip)
   return state.pools.set(key, { ready, resting })
 }
 
@@ -175,15 +178,15 @@ const take = (state: StockState, key: string, ips: readonly string[]): StockStat
  * Inserts an address by the time of its next sale. That is nearly always at the end, because nearly all addresses cool
  * down equally long.
  */
-const atRest = (
+const insertResting = (
   resting: Pool['resting'],
   address: StockedAddress,
   availableFromMs: number,
 ): Pool['resting'] => {
-  let place = resting.size
-  while (place > 0 && (resting.get(place - 1) as Resting).availableFromMs > availableFromMs) place -= 1
+  let index = resting.size
+  while (index > 0 && (resting.get(index - 1) as Resting).availableFromMs > availableFromMs) index -= 1
   const item = { address, availableFromMs }
-  return place === resting.size ? resting.push(item) : resting.insert(place, item)
+  return index === resting.size ? resting.push(item) : resting.insert(index, item)
 }
 
 /** How long a rental's state has its replacements, milliseconds. The limits on replacements need no older ones. */
@@ -203,7 +206,7 @@ const evolve: Fold<StockState, StockEvent>['evolve'] = (before, event) => {
       const expiresAtMs = Date.parse(expiresAt)
       return {
         ...state,
-        pools: take(
+        pools: removeFromPool(
           state,
           poolKey(first),
           allocations.map(({ ip }) => ip),
@@ -271,7 +274,7 @@ const evolve: Fold<StockState, StockEvent>['evolve'] = (before, event) => {
         if (!address) continue
         const key = poolKey(address)
         const pool = pools.get(key, emptyPool)
-        pools = pools.set(key, { ...pool, resting: atRest(pool.resting, address, availableFromMs) })
+        pools = pools.set(key, { ...pool, resting: insertResting(pool.resting, address, availableFromMs) })
       }
       const rentals = state.rentals.deleteAll(event.data.releases.map(({ proxyId }) => proxyId))
       return { ...state, pools, rentals }
@@ -279,16 +282,19 @@ const evolve: Fold<StockState, StockEvent>['evolve'] = (before, event) => {
     case 'AddressReplaced': {
       const { proxyId, reason, requestId, former, address, replacedAt, availableFrom } = event.data
       const rental = state.rentals.get(proxyId)
-      const given = state.addresses.get(former.ip)
-      if (!rental || !given) return state
+      const releasedAddress = state.addresses.get(former.ip)
+      if (!rental || !releasedAddress) return state
       const key = poolKey(address)
-      const pools = take(state, key, [address.ip])
+      const pools = removeFromPool(state, key, [address.ip])
       const pool = pools.get(key, emptyPool)
       const atMs = Date.parse(replacedAt)
-      const recent = (rental.replaced ?? []).filter((one) => one.atMs > atMs - replacementsMs)
+      const recent = (rental.replaced ?? []).filter((replacement) => replacement.atMs > atMs - replacementsMs)
       return {
         ...state,
-        pools: pools.set(key, { ...pool, resting: atRest(pool.resting, given, Date.parse(availableFrom)) }),
+        pools: pools.set(key, {
+          ...pool,
+          resting: insertResting(pool.resting, releasedAddress, Date.parse(availableFrom)),
+        }),
         rentals: state.rentals.set(proxyId, {
           ...rental,
           ip: address.ip,

@@ -12,7 +12,7 @@ export type PaidOrder = {
   readonly fulfilledAt: string | null
 }
 
-const started = (order: PaidOrder): SubscriptionEvent => {
+const startedEvent = (order: PaidOrder): SubscriptionEvent => {
   const { details, planId, proxyIds, fulfilledAt } = order
   const { subscription, accountId, keyId, productId, quantity, target } = details
   if (!subscription) throw new Error(`${details.orderId} pays no subscription`)
@@ -41,7 +41,7 @@ const started = (order: PaidOrder): SubscriptionEvent => {
   }
 }
 
-const renewed = (state: Subscription, order: PaidOrder): SubscriptionEvent => {
+const renewedEvent = (state: Subscription, order: PaidOrder): SubscriptionEvent => {
   const { details, planId, proxyIds } = order
   const { subscriptionId, accountId, startedAt, period } = state.terms
   const end = endOfPeriod(Date.parse(startedAt), period, state.periods + 1)
@@ -74,12 +74,12 @@ export const decidePaid = (
   const { subscription } = order.details
   if (!subscription) throw new Error(`${order.details.orderId} pays no subscription`)
   const { periodStart } = subscription
-  if (!state) return periodStart === null ? [started(order)] : null
+  if (!state) return periodStart === null ? [startedEvent(order)] : null
   if (state.orderId === order.details.orderId) return []
   if (periodStart === null) return state.terms.orderId === order.details.orderId ? [] : null
   if (periodStart < state.currentPeriodEnd) return []
   if (periodStart !== state.currentPeriodEnd || state.ended || state.cancelScheduled) return null
-  return [renewed(state, order)]
+  return [renewedEvent(state, order)]
 }
 
 /** When the next period must be paid, or the scheduled end comes, milliseconds since the epoch. */
@@ -97,7 +97,7 @@ const endedData = (state: Subscription) => {
   }
 }
 
-const canceled = (state: Subscription, nowMs: number): SubscriptionEvent => ({
+const canceledEvent = (state: Subscription, nowMs: number): SubscriptionEvent => ({
   type: 'SubscriptionCanceled',
   data: { ...endedData(state), status: 'canceled', reason: 'requested', canceledAt: isoTime(nowMs) },
 })
@@ -108,7 +108,7 @@ const canceled = (state: Subscription, nowMs: number): SubscriptionEvent => ({
  */
 export const decideCancellation = (state: Subscription, nowMs: number): readonly SubscriptionEvent[] => {
   if (state.ended || state.cancelScheduled) return []
-  if (nowMs >= Date.parse(state.currentPeriodEnd)) return [canceled(state, nowMs)]
+  if (nowMs >= Date.parse(state.currentPeriodEnd)) return [canceledEvent(state, nowMs)]
   const { subscriptionId, accountId } = state.terms
   return [
     {
@@ -121,7 +121,7 @@ export const decideCancellation = (state: Subscription, nowMs: number): readonly
 /** Cancels at the scheduled end. */
 export const decideScheduledEnd = (state: Subscription, nowMs: number): readonly SubscriptionEvent[] =>
   !state.ended && state.cancelScheduled && nowMs >= Date.parse(state.currentPeriodEnd)
-    ? [canceled(state, nowMs)]
+    ? [canceledEvent(state, nowMs)]
     : []
 
 /**
@@ -130,10 +130,10 @@ export const decideScheduledEnd = (state: Subscription, nowMs: number): readonly
  */
 export const decideRefused = (
   state: Subscription,
-  refused: { readonly periodStart: string; readonly reason: string; readonly orderExists: boolean },
+  refusedPeriod: { readonly periodStart: string; readonly reason: string; readonly orderExists: boolean },
   nowMs: number,
 ): readonly SubscriptionEvent[] => {
-  const { periodStart, reason, orderExists } = refused
+  const { periodStart, reason, orderExists } = refusedPeriod
   if (state.ended || state.cancelScheduled || orderExists || state.currentPeriodEnd !== periodStart) return []
   if (nowMs < Date.parse(periodStart) + graceMs) return []
   return [

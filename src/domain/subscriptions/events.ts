@@ -5,9 +5,9 @@ import { interval, period, target } from '../shared/order-terms.ts'
 /** `subscription-{id}`: repeated orders, each paid from the wallet. */
 const stream = 'subscription-{subscription}'
 
-const named = { subscriptionId: id('sub', 'the subscription'), accountId: id('acc', 'who pays') }
+const idFields = { subscriptionId: id('sub', 'the subscription'), accountId: id('acc', 'who pays') }
 const planId = orNull(id('pln', 'the plan of the period; null for addresses'))
-const bought = {
+const purchaseFields = {
   orderId: id('ord', 'the order that pays the period'),
   planId,
   proxyIds: list(id('prx', 'a rental'), 'the rentals of the period; empty for a plan'),
@@ -20,8 +20,8 @@ export const subscriptionStarted = defineEvent('SubscriptionStarted', {
   stream,
   means: 'The first period was paid.',
   fields: {
-    ...named,
-    ...bought,
+    ...idFields,
+    ...purchaseFields,
     keyId: orNull(id('key', 'the key that asked for it; its cap holds for the renewals')),
     productId,
     quantity: integer('units of the product', 'above 0', 'of each period'),
@@ -38,24 +38,24 @@ export type SubscriptionStarted = EventOf<typeof subscriptionStarted>
 export const subscriptionRenewed = defineEvent('SubscriptionRenewed', {
   stream,
   means: 'Another period was paid, by an order whose id the subscription and `periodStart` give.',
-  fields: { ...named, ...bought, periodStart: time('when the period starts'), currentPeriodEnd },
+  fields: { ...idFields, ...purchaseFields, periodStart: time('when the period starts'), currentPeriodEnd },
 })
 export type SubscriptionRenewed = EventOf<typeof subscriptionRenewed>
 
 export const subscriptionCancelScheduled = defineEvent('SubscriptionCancelScheduled', {
   stream,
   means: 'Its end was asked for; it happens at the end of the period that is paid.',
-  fields: { ...named, endsAt: time('when') },
+  fields: { ...idFields, endsAt: time('when') },
 })
 export type SubscriptionCancelScheduled = EventOf<typeof subscriptionCancelScheduled>
 
-const ended = { ...named, productId, planId, currentPeriodEnd }
+const endedFields = { ...idFields, productId, planId, currentPeriodEnd }
 
 export const subscriptionCanceled = defineEvent('SubscriptionCanceled', {
   stream,
   means: 'The period that was paid is over, or a period that was not paid was given up.',
   fields: {
-    ...ended,
+    ...endedFields,
     status: exactly('canceled', 'its status from here on'),
     reason: exactly('requested', 'why'),
     canceledAt: pastTime('when'),
@@ -67,7 +67,7 @@ export const subscriptionExpired = defineEvent('SubscriptionExpired', {
   stream,
   means: 'It could not be renewed within the grace.',
   fields: {
-    ...ended,
+    ...endedFields,
     status: exactly('expired', 'its status from here on'),
     reason: text('the code of the last refusal, mostly `insufficient_balance`'),
     expiredAt: pastTime('when'),

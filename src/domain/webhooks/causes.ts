@@ -29,11 +29,11 @@ type SubscriptionEnded = SubscriptionCanceled | SubscriptionExpired
 
 type CauseOf<Event extends DomainEvent> = (event: RecordedEvent<Event>) => WebhookTrigger | null
 
-type AboutOrder = { readonly orderId: string; readonly accountId: string }
+type OrderReference = { readonly orderId: string; readonly accountId: string }
 
-const aboutOrder = (
+const orderTrigger = (
   event: WebhookEventName,
-  { orderId, accountId }: AboutOrder,
+  { orderId, accountId }: OrderReference,
   throughRevision: number,
 ): WebhookTrigger => ({
   event,
@@ -43,15 +43,15 @@ const aboutOrder = (
 })
 
 const orderCause =
-  <Event extends Extract<OrderEvent, { data: AboutOrder }>>(
+  <Event extends Extract<OrderEvent, { data: OrderReference }>>(
     name: WebhookEventName,
-    happened: (event: RecordedEvent<Event>) => boolean = () => true,
+    shouldTrigger: (event: RecordedEvent<Event>) => boolean = () => true,
   ): CauseOf<Event> =>
   (event) =>
-    happened(event) ? aboutOrder(name, event.data, event.revision) : null
+    shouldTrigger(event) ? orderTrigger(name, event.data, event.revision) : null
 
 const completedCause: CauseOf<OrderCompleted> = ({ data, revision }) =>
-  aboutOrder('order.fulfilled', data.order, revision)
+  orderTrigger('order.fulfilled', data.order, revision)
 
 const subscriptionCause =
   (name: WebhookEventName): CauseOf<SubscriptionEnded> =>

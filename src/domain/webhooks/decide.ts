@@ -85,10 +85,10 @@ export const decideRemoval = (state: EndpointsState, ref: EndpointRef): Endpoint
 export const decideDisabling = (
   state: EndpointsState,
   ref: EndpointRef,
-  why: DisablingReason,
+  disabling: DisablingReason,
 ): EndpointDecision =>
   state.get(ref.endpointId)?.status === 'active'
-    ? decided({ type: 'EndpointDisabled', data: { ...ref, ...why } })
+    ? decided({ type: 'EndpointDisabled', data: { ...ref, ...disabling } })
     : decided()
 
 /** Refusal: `not_found`. */

@@ -52,7 +52,7 @@ export const isSubscribed = (subscription: Subscription, event: WebhookEventName
 const ofEndpoints = 'webhooks-{account}'
 
 const endpointId = anyId('the endpoint')
-const named = { endpointId, accountId: id('acc', 'whose endpoint') }
+const idFields = { endpointId, accountId: id('acc', 'whose endpoint') }
 const events = orNull(
   list(
     oneOf(webhookEvents, 'an event'),
@@ -67,7 +67,7 @@ const secretCommitment = commitment('the sealed secret')
 export const endpointRegistered = defineEvent('EndpointRegistered', {
   stream: ofEndpoints,
   means: 'A receiver is told of events from here on.',
-  fields: { ...named, events, urlId, secretId, urlCommitment, secretCommitment },
+  fields: { ...idFields, events, urlId, secretId, urlCommitment, secretCommitment },
 })
 export type EndpointRegistered = EventOf<typeof endpointRegistered>
 
@@ -75,7 +75,7 @@ export const endpointChanged = defineEvent('EndpointChanged', {
   stream: ofEndpoints,
   means: 'What was changed; what is left out stays.',
   fields: {
-    ...named,
+    ...idFields,
     events: orAbsent(events),
     urlId: orAbsent(urlId),
     urlCommitment,
@@ -89,7 +89,7 @@ export const endpointDisabled = defineEvent('EndpointDisabled', {
   stream: ofEndpoints,
   means: 'The service stopped sending: the receiver answered 410 Gone, or every attempt of days failed.',
   fields: {
-    ...named,
+    ...idFields,
     reason: oneOf(['gone', 'failing'], 'why'),
     failingSince: orAbsent(
       time('when the first of the attempts failed; with `failing` only, and not from an older release'),
@@ -105,7 +105,7 @@ export type DisablingReason =
 export const endpointRemoved = defineEvent('EndpointRemoved', {
   stream: ofEndpoints,
   means: 'The receiver is told of nothing more.',
-  fields: named,
+  fields: idFields,
 })
 export type EndpointRemoved = EventOf<typeof endpointRemoved>
 
@@ -113,7 +113,7 @@ export const secretRotated = defineEvent('SecretRotated', {
   stream: ofEndpoints,
   means: 'Another secret signs.',
   fields: {
-    ...named,
+    ...idFields,
     secretId,
     secretCommitment,
     previousSecretId: text('the former one'),
@@ -140,7 +140,7 @@ const ofDelivery = 'delivery-{endpoint}.{event}.{resource}'
 const deliveryId = anyId('the delivery')
 const enqueued = {
   deliveryId,
-  ...named,
+  ...idFields,
   event: oneOf(webhookEvents, 'what it tells of'),
   resource: text('the order, plan or other thing that it is about'),
   data: objectOf<Readonly<Record<string, unknown>>>(

@@ -15,7 +15,7 @@ import { forwardedHeaders, tunnel } from '../exit-proxy.ts'
 import { createChunkReader, hostOf, nullTarget, reply } from '../exit-socks.ts'
 import { type PlannedProxy, tamperingFaults } from './plan.ts'
 
-const everyMs = 300
+const byteIntervalMs = 300
 
 /** Sends a well-formed answer, one byte every 300 milliseconds, until the client closes the connection. */
 export const sendSlowly = (socket: Socket, firstByte: number | undefined): void => {
@@ -26,7 +26,7 @@ export const sendSlowly = (socket: Socket, firstByte: number | undefined): void 
         ? Buffer.from([0, 90, 0, 0, 0, 0, 0, 0])
         : Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n')
   let at = 0
-  const stop = every(everyMs, () => {
+  const stop = every(byteIntervalMs, () => {
     socket.write(at < answer.length ? answer.subarray(at, at + 1) : '.')
     at += 1
   })
@@ -45,7 +45,7 @@ export type ServedProxy = {
 const page = '<!doctype html><title>SANDBOX</title><p>A web server, and no proxy.\n'
 
 /** A forged answer of the judge, with an invalid signature. */
-const madeUp = (exitIp: string): string =>
+const forgedAnswer = (exitIp: string): string =>
   `${randomBytes(32).toString('base64url')}\n${JSON.stringify({
     ip: exitIp,
     headers: [
@@ -55,21 +55,21 @@ const madeUp = (exitIp: string): string =>
   })}`
 
 /** The answer of the judge without the header lines of proxies. */
-const cleaned = (text: string): string => {
+const withoutProxyHeaders = (text: string): string => {
   const end = text.indexOf('\n')
-  const seen = JSON.parse(text.slice(end + 1)) as { headers: [string, string][] }
-  const headers = seen.headers.filter(([name]) => !/^(via|x-forwarded-for)$/i.test(name))
-  return `${text.slice(0, end)}\n${JSON.stringify({ ...seen, headers: [...headers, ['Accept-Encoding', 'gzip']] })}`
+  const echo = JSON.parse(text.slice(end + 1)) as { headers: [string, string][] }
+  const headers = echo.headers.filter(([name]) => !/^(via|x-forwarded-for)$/i.test(name))
+  return `${text.slice(0, end)}\n${JSON.stringify({ ...echo, headers: [...headers, ['Accept-Encoding', 'gzip']] })}`
 }
 
-const collected = async (stream: AsyncIterable<Buffer>): Promise<string> => {
+const readAll = async (stream: AsyncIterable<Buffer>): Promise<string> => {
   const parts: Buffer[] = []
   for await (const part of stream) parts.push(part)
   return Buffer.concat(parts).toString()
 }
 
 /** The header lines that reveal a proxy of this anonymity level. */
-const traces = ({ anonymity }: PlannedProxy, client: string): readonly string[] => {
+const proxyHeaders = ({ anonymity }: PlannedProxy, client: string): readonly string[] => {
   if (anonymity === 'elite') return []
   const via = ['Via', '1.1 sandbox']
   return anonymity === 'anonymous' ? via : [...via, 'X-Forwarded-For', client]
@@ -97,7 +97,7 @@ export const createBehaviour = (parts: { readonly clock: () => number; readonly 
     const { planned, dial } = served
     const url = URL.parse(from.url ?? '') ?? URL.parse(from.url ?? '', `http://${from.headers.host ?? ''}`)
     if (url?.protocol !== 'http:') return answerText(to, 400, 'SANDBOX\n')
-    if (planned.fault === 'forger') return answerText(to, 200, madeUp(planned.exitIp))
+    if (planned.fault === 'forger') return answerText(to, 200, forgedAnswer(planned.exitIp))
     if (planned.fault === 'replayer' && served.remembered !== null)
       return answerText(to, 200, served.remembered)
     let socket: Socket
@@ -111,7 +111,10 @@ export const createBehaviour = (parts: { readonly clock: () => number; readonly 
       createConnection: () => socket,
       method: from.method,
       path: `${url.pathname}${url.search}`,
-      headers: [...forwardedHeaders(from.rawHeaders), ...traces(planned, from.socket.remoteAddress ?? '')],
+      headers: [
+        ...forwardedHeaders(from.rawHeaders),
+        ...proxyHeaders(planned, from.socket.remoteAddress ?? ''),
+      ],
       setHost: false,
     })
     out.on('error', () => (to.headersSent ? to.destroy() : answerText(to, 502, 'SANDBOX\n')))
@@ -121,9 +124,9 @@ export const createBehaviour = (parts: { readonly clock: () => number; readonly 
         answer.pipe(to)
         return
       }
-      void collected(answer).then(
+      void readAll(answer).then(
         (text) => {
-          if (planned.fault === 'tamperer') return answerText(to, 200, cleaned(text))
+          if (planned.fault === 'tamperer') return answerText(to, 200, withoutProxyHeaders(text))
           served.remembered = text
           // It has an answer to replay, so from now on it does not work as a proxy.
           to.destroy()
@@ -156,7 +159,7 @@ export const createBehaviour = (parts: { readonly clock: () => number; readonly 
   }
 
   /** Serves a tunnel. Proxies with an interception or tampering fault read its content. */
-  const carry = async (
+  const connectTarget = async (
     served: ServedProxy,
     client: Socket,
     host: string,
@@ -192,37 +195,37 @@ export const createBehaviour = (parts: { readonly clock: () => number; readonly 
     const url = URL.parse(`http://${from.url ?? ''}`)
     if (url === null) return end(400)
     const opened = (): boolean => client.write('HTTP/1.1 200 Connection established\r\n\r\n')
-    carry(served, client, url.hostname.replace(/^\[|\]$/g, ''), Number(url.port || 80), opened).catch(() =>
-      client.destroy(),
+    connectTarget(served, client, url.hostname.replace(/^\[|\]$/g, ''), Number(url.port || 80), opened).catch(
+      () => client.destroy(),
     )
   })
 
   const socks5 = async (served: ServedProxy, socket: Socket): Promise<void> => {
-    const { take } = createChunkReader(socket)
-    const byte = async (): Promise<number> => (await take(1))[0] ?? 0
-    const methods = await take(await byte())
+    const { take: readBytes } = createChunkReader(socket)
+    const byte = async (): Promise<number> => (await readBytes(1))[0] ?? 0
+    const methods = await readBytes(await byte())
     if (served.planned.fault === 'locked' || !methods.includes(0)) return void socket.end(Buffer.of(5, 255))
     socket.write(Buffer.of(5, 0))
-    const [, command, , kind = 0] = await take(4)
-    const host = await hostOf(kind, take)
-    const port = (await take(2)).readUInt16BE()
+    const [, command, , kind = 0] = await readBytes(4)
+    const host = await hostOf(kind, readBytes)
+    const port = (await readBytes(2)).readUInt16BE()
     if (command !== 1) return void socket.end(reply(7, nullTarget))
-    await carry(served, socket, host, port, () => void socket.write(reply(0, nullTarget)))
+    await connectTarget(served, socket, host, port, () => void socket.write(reply(0, nullTarget)))
   }
 
   const socks4 = async (served: ServedProxy, socket: Socket): Promise<void> => {
-    const { take } = createChunkReader(socket)
-    const command = (await take(1))[0]
-    const port = (await take(2)).readUInt16BE()
-    const host = [...(await take(4))].join('.')
-    while ((await take(1))[0] !== 0); // the user id
+    const { take: readBytes } = createChunkReader(socket)
+    const command = (await readBytes(1))[0]
+    const port = (await readBytes(2)).readUInt16BE()
+    const host = [...(await readBytes(4))].join('.')
+    while ((await readBytes(1))[0] !== 0); // the user id
     const answer = (code: number): Buffer => Buffer.of(0, code, 0, 0, 0, 0, 0, 0)
     if (served.planned.fault === 'locked') return void socket.end(answer(93))
     if (command !== 1 || !isIPv4(host)) return void socket.end(answer(91))
-    await carry(served, socket, host, port, () => void socket.write(answer(90)))
+    await connectTarget(served, socket, host, port, () => void socket.write(answer(90)))
   }
 
-  const isAway = ({ fault, periodMs }: PlannedProxy): boolean =>
+  const isOffline = ({ fault, periodMs }: PlannedProxy): boolean =>
     fault === 'flapping' && Math.floor(clock() / periodMs) % 2 === 1
 
   const serve = (served: ServedProxy, socket: Socket): void => {
@@ -232,18 +235,20 @@ export const createBehaviour = (parts: { readonly clock: () => number; readonly 
     socket.once('readable', () => {
       const first = socket.read(1) as Buffer | null
       if (first === null) return void socket.destroy()
-      if (planned.fault === 'reset' || isAway(planned)) return void socket.resetAndDestroy()
+      if (planned.fault === 'reset' || isOffline(planned)) return void socket.resetAndDestroy()
       if (planned.fault === 'drip') return sendSlowly(socket, first[0])
-      const speaks = (protocol: Protocol): boolean =>
+      const supports = (protocol: Protocol): boolean =>
         planned.fault !== 'web_server' && planned.protocols.includes(protocol)
-      const broken = (): void => void socket.destroy()
-      if (first[0] === 5) return void (speaks('socks5') ? socks5(served, socket).catch(broken) : broken())
-      if (first[0] === 4) return void (speaks('socks4') ? socks4(served, socket).catch(broken) : broken())
+      const dropSocket = (): void => void socket.destroy()
+      if (first[0] === 5)
+        return void (supports('socks5') ? socks5(served, socket).catch(dropSocket) : dropSocket())
+      if (first[0] === 4)
+        return void (supports('socks4') ? socks4(served, socket).catch(dropSocket) : dropSocket())
       if (
         !planned.protocols.some((protocol) => protocol === 'http' || protocol === 'https') &&
         planned.fault !== 'web_server'
       )
-        return broken()
+        return dropSocket()
       socket.unshift(first)
       owners.set(socket, served)
       http.emit('connection', socket)

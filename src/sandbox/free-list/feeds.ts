@@ -19,10 +19,9 @@ const conditional = (
 
 /** The feeds: half of the proxies as text, half as JSON, and invalid entries, as in real feeds. */
 export const feedRoutes = (app: FastifyInstance, running: readonly RunningProxy[]): void => {
-  const [inText, inJson] = [0, 1].map((half) => running.filter((_, at) => (at >> 1) % 2 === half)) as [
-    RunningProxy[],
-    RunningProxy[],
-  ]
+  const [inText, inJson] = [0, 1].map((feedIndex) =>
+    running.filter((_, at) => (at >> 1) % 2 === feedIndex),
+  ) as [RunningProxy[], RunningProxy[]]
   app.get('/_sandbox/freelist/proxies.txt', async (request, reply) =>
     conditional(
       request,
@@ -59,7 +58,7 @@ export const feedRoutes = (app: FastifyInstance, running: readonly RunningProxy[
 export type SandboxProxies = { readonly running: readonly RunningProxy[]; close(): Promise<void> }
 
 /** Enough proxies for each fault once, and for a working proxy of every protocol and anonymity level. */
-const howMany = 44
+const proxyCount = 44
 
 /** The address of the feeds of the running sandbox, stored for other processes. */
 export type SandboxFeeds = { readonly baseUrl: string }
@@ -70,15 +69,15 @@ const kind = 'free proxies'
  * Starts the free proxies of the sandbox. Their addresses are in 127.80.0.0/12, which every process can use on Linux.
  * On other systems no free proxies are started, and a warning is logged.
  */
-export const openSandboxProxies = async (parts: {
+export const openSandboxProxies = async (options: {
   readonly records: SandboxRecords
   readonly clock: () => number
   readonly logger: { warn(what: object, text: string): void }
 }): Promise<SandboxProxies> => {
   try {
-    return await startFreeProxies({ ...parts, planned: planProxies(howMany) })
+    return await startFreeProxies({ ...options, planned: planProxies(proxyCount) })
   } catch (err) {
-    parts.logger.warn({ err }, 'this system has no address 127.80.0.1: the sandbox runs no free proxies')
+    options.logger.warn({ err }, 'this system has no address 127.80.0.1: the sandbox runs no free proxies')
     return { running: [], close: async () => undefined }
   }
 }

@@ -53,7 +53,7 @@ export type PlannedProxy = {
   readonly truth: ExpectedCheck
 }
 
-const mixes: readonly (readonly Protocol[])[] = [
+const protocolSets: readonly (readonly Protocol[])[] = [
   ['http'],
   ['http', 'https'],
   ['socks5'],
@@ -65,16 +65,16 @@ const mixes: readonly (readonly Protocol[])[] = [
 
 const minuteMs = 60_000
 /** The source address of this machine without a proxy. */
-const ours = '127.0.0.1'
+const machineAddress = '127.0.0.1'
 
 /**
  * The exit address of a proxy. Only plain HTTP requests have proxy headers. So a transparent proxy without `http`
  * reveals its client by the client's address as the source.
  */
 const exitOf = (protocols: readonly Protocol[], anonymity: Anonymity, own: string): string =>
-  anonymity === 'transparent' && !protocols.includes('http') ? ours : own
+  anonymity === 'transparent' && !protocols.includes('http') ? machineAddress : own
 
-const dead = (error: CheckError, interceptsTls: boolean | null = null): ExpectedCheck => ({
+const deadCheck = (error: CheckError, interceptsTls: boolean | null = null): ExpectedCheck => ({
   alive: false,
   protocols: [],
   anonymity: null,
@@ -90,7 +90,7 @@ const truthOf = (
   fault: Fault,
   { protocols, anonymity, exitIp }: Pick<PlannedProxy, 'protocols' | 'anonymity' | 'exitIp'>,
 ): ExpectedCheck => {
-  const works: ExpectedCheck = {
+  const workingCheck: ExpectedCheck = {
     alive: true,
     protocols,
     anonymity,
@@ -101,19 +101,19 @@ const truthOf = (
   switch (fault) {
     case 'none':
     case 'flapping':
-      return works
+      return workingCheck
     case 'interceptor':
       return protocols.includes('http')
-        ? { ...works, protocols: ['http'], interceptsTls: protocols.length > 1 ? true : null }
-        : dead('tls_error', true)
+        ? { ...workingCheck, protocols: ['http'], interceptsTls: protocols.length > 1 ? true : null }
+        : deadCheck('tls_error', true)
     case 'refused':
-      return dead('refused')
+      return deadCheck('refused')
     case 'locked':
-      return dead('auth_required')
+      return deadCheck('auth_required')
     default:
       return tamperingFaults.has(fault) && protocols.includes('https')
-        ? dead('tls_error', true)
-        : dead('bad_response')
+        ? deadCheck('tls_error', true)
+        : deadCheck('bad_response')
   }
 }
 
@@ -131,24 +131,24 @@ const faultOf = (at: number): Fault => {
 
 /** The anonymity level. Without plain HTTP requests only `elite` and `transparent` are possible. */
 const anonymityOf = (protocols: readonly Protocol[], at: number): Anonymity => {
-  const wanted = (['elite', 'anonymous', 'transparent'] as const)[Math.floor(at / 2) % 3]!
-  return wanted === 'anonymous' && !protocols.includes('http') ? 'elite' : wanted
+  const candidate = (['elite', 'anonymous', 'transparent'] as const)[Math.floor(at / 2) % 3]!
+  return candidate === 'anonymous' && !protocols.includes('http') ? 'elite' : candidate
 }
 
 /** Proxies of every protocol, anonymity level and fault. The result depends only on the count. */
 export const planProxies = (count: number): readonly PlannedProxy[] =>
   Array.from({ length: count }, (_, at) => {
     const fault = faultOf(at)
-    const protocols = mixes[Math.floor(at / 6) % mixes.length]!
+    const protocols = protocolSets[Math.floor(at / 6) % protocolSets.length]!
     const anonymity = anonymityOf(protocols, at)
     const exitIp = exitOf(protocols, anonymity, addressOf(88, at))
-    const told = { protocols, anonymity, exitIp }
+    const traits = { protocols, anonymity, exitIp }
     return {
       id: `proxy-${at + 1}`,
       ip: addressOf(80, at),
       fault,
       periodMs: 7 * minuteMs,
-      ...told,
-      truth: truthOf(fault, told),
+      ...traits,
+      truth: truthOf(fault, traits),
     }
   })

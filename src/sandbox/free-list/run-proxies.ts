@@ -12,7 +12,7 @@ export type FreeProxies = {
 }
 
 /** The ports of an earlier start, so that a stored endpoint remains the same proxy. */
-type KeptPorts = { readonly ports: Readonly<Record<string, number>> }
+type StoredPorts = { readonly ports: Readonly<Record<string, number>> }
 
 const listen = (server: Server, host: string, port: number): Promise<number> =>
   new Promise((resolve, reject) => {
@@ -24,10 +24,10 @@ const listen = (server: Server, host: string, port: number): Promise<number> =>
   })
 
 /** Listens on the former port, or on a free port if the former one is in use. */
-const listenAgain = (server: Server, host: string, former: number | undefined): Promise<number> =>
-  former === undefined
+const listenAgain = (server: Server, host: string, previousPort: number | undefined): Promise<number> =>
+  previousPort === undefined
     ? listen(server, host, 0)
-    : listen(server, host, former).catch(() => listen(server, host, 0))
+    : listen(server, host, previousPort).catch(() => listen(server, host, 0))
 
 /**
  * Starts the planned proxies, each on its own address in 127.80.0.0/12 and its own port. The ports stay the same after
@@ -41,7 +41,7 @@ export const startFreeProxies = async (options: {
 }): Promise<FreeProxies> => {
   const { planned, records, clock } = options
   const behaviour = createBehaviour({ clock, nowMs: clock() })
-  const kept = (await records.get<KeptPorts>('free proxies', 'ports'))?.ports ?? {}
+  const storedPorts = (await records.get<StoredPorts>('free proxies', 'ports'))?.ports ?? {}
   const sockets = new Set<Socket>()
   const servers: Server[] = []
   const close = async (): Promise<void> => {
@@ -56,22 +56,22 @@ export const startFreeProxies = async (options: {
         .concat([...sockets].map(async (socket) => void socket.destroy())),
     )
   }
-  const start = async (one: PlannedProxy): Promise<RunningProxy> => {
-    const dial = createExitDial({ own: one.exitIp, allowLoopback: true, whoami: null })
-    const served: ServedProxy = { planned: one, dial, remembered: null }
+  const start = async (plannedProxy: PlannedProxy): Promise<RunningProxy> => {
+    const dial = createExitDial({ own: plannedProxy.exitIp, allowLoopback: true, whoami: null })
+    const served: ServedProxy = { planned: plannedProxy, dial, remembered: null }
     const server = createServer({ noDelay: true }, (socket) => {
       sockets.add(socket)
       socket.once('close', () => sockets.delete(socket))
       behaviour.serve(served, socket)
     })
-    const port = await listenAgain(server, one.ip, kept[one.id])
-    if (one.fault === 'refused') await new Promise((resolve) => server.close(resolve))
+    const port = await listenAgain(server, plannedProxy.ip, storedPorts[plannedProxy.id])
+    if (plannedProxy.fault === 'refused') await new Promise((resolve) => server.close(resolve))
     else servers.push(server)
-    return { planned: one, port }
+    return { planned: plannedProxy, port }
   }
   try {
     const running = await Promise.all(planned.map(start))
-    await records.change<KeptPorts>('free proxies', 'ports', () => ({
+    await records.change<StoredPorts>('free proxies', 'ports', () => ({
       ports: Object.fromEntries(running.map(({ planned: { id }, port }) => [id, port])),
     }))
     return { running, close }

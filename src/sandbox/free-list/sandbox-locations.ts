@@ -7,9 +7,9 @@ export const withSandboxLocations = (data: IpData): IpData => {
   return {
     note: data.note,
     of: async (address) => {
-      const place = sandboxLocationOf(address)
-      if (place === null) return data.of(address)
-      const { country, state, city, asn, org } = place
+      const location = sandboxLocationOf(address)
+      if (location === null) return data.of(address)
+      const { country, state, city, asn, org } = location
       return {
         countryCode: country,
         state,
@@ -22,18 +22,18 @@ export const withSandboxLocations = (data: IpData): IpData => {
       }
     },
     networkOf: async (address) => {
-      const place = sandboxLocationOf(address)
-      return place === null ? data.networkOf(address) : { asn: place.asn, org: place.org }
+      const location = sandboxLocationOf(address)
+      return location === null ? data.networkOf(address) : { asn: location.asn, org: location.org }
     },
     announced: async (asn) => {
       const ranges = sandboxRangesOf(asn)
-      const real = await data.announced(asn)
-      const [some] = ranges
-      if (some === undefined) return real
+      const realNetwork = await data.announced(asn)
+      const [firstRange] = ranges
+      if (firstRange === undefined) return realNetwork
       return {
         asn,
-        org: orgOf(some.first) ?? real?.org ?? `AS${asn}`,
-        ranges: [...ranges, ...(real?.ranges ?? [])],
+        org: orgOf(firstRange.first) ?? realNetwork?.org ?? `AS${asn}`,
+        ranges: [...ranges, ...(realNetwork?.ranges ?? [])],
       }
     },
   }

@@ -3,11 +3,11 @@ import type { AnswerField, ScraperRow } from '../../domain/scrapers/scraper.ts'
 
 /** Number of pages of a list. */
 export const pages = 3
-const itemsAPage = 3
+const itemsPerPage = 3
 
 /** Hex digits derived from the words. The same words always give the same digits. */
-const seeded = (...words: readonly (string | number)[]): string =>
-  createHash('sha256').update(JSON.stringify(words)).digest('hex')
+const hashOf = (...parts: readonly (string | number)[]): string =>
+  createHash('sha256').update(JSON.stringify(parts)).digest('hex')
 
 const digits = (seed: string): string => String(Number.parseInt(seed.slice(0, 12), 16))
 
@@ -21,39 +21,39 @@ const textOf = (name: string, seed: string): string => {
   return `stand-in ${name} ${seed.slice(0, 6)}`
 }
 
-const madeUp = ({ name, type }: AnswerField, seed: string): unknown => {
-  const own = seeded(seed, name)
+const sampleValue = ({ name, type }: AnswerField, seed: string): unknown => {
+  const fieldSeed = hashOf(seed, name)
   switch (type) {
     case 'string':
-      return textOf(name, own)
+      return textOf(name, fieldSeed)
     case 'number':
-      return Number.parseInt(own.slice(0, 5), 16)
+      return Number.parseInt(fieldSeed.slice(0, 5), 16)
     case 'boolean':
-      return Number.parseInt(own.slice(0, 1), 16) % 2 === 0
+      return Number.parseInt(fieldSeed.slice(0, 1), 16) % 2 === 0
     case 'object':
-      return { stand_in: true, id: digits(own), name: textOf('name', own) }
+      return { stand_in: true, id: digits(fieldSeed), name: textOf('name', fieldSeed) }
     case 'any':
       return null
     case 'array':
       return []
     case 'object[]':
-      return [0, 1].map((at) => ({ stand_in: true, id: digits(seeded(own, at)) }))
+      return [0, 1].map((at) => ({ stand_in: true, id: digits(hashOf(fieldSeed, at)) }))
     case 'string[]':
-      return [textOf(name, own)]
+      return [textOf(name, fieldSeed)]
     case 'number[]':
-      return [Number.parseInt(own.slice(0, 4), 16)]
+      return [Number.parseInt(fieldSeed.slice(0, 4), 16)]
     default:
       return type satisfies never
   }
 }
 
 const put = (body: Record<string, unknown>, path: string, value: unknown): void => {
-  const [head = '', ...rest] = path.split('.')
-  if (rest.length === 0) body[head] = value
+  const [head = '', ...remainingPath] = path.split('.')
+  if (remainingPath.length === 0) body[head] = value
   else {
-    const inner = { ...(body[head] as Record<string, unknown> | undefined) }
-    put(inner, rest.join('.'), value)
-    body[head] = inner
+    const child = { ...(body[head] as Record<string, unknown> | undefined) }
+    put(child, remainingPath.join('.'), value)
+    body[head] = child
   }
 }
 
@@ -85,9 +85,9 @@ const putPaging = (row: ScraperRow, body: Record<string, unknown>, page: number)
   if (paging.more)
     put(body, paging.more, flagValue(row, paging.more, hasMore !== (paging.moreIsInverted ?? false)))
   if (paging.read === null) return
-  const isTold = hasMore || paging.more !== undefined
-  put(body, paging.read, isTold ? positionOf(row, page + 1) : null)
-  if (paging.second) put(body, paging.second, isTold ? secondOf(page + 1) : null)
+  const hasPosition = hasMore || paging.more !== undefined
+  put(body, paging.read, hasPosition ? positionOf(row, page + 1) : null)
+  if (paging.second) put(body, paging.second, hasPosition ? secondOf(page + 1) : null)
 }
 
 /**
@@ -95,20 +95,20 @@ const putPaging = (row: ScraperRow, body: Record<string, unknown>, page: number)
  * @param call all parameters of the call except its page
  */
 export const bodyOf = (row: ScraperRow, call: string, page: number, isEmpty: boolean): unknown => {
-  const seed = seeded(row.platform, row.operation, call, page)
+  const seed = hashOf(row.platform, row.operation, call, page)
   const { fields, items, isBareList } = row.answer
   const list = isEmpty
     ? []
-    : Array.from({ length: itemsAPage }, (_, at) =>
+    : Array.from({ length: itemsPerPage }, (_, at) =>
         Object.fromEntries(
-          (items?.fields ?? []).map((field) => [field.name, madeUp(field, seeded(seed, 'item', at))]),
+          (items?.fields ?? []).map((field) => [field.name, sampleValue(field, hashOf(seed, 'item', at))]),
         ),
       )
   if (isBareList) return list
   const body: Record<string, unknown> = {}
   for (const field of fields) {
     const isList = field.type === 'object[]' || field.type === 'array'
-    body[field.name] = isEmpty && isList ? [] : madeUp(field, seed)
+    body[field.name] = isEmpty && isList ? [] : sampleValue(field, seed)
   }
   if (items) body[items.path] = list
   putPaging(row, body, isEmpty ? pages : page)

@@ -16,23 +16,21 @@ export type ParsedScrapeCall =
 const ages = ['1d', '3d', '7d', '14d', '30d']
 
 /** The parameters of the row, by their protocol names. */
-const known = (row: ScraperRow): ReadonlyMap<string, ScraperRow['inputs'][number]> =>
+const inputsByName = (row: ScraperRow): ReadonlyMap<string, ScraperRow['inputs'][number]> =>
   new Map(row.inputs.map((input) => [input.sentAs ?? input.name, input]))
 
-const isOneOf = (values: readonly InputValue[], given: string): boolean =>
-  values.some((value) => String(value) === given)
+const isOneOf = (values: readonly InputValue[], raw: string): boolean =>
+  values.some((value) => String(value) === raw)
 
 const wrongValue = (
   name: string,
-  given: string,
+  raw: string,
   input: ScraperRow['inputs'][number] | undefined,
 ): string | null => {
   if (input === undefined) return `${name} is not a parameter`
-  if (input.values && !isOneOf(input.values, given))
-    return `${name} must be one of ${input.values.join(', ')}`
-  if (input.kind === 'boolean' && given !== 'true' && given !== 'false')
-    return `${name} must be true or false`
-  if (input.kind === 'page' && !(/^[1-9]\d*$/.test(given) && Number(given) <= (input.max ?? 10_000)))
+  if (input.values && !isOneOf(input.values, raw)) return `${name} must be one of ${input.values.join(', ')}`
+  if (input.kind === 'boolean' && raw !== 'true' && raw !== 'false') return `${name} must be true or false`
+  if (input.kind === 'page' && !(/^[1-9]\d*$/.test(raw) && Number(raw) <= (input.max ?? 10_000)))
     return `${name} is out of range`
   return null
 }
@@ -41,25 +39,25 @@ const namesOf = (row: ScraperRow, group: readonly string[]): readonly string[] =
   row.inputs.filter(({ name }) => group.includes(name)).map(({ name, sentAs }) => sentAs ?? name)
 
 /** The requested page; null for an unknown position. */
-const placeOf = (row: ScraperRow, parameters: Parameters): number | null => {
+const pageOfCall = (row: ScraperRow, parameters: Parameters): number | null => {
   const { paging } = row
-  const given = paging === null ? undefined : parameters[paging.send]
-  if (paging === null || given === undefined) return 1
-  if (paging.read === null) return Number(given)
+  const raw = paging === null ? undefined : parameters[paging.send]
+  if (paging === null || raw === undefined) return 1
+  if (paging.read === null) return Number(raw)
   // If the position is a required parameter, any other value means the first page: replies begin at a token of their
   // comment.
   const isNeeded = row.inputs.some(({ name, required }) => name === paging.input && required)
-  const page = pageOf(row, given) ?? (isNeeded ? 1 : null)
+  const page = pageOf(row, raw) ?? (isNeeded ? 1 : null)
   if (page !== null && page > 1 && paging.second && parameters[paging.second] !== secondOf(page)) return null
   return page
 }
 
 /** Parses the parameters of a call according to the row. It refuses the same parameters as the platform. */
-export const parseScrapeCall = (row: ScraperRow, given: Parameters): ParsedScrapeCall => {
-  const { cache_max_age: age, ...parameters } = given
+export const parseScrapeCall = (row: ScraperRow, raw: Parameters): ParsedScrapeCall => {
+  const { cache_max_age: age, ...parameters } = raw
   if (age !== undefined && !(row.source.isCacheable && ages.includes(age)))
     return { wrong: 'cache_max_age is not taken here' }
-  const inputs = known(row)
+  const inputs = inputsByName(row)
   for (const [name, value] of Object.entries(parameters)) {
     const wrong = wrongValue(name, value, inputs.get(name))
     if (wrong !== null) return { wrong }
@@ -70,16 +68,16 @@ export const parseScrapeCall = (row: ScraperRow, given: Parameters): ParsedScrap
     .map((names) => namesOf(row, names))
     .find((names) => !names.some((name) => parameters[name]))
   if (group) return { wrong: `one of ${group.join(', ')} is required` }
-  const page = placeOf(row, parameters)
+  const page = pageOfCall(row, parameters)
   if (page === null) return { wrong: 'the position is not known' }
-  const places = [row.paging?.send, row.paging?.second]
-  const about = Object.entries(parameters)
-    .filter(([name]) => !places.includes(name))
+  const positionNames = [row.paging?.send, row.paging?.second]
+  const callParameters = Object.entries(parameters)
+    .filter(([name]) => !positionNames.includes(name))
     .sort(([one], [other]) => (one < other ? -1 : 1))
   return {
     page: Math.min(page, pages + 1),
     maxAgeDays: age === undefined ? null : Number(age.slice(0, -1)),
-    call: JSON.stringify(about),
+    call: JSON.stringify(callParameters),
     texts: Object.values(parameters),
   }
 }
@@ -111,7 +109,7 @@ export type Journal = {
   clear(): void
 }
 
-const kept = 10_000
+const maxKeptCalls = 10_000
 
 /** Records all calls of the stand-in, in memory. */
 export const createJournal = (): Journal => {
@@ -125,7 +123,7 @@ export const createJournal = (): Journal => {
       total += 1
       creditsCharged += call.creditsCharged
       calls.push(call)
-      if (calls.length > 2 * kept) calls = calls.slice(-kept)
+      if (calls.length > 2 * maxKeptCalls) calls = calls.slice(-maxKeptCalls)
     },
     begin: () => {
       underWay += 1
@@ -134,7 +132,7 @@ export const createJournal = (): Journal => {
     end: () => {
       underWay -= 1
     },
-    read: () => ({ total, underWay, mostAtOnce, creditsCharged, calls: calls.slice(-kept) }),
+    read: () => ({ total, underWay, mostAtOnce, creditsCharged, calls: calls.slice(-maxKeptCalls) }),
     clear: () => {
       calls = []
       total = 0

@@ -64,14 +64,14 @@ const KeyShape = z.strictObject({
 })
 
 /** An answer of the protocol. */
-type Said = {
+type StandInAnswer = {
   readonly status: number
   readonly body: unknown
   readonly charged: number
   readonly headers?: Readonly<Record<string, string>>
 }
 
-const no = (status: number, error: string, message: string): Said => ({
+const errorAnswer = (status: number, error: string, message: string): StandInAnswer => ({
   status,
   charged: 0,
   body: { success: false, error, errorStatus: status, message: `STAND-IN: ${message}` },
@@ -79,7 +79,7 @@ const no = (status: number, error: string, message: string): Said => ({
 
 type Call = {
   readonly row: ScraperRow
-  readonly asked: Exclude<ParsedScrapeCall, { wrong: string }>
+  readonly parsed: Exclude<ParsedScrapeCall, { wrong: string }>
   readonly parameters: Parameters
   readonly trigger: Trigger | null
 }
@@ -87,29 +87,31 @@ type Call = {
 /** A call costs the maximum of its row if it uses an expensive option. */
 const creditsOf = ({ row, parameters, trigger }: Call): number => {
   if (trigger?.name === 'dear') return 40
-  const isDear = parameters.download_media === 'true' || parameters.use_ai_as_fallback === 'true'
-  return isDear ? row.source.maxCredits : row.source.credits
+  const isExpensive = parameters.download_media === 'true' || parameters.use_ai_as_fallback === 'true'
+  return isExpensive ? row.source.maxCredits : row.source.credits
 }
 
-const usual = (call: Call, isEmpty = false): Said => ({
+const usualAnswer = (call: Call, isEmpty = false): StandInAnswer => ({
   status: 200,
   charged: creditsOf(call),
-  body: bodyOf(call.row, call.asked.call, call.asked.page, isEmpty || call.asked.page > pages),
+  body: bodyOf(call.row, call.parsed.call, call.parsed.page, isEmpty || call.parsed.page > pages),
 })
 
-const withoutSpeech = (call: Call): Said => {
-  const said = usual(call)
+const withoutTranscript = (call: Call): StandInAnswer => {
+  const standInAnswer = usualAnswer(call)
   const name = call.row.nothingWhenNull
-  return name === null ? said : { ...said, charged: 0, body: { ...(said.body as object), [name]: null } }
+  return name === null
+    ? standInAnswer
+    : { ...standInAnswer, charged: 0, body: { ...(standInAnswer.body as object), [name]: null } }
 }
 
-/** The answer for the trigger of a call; null for a usual answer. `misshapen` handles delays and broken connections. */
-const triggered = (call: Call, timesBefore: number): Said | null => {
+/** The answer for the trigger of a call; null for a usual answer. `brokenReply` handles delays and broken connections. */
+const triggeredAnswer = (call: Call, previousCalls: number): StandInAnswer | null => {
   const { row, trigger } = call
   const { credits } = row.source
   switch (trigger?.name) {
     case 'missing':
-      return no(404, 'not_found', 'nothing is there')
+      return errorAnswer(404, 'not_found', 'nothing is there')
     case 'fb-missing':
       return { status: 404, charged: 0, body: { success: true, data: { accountDoesNotExist: true } } }
     case 'private':
@@ -124,7 +126,7 @@ const triggered = (call: Call, timesBefore: number): Said | null => {
         },
       }
     case 'agegate':
-      return no(403, 'forbidden', 'This video is age restricted')
+      return errorAnswer(403, 'forbidden', 'This video is age restricted')
     case 'refused':
       return {
         status: 200,
@@ -137,42 +139,42 @@ const triggered = (call: Call, timesBefore: number): Said | null => {
         },
       }
     case 'flaky':
-      return timesBefore < (trigger.number ?? 1) ? no(503, 'unavailable', 'not just now') : null
+      return previousCalls < (trigger.number ?? 1) ? errorAnswer(503, 'unavailable', 'not just now') : null
     case 'throttle':
       return {
-        ...no(429, 'too_many_requests', 'slower'),
+        ...errorAnswer(429, 'too_many_requests', 'slower'),
         headers: { 'retry-after': String(trigger.number ?? 1) },
       }
     case 'empty':
-      return usual(call, true)
+      return usualAnswer(call, true)
     case 'unsaid':
       return { status: 200, charged: credits, body: { success: true, something_else: 'stand-in' } }
     case 'speechless':
-      return withoutSpeech(call)
+      return withoutTranscript(call)
     case 'withdrawn':
       return { status: 404, charged: 0, body: 'Not Found' }
     case 'status':
-      return no(trigger.number ?? 500, 'failed', 'as asked')
+      return errorAnswer(trigger.number ?? 500, 'failed', 'as asked')
     case 'invalid':
-      return no(400, 'bad_request', 'a parameter is not taken')
+      return errorAnswer(400, 'bad_request', 'a parameter is not taken')
     case 'nokey':
-      return no(401, 'unauthorized', 'the key is not known')
+      return errorAnswer(401, 'unauthorized', 'the key is not known')
     case 'barred':
-      return no(403, 'forbidden', 'this API key may not call')
+      return errorAnswer(403, 'forbidden', 'this API key may not call')
     case 'broke':
-      return no(402, 'payment_required', "Looks like you're out of credits")
+      return errorAnswer(402, 'payment_required', "Looks like you're out of credits")
     default:
       return null
   }
 }
 
 /** Answers 404 for a page after the last page of a search. */
-const orNotFound = (call: Call, said: Said): Said =>
-  call.row.isSearch && call.asked.page > pages ? no(404, 'not_found', 'no hit') : said
+const orNotFound = (call: Call, standInAnswer: StandInAnswer): StandInAnswer =>
+  call.row.isSearch && call.parsed.page > pages ? errorAnswer(404, 'not_found', 'no hit') : standInAnswer
 
 const parametersOf = (request: FastifyRequest): Parameters => {
-  const given = { ...(request.query as object), ...(request.body as object | null) }
-  return Object.fromEntries(Object.entries(given).map(([name, value]) => [name, String(value)]))
+  const input = { ...(request.query as object), ...(request.body as object | null) }
+  return Object.fromEntries(Object.entries(input).map(([name, value]) => [name, String(value)]))
 }
 
 /**
@@ -183,23 +185,23 @@ const parametersOf = (request: FastifyRequest): Parameters => {
 export const scrapersStandIn = (app: FastifyInstance, clock: () => number): void => {
   const journal = createJournal()
   const credits = new Map<string, number>()
-  const times = new Map<string, number>()
+  const callCounts = new Map<string, number>()
   const cached = new Map<string, number>()
 
-  const leftOf = (key: string): number => credits.get(key) ?? firstCredits
+  const creditsLeft = (key: string): number => credits.get(key) ?? firstCredits
 
-  const timesBefore = (trigger: Trigger | null): number => {
+  const previousCalls = (trigger: Trigger | null): number => {
     if (trigger === null) return 0
-    const before = times.get(trigger.target) ?? 0
-    times.set(trigger.target, before + 1)
+    const before = callCounts.get(trigger.target) ?? 0
+    callCounts.set(trigger.target, before + 1)
     return before
   }
 
   /** The time of a cached answer, which costs nothing. The latest thousand answers are cached. */
   const fromCache = (call: Call): string | null => {
-    const id = `${call.row.source.path} ${call.asked.call} ${call.asked.page}`
+    const id = `${call.row.source.path} ${call.parsed.call} ${call.parsed.page}`
     const at = cached.get(id)
-    const { maxAgeDays } = call.asked
+    const { maxAgeDays } = call.parsed
     if (at !== undefined && maxAgeDays !== null && clock() - at < maxAgeDays * 86_400_000)
       return new Date(at).toISOString()
     if (cached.size >= 1_000) cached.delete(cached.keys().next().value ?? '')
@@ -207,19 +209,23 @@ export const scrapersStandIn = (app: FastifyInstance, clock: () => number): void
     return null
   }
 
-  const said = (call: Call): Said => {
-    const special = triggered(call, timesBefore(call.trigger))
-    if (special) return special
-    const made = orNotFound(call, usual(call))
-    const cachedAt = made.status === 200 ? fromCache(call) : null
-    if (cachedAt === null || Array.isArray(made.body)) return made
-    return { ...made, charged: 0, body: { ...(made.body as object), cached: true, cached_at: cachedAt } }
+  const standInAnswer = (call: Call): StandInAnswer => {
+    const triggerAnswer = triggeredAnswer(call, previousCalls(call.trigger))
+    if (triggerAnswer) return triggerAnswer
+    const regular = orNotFound(call, usualAnswer(call))
+    const cachedAt = regular.status === 200 ? fromCache(call) : null
+    if (cachedAt === null || Array.isArray(regular.body)) return regular
+    return {
+      ...regular,
+      charged: 0,
+      body: { ...(regular.body as object), cached: true, cached_at: cachedAt },
+    }
   }
 
   /** Adds the provider's fields to an object. */
-  const wrapped = (key: string, { body, charged }: Said): unknown => {
+  const withCredits = (key: string, { body, charged }: StandInAnswer): unknown => {
     if (Array.isArray(body) || typeof body !== 'object') return body
-    return { success: true, credits_remaining: leftOf(key), credits_charged: charged, ...body }
+    return { success: true, credits_remaining: creditsLeft(key), credits_charged: charged, ...body }
   }
 
   const breakOff = (reply: FastifyReply): FastifyReply => {
@@ -229,7 +235,7 @@ export const scrapersStandIn = (app: FastifyInstance, clock: () => number): void
   }
 
   /** Sends the faulty answers that are not JSON of the protocol; null for all other calls. */
-  const misshapen = async ({ trigger }: Call, reply: FastifyReply): Promise<FastifyReply | null> => {
+  const brokenReply = async ({ trigger }: Call, reply: FastifyReply): Promise<FastifyReply | null> => {
     switch (trigger?.name) {
       case 'slow':
         await sleep(trigger.number ?? 0)
@@ -250,7 +256,7 @@ export const scrapersStandIn = (app: FastifyInstance, clock: () => number): void
     }
   }
 
-  const answered = async (request: FastifyRequest, reply: FastifyReply, row: ScraperRow) => {
+  const handleCall = async (request: FastifyRequest, reply: FastifyReply, row: ScraperRow) => {
     const key = String(request.headers['x-api-key'] ?? '')
     const parameters = parametersOf(request)
     const note = (status: number | null, charged: number): void =>
@@ -263,25 +269,27 @@ export const scrapersStandIn = (app: FastifyInstance, clock: () => number): void
         status,
         creditsCharged: charged,
       })
-    const say = (what: Said): FastifyReply => {
-      if (what.charged > 0) credits.set(key, leftOf(key) - what.charged)
-      note(what.status, what.charged)
-      void reply.headers(what.headers ?? {})
-      if (typeof what.body === 'string') return reply.code(what.status).type('text/plain').send(what.body)
-      return answer(reply, what.status, wrapped(key, what))
+    const sendAnswer = (outgoing: StandInAnswer): FastifyReply => {
+      if (outgoing.charged > 0) credits.set(key, creditsLeft(key) - outgoing.charged)
+      note(outgoing.status, outgoing.charged)
+      void reply.headers(outgoing.headers ?? {})
+      if (typeof outgoing.body === 'string')
+        return reply.code(outgoing.status).type('text/plain').send(outgoing.body)
+      return answer(reply, outgoing.status, withCredits(key, outgoing))
     }
-    if (key === '' || key.startsWith('revoked')) return say(no(401, 'unauthorized', 'the key is not known'))
-    if (leftOf(key) < row.source.credits)
-      return say(no(402, 'payment_required', "Looks like you're out of credits"))
-    const asked = parseScrapeCall(row, parameters)
-    if ('wrong' in asked) return say(no(400, 'bad_request', asked.wrong))
-    const call: Call = { row, asked, parameters, trigger: triggerOf(asked.texts) }
+    if (key === '' || key.startsWith('revoked'))
+      return sendAnswer(errorAnswer(401, 'unauthorized', 'the key is not known'))
+    if (creditsLeft(key) < row.source.credits)
+      return sendAnswer(errorAnswer(402, 'payment_required', "Looks like you're out of credits"))
+    const parsed = parseScrapeCall(row, parameters)
+    if ('wrong' in parsed) return sendAnswer(errorAnswer(400, 'bad_request', parsed.wrong))
+    const call: Call = { row, parsed, parameters, trigger: triggerOf(parsed.texts) }
     journal.begin()
     try {
-      const shapeless = await misshapen(call, reply)
-      if (shapeless === null) return say(said(call))
+      const rawReply = await brokenReply(call, reply)
+      if (rawReply === null) return sendAnswer(standInAnswer(call))
       note(null, 0)
-      return shapeless
+      return rawReply
     } finally {
       journal.end()
     }
@@ -293,12 +301,12 @@ export const scrapersStandIn = (app: FastifyInstance, clock: () => number): void
         api.route({
           method: row.source.takesPost ? ['GET', 'POST'] : ['GET'],
           url: row.source.path,
-          handler: (request, reply) => answered(request, reply, row),
+          handler: (request, reply) => handleCall(request, reply, row),
         })
       api.get('/v1/account/credit-balance', async (request, reply) => {
         const key = String(request.headers['x-api-key'] ?? '')
         if (key === '' || key.startsWith('revoked')) return answer(reply, 401, { success: false })
-        return answer(reply, 200, { success: true, creditCount: leftOf(key) })
+        return answer(reply, 200, { success: true, creditCount: creditsLeft(key) })
       })
     },
     { prefix: scrapersPath },
@@ -310,10 +318,10 @@ export const scrapersStandIn = (app: FastifyInstance, clock: () => number): void
   })
   app.get('/_sandbox/scrapers/triggers', async (_request, reply) => answer(reply, 200, triggers))
   app.put('/_sandbox/scrapers/keys', async (request, reply) => {
-    const given = KeyShape.safeParse(request.body)
-    if (!given.success) return answer(reply, 400, { error: z.prettifyError(given.error) })
-    credits.set(given.data.key, given.data.credits)
-    return answer(reply, 200, given.data)
+    const input = KeyShape.safeParse(request.body)
+    if (!input.success) return answer(reply, 400, { error: z.prettifyError(input.error) })
+    credits.set(input.data.key, input.data.credits)
+    return answer(reply, 200, input.data)
   })
 }
 
@@ -327,16 +335,16 @@ const endless = (reply: FastifyReply): FastifyReply => {
   raw.writeHead(200, { 'content-type': 'application/json' })
   raw.write('{"success": true, "stand_in": "')
   let sent = 0
-  const more = (): void => {
+  const writeChunks = (): void => {
     while (!raw.destroyed && sent < hugeChunks) {
       sent += 1
       if (!raw.write(chunk)) {
-        raw.once('drain', more)
+        raw.once('drain', writeChunks)
         return
       }
     }
     if (!raw.destroyed) raw.end('"}')
   }
-  more()
+  writeChunks()
   return reply
 }
