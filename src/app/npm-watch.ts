@@ -24,9 +24,9 @@ const isNpm = (pid: number): boolean => {
 }
 
 /**
- * Calls `onNpmEnd` when the npm that started this process, mostly through a shell, has ended. npm does not forward SIGHUP,
- * and a kill with -9 sends no signal at all. An orphaned server would block the port and the data for the next `npm
- * start`. Does nothing if npm did not start this process.
+ * Calls `onNpmEnd` when the npm that started this process, mostly through a shell, has ended. npm does not forward
+ * SIGHUP, and a kill with -9 sends no signal at all. An orphaned server would block the port and the data for the next
+ * `npm start`. Does nothing if npm did not start this process.
  */
 export const onNpmExit = (environment: NodeJS.ProcessEnv, onNpmEnd: () => void): void => {
   if (environment.npm_lifecycle_event === undefined) return

@@ -66,8 +66,8 @@ export const createTunnel = (spending: Spending, cap: SessionCap | null): Tunnel
 export type OpenTunnels = {
   /**
    * Reserves a slot for a tunnel that is about to open, so that concurrent attempts do not all find the last slot free.
-   * @returns a function that releases the slot: call it when the tunnel is added or fails; null: `maxSlots` slots are in
-   * use
+   * @returns a function that releases the slot: call it when the tunnel is added or fails; null: `maxSlots` slots are
+   * in use
    */
   claim(planId: string, maxSlots: number): (() => void) | null
   add(planId: string, generation: number, tunnel: Tunnel): void
