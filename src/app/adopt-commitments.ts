@@ -25,7 +25,7 @@ type Deps = {
 }
 
 /** Concurrent commands. */
-const atOnce = 200
+const maxConcurrentCommands = 200
 
 type EmailRow = { readonly id: string; readonly email: string; readonly salt: Buffer }
 type KeyRow = {
@@ -79,12 +79,15 @@ const adopt = async (
   emails: readonly EmailRow[],
   isOlder: boolean,
 ) => {
-  const all = async <Item>(items: Iterable<Item>, one: (item: Item) => Promise<boolean>): Promise<number> => {
+  const adoptAll = async <Item>(
+    items: Iterable<Item>,
+    adoptOne: (item: Item) => Promise<boolean>,
+  ): Promise<number> => {
     let changed = 0
-    const left = [...items]
-    while (left.length > 0) {
-      const done = await Promise.all(left.splice(0, atOnce).map(one))
-      changed += done.filter(Boolean).length
+    const remaining = [...items]
+    while (remaining.length > 0) {
+      const results = await Promise.all(remaining.splice(0, maxConcurrentCommands).map(adoptOne))
+      changed += results.filter(Boolean).length
     }
     return changed
   }
@@ -103,9 +106,9 @@ const adopt = async (
 
   const emailOf = new Map(emails.map((row) => [row.id, emailCommitment(row.id, row.salt, row.email)]))
   const keysOf = Map.groupBy(apiKeys, (row) => row.account_id as string)
-  const accounts = await all(new Set([...emailOf.keys(), ...keysOf.keys()]), async (id) => {
+  const accounts = await adoptAll(new Set([...emailOf.keys(), ...keysOf.keys()]), async (id) => {
     const accountId = id as AccountId
-    const found = {
+    const foundCommitments = {
       accountId,
       emailCommitment: emailOf.get(id) ?? null,
       keys: (keysOf.get(id) ?? []).map(({ id: keyId, hash, salt }) => ({
@@ -113,8 +116,9 @@ const adopt = async (
         commitment: keyCommitment({ keyId, accountId, salt, hash }),
       })),
     }
-    return (await handle(runner, cause, accountRef(accountId), (state) => decideAdoption(state, found)))
-      .changed
+    return (
+      await handle(runner, cause, accountRef(accountId), (state) => decideAdoption(state, foundCommitments))
+    ).changed
   })
 
   const staff = await rowsOf<EmailRow>(pool, 'staff', { table: 'staff', id: 'staff_id', columns: 'v.email' })
@@ -127,24 +131,28 @@ const adopt = async (
     staff.map((row) => [row.id, staffEmailCommitment(row.id, row.salt, row.email)]),
   )
   const passkeysOf = Map.groupBy(passkeys, (row) => row.subject_id)
-  const people = await all(new Set([...staffEmailOf.keys(), ...passkeysOf.keys()]), async (subjectId) => {
-    const found = {
-      subjectId,
-      emailCommitment: staffEmailOf.get(subjectId) ?? null,
-      passkeys: (passkeysOf.get(subjectId) ?? []).map((row) => ({
-        passkeyId: row.id,
-        commitment: passkeyCommitment({
+  const people = await adoptAll(
+    new Set([...staffEmailOf.keys(), ...passkeysOf.keys()]),
+    async (subjectId) => {
+      const foundCommitments = {
+        subjectId,
+        emailCommitment: staffEmailOf.get(subjectId) ?? null,
+        passkeys: (passkeysOf.get(subjectId) ?? []).map((row) => ({
           passkeyId: row.id,
-          subjectId,
-          salt: row.salt,
-          credentialId: row.credential_id,
-          publicKey: row.public_key,
-        }),
-      })),
-    }
-    const ref = personRef(subjectId)
-    return (await handle(runner, cause, ref, (state) => decidePersonAdoption(state, found))).changed
-  })
+          commitment: passkeyCommitment({
+            passkeyId: row.id,
+            subjectId,
+            salt: row.salt,
+            credentialId: row.credential_id,
+            publicKey: row.public_key,
+          }),
+        })),
+      }
+      const ref = personRef(subjectId)
+      return (await handle(runner, cause, ref, (state) => decidePersonAdoption(state, foundCommitments)))
+        .changed
+    },
+  )
 
   const tokens = (
     await rowsOf<TokenRow>(pool, 'finance-token', {
@@ -157,8 +165,8 @@ const adopt = async (
   await handle(runner, cause, tokensRef, (state) => decideTokenAdoption(state, tokens))
 
   const adopted = { accounts, people, tokens: tokens.length }
-  await handle(runner, cause, adoptionRef, (over) =>
-    decideAdoptionEnd(over, { type: 'CommitmentsAdopted', data: adopted }),
+  await handle(runner, cause, adoptionRef, (completedAdoptions) =>
+    decideAdoptionEnd(completedAdoptions, { type: 'CommitmentsAdopted', data: adopted }),
   )
   return adopted
 }
@@ -178,23 +186,23 @@ export const adoptCommitments = async (
     name: 'adopt-commitments',
   } as const
   // A finished adoption is never repeated, even if the table has rows again.
-  const over = await readState(runner, cause, adoptionRef)
+  const completedAdoptions = await readState(runner, cause, adoptionRef)
   const emails = await rowsOf<EmailRow>(pool, 'account', {
     table: 'accounts',
     id: 'account_id',
     columns: 'v.email',
   })
   const isOlder =
-    !over.has('CommitmentsAdopted') &&
+    !completedAdoptions.has('CommitmentsAdopted') &&
     (await anyUncommitted(emails, (id) => readState(runner, cause, accountRef(id))))
-  if (!over.has('WhitelistsAdopted')) {
+  if (!completedAdoptions.has('WhitelistsAdopted')) {
     const entries = await adoptWhitelists(deps, cause, isOlder)
     await handle(runner, cause, adoptionRef, (ended) =>
       decideAdoptionEnd(ended, { type: 'WhitelistsAdopted', data: { entries } }),
     )
     logger.info({ entries }, 'entries of whitelists of older releases are committed to from here on')
   }
-  if (!over.has('CommitmentsAdopted')) {
+  if (!completedAdoptions.has('CommitmentsAdopted')) {
     const adopted = await adopt(deps, cause, emails, isOlder)
     logger.info(adopted, 'keys, passkeys, tokens and e-mails of older releases are committed to from here on')
   }

@@ -33,8 +33,8 @@ With --json, standard output carries nothing but the JSON (run it as "npx farebo
 From outside the directory of Farebox run its bin/farebox: npx would fetch a package of that name from the registry.
 Exit codes: 0 done, 1 refused or failed (nothing was changed unless the message says so), 2 wrong use.`
 
-const leaves = (command: Command): readonly Command[] =>
-  command.commands.length === 0 ? [command] : command.commands.flatMap(leaves)
+const leafCommands = (command: Command): readonly Command[] =>
+  command.commands.length === 0 ? [command] : command.commands.flatMap(leafCommands)
 
 /** Errors that stop a start (src/app/open-core.ts), and their codes. */
 const startRefusals: Readonly<Record<string, string>> = {
@@ -106,9 +106,9 @@ const print = (deps: CliDeps, json: boolean, output: CliOutput): void => {
 const messagesOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
   const messages: string[] = []
-  for (let each: unknown = error; each instanceof Error; each = each.cause) {
-    const message = each.message || each.name
-    if (!messages.some((before) => before.includes(message))) messages.push(message)
+  for (let currentError: unknown = error; currentError instanceof Error; currentError = currentError.cause) {
+    const message = currentError.message || currentError.name
+    if (!messages.some((earlier) => earlier.includes(message))) messages.push(message)
   }
   return messages.join(': ')
 }
@@ -139,11 +139,11 @@ export const runCli = async (
   const readSettings = async (): Promise<Config> => (await import('./config.ts')).readConfig(environment)
   let code: number = exitCodes.done
   /** Runs the work of a command, prints its output and sets the exit code. */
-  const act = async (
-    given: readonly unknown[],
+  const runAction = async (
+    actionArguments: readonly unknown[],
     work: (done: (output: CliOutput) => void) => Promise<void>,
   ): Promise<void> => {
-    const json = (given.at(-1) as Command).opts<{ json?: boolean }>().json === true
+    const json = (actionArguments.at(-1) as Command).opts<{ json?: boolean }>().json === true
     try {
       await work((output) => {
         print(deps, json, output)
@@ -158,38 +158,42 @@ export const runCli = async (
     clock: deps.clock ?? (() => Number.NaN),
     action:
       <Arguments extends readonly unknown[]>(
-        load: () => Promise<(context: CliContext, ...given: Arguments) => Promise<CliOutput>>,
+        load: () => Promise<(context: CliContext, ...actionArguments: Arguments) => Promise<CliOutput>>,
         options: OpenOptions = { makes: false },
       ) =>
-      (...given) =>
-        act(given, async (done) => {
+      (...actionArguments) =>
+        runAction(actionArguments, async (done) => {
           // Opened first: without a Farebox the work is not loaded.
           const { context, close } = await deps.open(options)
           try {
             const work = await load()
-            done(await work(context, ...(given.slice(0, -1) as unknown as Arguments)))
+            done(await work(context, ...(actionArguments.slice(0, -1) as unknown as Arguments)))
           } finally {
             await close()
           }
         }),
     bareAction:
       <Arguments extends readonly unknown[]>(
-        load: () => Promise<(config: Config, ...given: Arguments) => Promise<CliOutput>>,
+        load: () => Promise<(config: Config, ...actionArguments: Arguments) => Promise<CliOutput>>,
       ) =>
-      (...given) =>
-        act(given, async (done) => {
+      (...actionArguments) =>
+        runAction(actionArguments, async (done) => {
           const work = await load()
-          done(await work(await readSettings(), ...(given.slice(0, -1) as unknown as Arguments)))
+          done(await work(await readSettings(), ...(actionArguments.slice(0, -1) as unknown as Arguments)))
         }),
     openingAction:
       <Arguments extends readonly unknown[]>(
-        load: () => Promise<(config: Config, open: OpenContext, ...given: Arguments) => Promise<CliOutput>>,
+        load: () => Promise<
+          (config: Config, open: OpenContext, ...actionArguments: Arguments) => Promise<CliOutput>
+        >,
       ) =>
-      (...given) =>
-        act(given, async (done) => {
+      (...actionArguments) =>
+        runAction(actionArguments, async (done) => {
           const work = await load()
           const open = (options: OpenOptions = { makes: false }) => deps.open(options)
-          done(await work(await readSettings(), open, ...(given.slice(0, -1) as unknown as Arguments)))
+          done(
+            await work(await readSettings(), open, ...(actionArguments.slice(0, -1) as unknown as Arguments)),
+          )
         }),
   }
   const program = new Command('farebox').description(description).showHelpAfterError('(--help shows how)')
@@ -204,15 +208,15 @@ export const runCli = async (
       const { printSettings } = await import('./settings-command.ts')
       printSettings(deps, json === true)
     })
-  for (const leaf of leaves(program)) leaf.option('--json', 'print nothing but JSON')
-  const required = checkRequiredLast(program, leaves(program))
+  for (const leaf of leafCommands(program)) leaf.option('--json', 'print nothing but JSON')
+  const required = checkRequiredLast(program, leafCommands(program))
   for (const command of [program, ...descendants(program)]) {
     // Long command names leave less than 40 columns, and below that commander does not wrap lines by default.
     command.configureHelp({
       sortSubcommands: false,
       showGlobalOptions: false,
       // The options of commands that are not loaded are unknown.
-      ...(command === program && { subcommandTerm: (each: Command) => each.name() }),
+      ...(command === program && { subcommandTerm: (subcommand: Command) => subcommand.name() }),
       minWidthToWrap: 24,
       ...requiredHelp(required),
     })

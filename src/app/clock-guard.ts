@@ -38,29 +38,31 @@ export const startClockGuard = (deps: {
   readonly as?: RepeatedWorker
   readonly onChange: (problem: string | null) => void
 }): ClockGuard => {
-  const { scheduler, time, as = clockComparison, onChange } = deps
+  const { scheduler, time, as: clockWorker = clockComparison, onChange } = deps
   let problem: string | null = null
 
-  const tell = (): void => {
-    const found = skewProblem(time.aheadMs())
-    if ((found === null) !== (problem === null)) onChange(found)
-    problem = found
+  const updateProblem = (): void => {
+    const newProblem = skewProblem(time.aheadMs())
+    if ((newProblem === null) !== (problem === null)) onChange(newProblem)
+    problem = newProblem
   }
   const compare = async (): Promise<void> => {
     await time.compare()
-    tell()
+    updateProblem()
   }
-  const leap = (): string | null => {
+  const leapProblem = (): string | null => {
     const leaptMs = time.leaptMs()
     if (Math.abs(leaptMs) <= maxSkewMs) return null
-    comparing.wake()
+    runningComparison.wake()
     return `the clock leapt by ${leaptMs} ms, and was not compared with Postgres's since`
   }
 
-  tell()
+  updateProblem()
   // Without Postgres nothing is decided anyway, and the log itself reports the outage.
-  const comparing = scheduler.start(as, compare, { onError: () => as.trigger.everyMs })
-  return { problem: () => leap() ?? problem, check: compare, stop: comparing.stop }
+  const runningComparison = scheduler.start(clockWorker, compare, {
+    onError: () => clockWorker.trigger.everyMs,
+  })
+  return { problem: () => leapProblem() ?? problem, check: compare, stop: runningComparison.stop }
 }
 
 /** For a process that decides nothing and uses Postgres's time. */

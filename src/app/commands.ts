@@ -6,7 +6,7 @@ import type { Config } from './config.ts'
 export type Register = (program: Command, cli: Cli<Config>) => void
 
 /** A top-level command, which may have subcommands. */
-type Listed = {
+type TopLevelCommand = {
   readonly name: string
   readonly about: string
   /** Loads the functions that register it. Some of them register other commands, too. */
@@ -21,7 +21,7 @@ const finance = async () => (await import('../features/finance/commands.ts')).co
 const lists = async () => [(await import('./list-commands.ts')).registerLists]
 
 /** All top-level commands, in the order of `--help`. */
-const commandList: readonly Listed[] = [
+const commandList: readonly TopLevelCommand[] = [
   {
     name: 'accounts',
     about: 'create, list, show and block accounts',
@@ -149,7 +149,7 @@ const commandList: readonly Listed[] = [
     load: async () => {
       const { scrapersCommands } = await import('../features/scrapers/commands.ts')
       // The sandbox is loaded only by commands that use it.
-      const needs = async (config: Config, { pool }: CliContext) => {
+      const scraperDependencies = async (config: Config, { pool }: CliContext) => {
         const { scrapersSandboxUrl } = await import('./open-sandbox.ts')
         const { withUsedPorts } = await import('./used-ports.ts')
         return {
@@ -157,7 +157,7 @@ const commandList: readonly Listed[] = [
           sandboxUrl: scrapersSandboxUrl(await withUsedPorts(config, pool)),
         }
       }
-      return [scrapersCommands(needs)]
+      return [scrapersCommands(scraperDependencies)]
     },
   },
   {
@@ -193,8 +193,10 @@ const describeCommands: Register = (program) => {
   for (const { name, about } of commandList) groupCommand(program, name).description(about)
 }
 
-const registrationsOf = async (listed: readonly Listed[]): Promise<readonly Register[]> => {
-  const loaded = await Promise.all(listed.map(({ load }) => load()))
+const registrationsOf = async (
+  topLevelCommands: readonly TopLevelCommand[],
+): Promise<readonly Register[]> => {
+  const loaded = await Promise.all(topLevelCommands.map(({ load }) => load()))
   return [...new Set(loaded.flat()), describeCommands]
 }
 
@@ -203,9 +205,9 @@ const registrationsOf = async (listed: readonly Listed[]): Promise<readonly Regi
  * second.
  */
 export const registrationsFor = (args: readonly string[]): Promise<readonly Register[]> => {
-  const [first, second] = args.filter((arg) => !arg.startsWith('-'))
-  const asked = first === 'help' ? second : first
-  return registrationsOf(commandList.filter(({ name }) => name === asked))
+  const [firstWord, secondWord] = args.filter((arg) => !arg.startsWith('-'))
+  const commandName = firstWord === 'help' ? secondWord : firstWord
+  return registrationsOf(commandList.filter(({ name }) => name === commandName))
 }
 
 /** The registrations of every command. */

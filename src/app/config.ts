@@ -255,7 +255,7 @@ export class SettingsRefused extends Error {
   }
 }
 
-const shown = (name: string, value: string | undefined): string => {
+const shownValue = (name: string, value: string | undefined): string => {
   if (value === undefined) return 'nothing'
   return hiddenSettings.has(name) ? 'a value that is not shown' : JSON.stringify(value)
 }
@@ -279,12 +279,12 @@ const requiredKeys = (env: NodeJS.ProcessEnv): string[] =>
 export const readConfig = (environment: NodeJS.ProcessEnv): Config => {
   const env = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
   const parsed = schema.safeParse(env)
-  const wrong = (parsed.error?.issues ?? []).map((issue) => {
+  const invalidSettings = (parsed.error?.issues ?? []).map((issue) => {
     const name = String(issue.path[0])
-    return `${name}: expected ${issue.message}, got ${shown(name, env[name])}`
+    return `${name}: expected ${issue.message}, got ${shownValue(name, env[name])}`
   })
   const problems = [
-    ...wrong,
+    ...invalidSettings,
     ...requiredKeys(env),
     ...sealTargetProblems(env),
     ...ownerProblems(env),

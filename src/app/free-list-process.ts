@@ -48,7 +48,7 @@ type Options = {
 }
 
 const poolSize = 4
-const needed = ['work.free_proxies', 'work.proxy_sources', 'work.sandbox_records']
+const requiredTables = ['work.free_proxies', 'work.proxy_sources', 'work.sandbox_records']
 
 /**
  * A leader that does not answer Postgres, or gets no answer from it, for this long is replaced by another process.
@@ -62,20 +62,20 @@ const feedConnectMs = 5_000
 /** The limit of open files of this process, from Linux; null: unknown. */
 const openFilesLimit = async (): Promise<number | null> => {
   const limits = await readFile('/proc/self/limits', 'utf8').catch(() => '')
-  const found = /^Max open files\s+(\d+)/m.exec(limits)
-  return found === null ? null : Number(found[1])
+  const limitMatch = /^Max open files\s+(\d+)/m.exec(limits)
+  return limitMatch === null ? null : Number(limitMatch[1])
 }
 
 /** Sockets for checks. The rest is reserved for the database, the judge's side of each check, and files. */
-const socketsWithin = async (wanted: number, logger: Logger): Promise<number> => {
+const socketsWithin = async (requestedSockets: number, logger: Logger): Promise<number> => {
   const limit = await openFilesLimit()
-  const most = limit === null ? wanted : Math.max(50, Math.floor(limit * 0.7) - 200)
-  if (most < wanted)
+  const maxSockets = limit === null ? requestedSockets : Math.max(50, Math.floor(limit * 0.7) - 200)
+  if (maxSockets < requestedSockets)
     logger.warn(
-      { openFiles: limit, sockets: most },
+      { openFiles: limit, sockets: maxSockets },
       'the process may open fewer files than FAREBOX_FREELIST_SOCKETS asks for',
     )
-  return Math.min(wanted, most)
+  return Math.min(requestedSockets, maxSockets)
 }
 
 const createSourceList = (parts: {
@@ -85,24 +85,26 @@ const createSourceList = (parts: {
   readonly closing: CloseStack
 }): (() => Promise<readonly { readonly source: Source; readonly send: Send }[]>) => {
   const { config, pool, configured, closing } = parts
-  const outside = publicOutgoing({
+  const publicClient = publicOutgoing({
     limits: { connectMs: feedConnectMs, requestMs: feedTimeoutMs, responseBytes: maxFeedBytes },
   })
-  closing.add(outside.close)
+  closing.add(publicClient.close)
   const records = postgresRecords(pool)
-  let inside: { readonly baseUrl: string; readonly outgoing: ReturnType<typeof sandboxOutgoing> } | null =
-    null
-  closing.add(() => inside?.outgoing.close())
+  let sandboxClient: {
+    readonly baseUrl: string
+    readonly outgoing: ReturnType<typeof sandboxOutgoing>
+  } | null = null
+  closing.add(() => sandboxClient?.outgoing.close())
   return async () => {
-    const own = configured.map((source) => ({ source, send: outside.send }))
+    const configuredSources = configured.map((source) => ({ source, send: publicClient.send }))
     const feeds = isSandboxed(config) ? await readFeeds(records) : null
-    if (feeds === null) return own
-    if (inside?.baseUrl !== feeds.baseUrl) {
-      await inside?.outgoing.close()
-      inside = { baseUrl: feeds.baseUrl, outgoing: sandboxOutgoing(feeds.baseUrl) }
+    if (feeds === null) return configuredSources
+    if (sandboxClient?.baseUrl !== feeds.baseUrl) {
+      await sandboxClient?.outgoing.close()
+      sandboxClient = { baseUrl: feeds.baseUrl, outgoing: sandboxOutgoing(feeds.baseUrl) }
     }
-    const { send } = inside.outgoing
-    return [...own, ...sandboxSources(feeds.baseUrl).map((source) => ({ source, send }))]
+    const { send } = sandboxClient.outgoing
+    return [...configuredSources, ...sandboxSources(feeds.baseUrl).map((source) => ({ source, send }))]
   }
 }
 
@@ -122,7 +124,7 @@ const openInto = async (closing: CloseStack, options: Options): Promise<Worker> 
     config,
     applicationName: 'farebox-freelist',
     poolSize,
-    needed,
+    needed: requiredTables,
     logger,
   })
   const time = await openPostgresClock({ pool, systemClock, monotonicMs })
@@ -135,15 +137,17 @@ const openInto = async (closing: CloseStack, options: Options): Promise<Worker> 
     logger,
   })
   closing.add(scheduler.stop)
-  const as = freeListClock
-  const comparing = startClockGuard({ scheduler, time, as, onChange: warnOfClock(logger) })
-  closing.add(comparing.stop)
-  const checking = await openChecking({ config, keys, clock, monotonicMs, logger }, closing, { serves: true })
-  if (checking === null)
+  const clockWorker = freeListClock
+  const clockGuard = startClockGuard({ scheduler, time, as: clockWorker, onChange: warnOfClock(logger) })
+  closing.add(clockGuard.stop)
+  const checkEnvironment = await openChecking({ config, keys, clock, monotonicMs, logger }, closing, {
+    serves: true,
+  })
+  if (checkEnvironment === null)
     throw new StartRefused(
       'there is no judge to check proxies with: FAREBOX_FREELIST_JUDGE_HOST says where proxies reach one, or FAREBOX_FREELIST_CHECKER=off runs no checker',
     )
-  const { judge, prober, rules } = checking
+  const { judge, prober, rules } = checkEnvironment
   if (!(await judge.answers()))
     logger.warn(
       'the judge of free proxies does not answer at its own address: nothing is checked until it does',
@@ -187,17 +191,17 @@ const openInto = async (closing: CloseStack, options: Options): Promise<Worker> 
     logger,
   })
 
-  const leading = scheduler.lead(
+  const leaderWorker = scheduler.lead(
     freeListLeader,
     async ({ signal }) => {
-      const reading = scheduler.start(freeListFeeds, async () => {
+      const feedReader = scheduler.start(freeListFeeds, async () => {
         await feeds.readDue()
         lateMs = (await store.lateMs(clock())) ?? 0
       })
       const checks = scheduler.start(freeListChecks, checker.round)
-      await reading.runNow().catch(() => undefined) // logged; the next run tries again
+      await feedReader.runNow().catch(() => undefined) // logged; the next run tries again
       if (!signal.aborted) await once(signal, 'abort')
-      await Promise.all([reading.stop(), checks.stop()])
+      await Promise.all([feedReader.stop(), checks.stop()])
     },
     {
       answerTimeoutMs,
@@ -207,7 +211,7 @@ const openInto = async (closing: CloseStack, options: Options): Promise<Worker> 
       },
     },
   )
-  closing.add(leading.stop)
+  closing.add(leaderWorker.stop)
   if (freelist.metricsPort !== null) await serveMetrics(closing, registry, freelist.metricsPort)
   return { worker: `freelist ${hostname()} ${process.pid} ${randomUUID()}`, close: closing.close }
 }

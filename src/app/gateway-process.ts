@@ -39,7 +39,7 @@ export type GatewayWorker = {
 const poolSize = 6
 
 /** Tables that a gateway uses. With another version of Farebox some may be missing. */
-const needed = [
+const requiredTables = [
   'read.plans',
   'read.proxies',
   'read.accounts',
@@ -75,7 +75,7 @@ const tlsOf = async ({ tls }: Config['gateway']) => {
 }
 
 /** @throws StartRefused: a port that is in use, or an invalid certificate, would fail again at the next attempt */
-const listened = async <Result>(
+const listenOrRefuse = async <Result>(
   setting: string,
   host: string,
   port: number,
@@ -118,7 +118,7 @@ const openInto = async (
     config,
     applicationName: 'farebox-gateway',
     poolSize,
-    needed,
+    needed: requiredTables,
     logger,
   })
 
@@ -134,9 +134,9 @@ const openInto = async (
     logger,
   })
   closing.add(scheduler.stop)
-  const as = gatewayClock
-  const comparing = startClockGuard({ scheduler, time, as, onChange: warnOfClock(logger) })
-  closing.add(comparing.stop)
+  const clockWorker = gatewayClock
+  const clockGuard = startClockGuard({ scheduler, time, as: clockWorker, onChange: warnOfClock(logger) })
+  closing.add(clockGuard.stop)
   const registry = new Registry()
   closing.add(registerRuntimeMetrics(registry))
   const sandbox = config.payments.sandbox !== null
@@ -169,8 +169,8 @@ const openInto = async (
     logger,
     onError: (err) => logger.warn({ err }, 'the last use of a whitelist entry was not noted'),
   })
-  const sets = createLineSets({ pool })
-  const books = openAccess({
+  const lineSets = createLineSets({ pool })
+  const gatewayAccess = openAccess({
     scheduler,
     pool,
     log,
@@ -181,16 +181,16 @@ const openInto = async (
     logger,
     maxTunnels: config.gateway.planConnections,
     whitelisted: whitelist.find,
-    targetingOfSet: sets.targetingOf,
+    targetingOfSet: lineSets.targetingOf,
     exitOf: async (rental) => {
-      const own = addressExit(rental, exits.live.sandbox(), sandbox && exits.allowsLoopback())
-      return rentalExit(rental, own, exits.exits.ofCarrier, clock())
+      const ownExit = addressExit(rental, exits.live.sandbox(), sandbox && exits.allowsLoopback())
+      return rentalExit(rental, ownExit, exits.exits.ofCarrier, clock())
     },
   })
-  closing.add(books.stop)
+  closing.add(gatewayAccess.stop)
 
   const gateway = createGateway({
-    access: books.access,
+    access: gatewayAccess.access,
     exits: exits.exits,
     clock: monotonicMs,
     logger,
@@ -200,15 +200,17 @@ const openInto = async (
     limits: { drainMs: drainMsOf(config.shutdownTimeoutMs), tunnelIdleMs: config.gateway.idleTimeoutMs },
   })
   closing.add(() => gateway.close())
-  const { listen, port: wanted } = config.gateway
-  const shared = config.gateway.workers > 1
-  let port = wanted
+  const { listen, port: configuredPort } = config.gateway
+  const isShared = config.gateway.workers > 1
+  let port = configuredPort
   for (const host of listen)
-    port = await listened('FAREBOX_GATEWAY_PORT', host, port, () => gateway.listen({ host, port, shared }))
+    port = await listenOrRefuse('FAREBOX_GATEWAY_PORT', host, port, () =>
+      gateway.listen({ host, port, shared: isShared }),
+    )
   if (tls !== null)
     for (const host of listen)
-      await listened('FAREBOX_GATEWAY_TLS_PORT', host, tls.port, () =>
-        gateway.listen({ host, port: tls.port, shared, tls }),
+      await listenOrRefuse('FAREBOX_GATEWAY_TLS_PORT', host, tls.port, () =>
+        gateway.listen({ host, port: tls.port, shared: isShared, tls }),
       )
   const announcements = createAnnouncements(rentedChannel, {
     pool,
@@ -223,14 +225,14 @@ const openInto = async (
     announcements,
     monotonicMs,
     port,
-    shared,
+    shared: isShared,
     listen,
     logger,
   })
   closing.add(rentals.stop)
   const { metricsPort } = config.gateway
   if (metricsPort !== null)
-    await listened('FAREBOX_GATEWAY_METRICS_PORT', '127.0.0.1', metricsPort + index, () =>
+    await listenOrRefuse('FAREBOX_GATEWAY_METRICS_PORT', '127.0.0.1', metricsPort + index, () =>
       serveMetrics(closing, registry, metricsPort + index),
     )
   return { worker, port, close: closing.close }

@@ -11,7 +11,7 @@ export const tour = ({ baseUrl, buyer, scraper }: DemoFile, gateway: boolean): s
   const post = (path: string, key: string, body: object): string =>
     `${get(path)} -H 'Content-Type: application/json' -H 'Idempotency-Key: ${key}' -d '${JSON.stringify(body)}'`
   const read = (expression: string): string => `node -p "JSON.parse(fs.readFileSync(0)).${expression}"`
-  const useIt = `
+  const requestExample = `
 # send a request through it; what answers says by which exit it came
 PLAN=$(${get('/plans?product=residential-premium')} | ${read('plans[0].planId')})
 LINE=$(curl -s "${api}/plans/$PLAN/generate" -H "X-API-Key: $KEY" -H 'Content-Type: application/json' -d '{"country":"us","format":"url"}' | ${read('lines[0]')})
@@ -24,7 +24,7 @@ ${get('/products/residential-premium/price?quantity=5')}
 
 # buy it: a plan
 ${post('/orders', 'tour-plan', { product_id: 'residential-premium', quantity: 5 })}
-${gateway ? useIt : ''}
+${gateway ? requestExample : ''}
 # buy three dedicated addresses in the USA for 30 days
 ${post('/orders', 'tour-addresses', { product_id: 'isp-static', quantity: 3, fulfillment_meta: { country: 'USA', period_days: 30 } })}
 
@@ -81,7 +81,7 @@ const consoleLines = (console: ConsoleStart | null): readonly (readonly [string,
         ...console.links.map(({ role, url }) => ['', `${role}, signed in once: ${url}`] as const),
       ]
 
-const places = (baseUrl: string, { dataDir, demo, gateway, console }: Started): string =>
+const addressLines = (baseUrl: string, { dataDir, demo, gateway, console }: Started): string =>
   [
     ['API', `${baseUrl}/api/v1, described at ${baseUrl}/docs`],
     ...consoleLines(console),
@@ -113,7 +113,7 @@ npx farebox wallet credit --account "$ACCOUNT" --cents 10000 --reference "first 
 
 docs/operations.md goes on from there: payment providers, stock, backups.`
 
-const whatNext = (started: Started): string => {
+const nextSteps = (started: Started): string => {
   const { demo, dataDir, empty } = started
   if (demo?.fresh)
     return `${keyLines(demo.demo, join(dataDir, 'demo.json'))}\n\nTo try it, paste into another terminal:\n\n${tour(demo.demo, started.gateway !== null)}\n\n`
@@ -124,5 +124,5 @@ const whatNext = (started: Started): string => {
 export const greeting = (started: Started): string => {
   const { baseUrl } = started
   if (baseUrl === null) return 'Farebox runs'
-  return `\n${whatNext(started)}${places(baseUrl, started)}\n\nFarebox listens on ${baseUrl}`
+  return `\n${nextSteps(started)}${addressLines(baseUrl, started)}\n\nFarebox listens on ${baseUrl}`
 }

@@ -4,14 +4,14 @@ import { StartRefused } from '../platform/postgres/errors.ts'
 import type { Config } from './config.ts'
 
 /** The host to connect to. A wildcard address such as 0.0.0.0 is replaced by loopback. */
-const reachable = (host: string): string => {
+const connectableHost = (host: string): string => {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
   return host.includes(':') ? `[${host}]` : host
 }
 
 /** The address of a server from this machine, such as `http://127.0.0.1:3000`. */
 export const urlOf = ({ host, port }: Pick<Config, 'host' | 'port'>): string =>
-  `http://${reachable(host)}:${port}`
+  `http://${connectableHost(host)}:${port}`
 
 /** The refusal of a start that cannot listen on a port; null if the error has another cause. */
 export const portRefusal = (

@@ -104,9 +104,9 @@ export const createWorkMetrics = (
 ): WorkMetrics => {
   const registers = [registry]
   const depths = sharedPerScrape(async () => {
-    const found: Depth[] = []
-    for (const queue of queues) found.push(await depthOf(pool, queue, clock()))
-    return found
+    const measuredDepths: Depth[] = []
+    for (const queue of queues) measuredDepths.push(await depthOf(pool, queue, clock()))
+    return measuredDepths
   })
   new Gauge({
     name: 'farebox_queue_items',
@@ -170,16 +170,16 @@ export const createWorkMetrics = (
       for (const [queue, count] of inFlight) this.set({ queue }, count())
     },
   })
-  const ended = new Counter({
+  const attemptsTotal = new Counter({
     name: 'farebox_queue_attempts_total',
     help: 'Attempts of this process by what followed: done, again (tried again later), dead (given up).',
     labelNames: ['queue', 'outcome'] as const,
     registers,
   })
   for (const { name: queue } of queues)
-    for (const outcome of ['done', 'again', 'dead'] as const) ended.inc({ queue, outcome }, 0)
+    for (const outcome of ['done', 'again', 'dead'] as const) attemptsTotal.inc({ queue, outcome }, 0)
   return {
     running: (queue, count) => void inFlight.set(queue, count),
-    ended: (queue, outcome) => ended.inc({ queue, outcome }),
+    ended: (queue, outcome) => attemptsTotal.inc({ queue, outcome }),
   }
 }

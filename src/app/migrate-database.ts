@@ -8,14 +8,14 @@ import { allMigrations } from './migrations.ts'
 import { openPool } from './open-pool.ts'
 
 /** Identifies the database, also for equal names on two servers. The query needs no privileges. */
-const whoAndWhere = `
+const sessionQuery = `
   select current_user as role, concat_ws(' ', oid, datname, pg_postmaster_start_time()) as place
     from pg_database where datname = current_database()`
 
 type Session = { readonly role: string; readonly place: string }
 
 const sessionOf = async (pool: pg.Pool): Promise<Session> => {
-  const { rows } = await pool.query<Session>(whoAndWhere)
+  const { rows } = await pool.query<Session>(sessionQuery)
   return rows[0]!
 }
 
@@ -34,32 +34,33 @@ export const migrateDatabase = async (options: {
   readonly logger: Logger
 }): Promise<void> => {
   const { pool, ownerUrl, withinMs, waitMs, logger } = options
-  const waiting = {
+  const lockOptions = {
     ...(withinMs !== undefined && { withinMs }),
     onWait: (holder: LockHolder | null) =>
       logger.warn({ holder }, 'another process is migrating the database: waiting for it'),
   }
-  const asOwner = async (url: string): Promise<readonly string[]> => {
+  const migrateAsOwner = async (url: string): Promise<readonly string[]> => {
     const opened = await closeOnFailure(async (closing) => {
-      const { pool: owners } = await openPool(
+      const { pool: ownerPool } = await openPool(
         closing,
         { url, applicationName: 'farebox-owner', max: 1 },
         { withinMs: waitMs, logger, setting: 'DATABASE_OWNER_URL' },
       )
-      return { owners, close: closing.close }
+      return { owners: ownerPool, close: closing.close }
     })
     try {
-      const [serving, owning] = [await sessionOf(pool), await sessionOf(opened.owners)]
-      if (serving.place !== owning.place)
+      const [serviceSession, ownerSession] = [await sessionOf(pool), await sessionOf(opened.owners)]
+      if (serviceSession.place !== ownerSession.place)
         throw new StartRefused(
           'DATABASE_OWNER_URL and DATABASE_URL are two databases. Set both to the same one, as two of its users.',
         )
-      const service = serving.role === owning.role ? {} : { service: serving.role }
-      return await migrate(opened.owners, allMigrations, { ...waiting, ...service })
+      const service = serviceSession.role === ownerSession.role ? {} : { service: serviceSession.role }
+      return await migrate(opened.owners, allMigrations, { ...lockOptions, ...service })
     } finally {
       await opened.close()
     }
   }
-  const applied = ownerUrl === null ? await migrate(pool, allMigrations, waiting) : await asOwner(ownerUrl)
+  const applied =
+    ownerUrl === null ? await migrate(pool, allMigrations, lockOptions) : await migrateAsOwner(ownerUrl)
   if (applied.length > 0) logger.info({ applied }, 'migrated the database')
 }

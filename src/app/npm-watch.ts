@@ -24,11 +24,11 @@ const isNpm = (pid: number): boolean => {
 }
 
 /**
- * Calls `gone` when the npm that started this process, mostly through a shell, has ended. npm does not forward SIGHUP,
- * and a kill with -9 sends no signal at all. An orphaned server would block the port and the data for the next `npm
- * start`. Does nothing if npm did not start this process.
+ * Calls `onNpmEnd` when the npm that started this process, mostly through a shell, has ended. npm does not forward
+ * SIGHUP, and a kill with -9 sends no signal at all. An orphaned server would block the port and the data for the next
+ * `npm start`. Does nothing if npm did not start this process.
  */
-export const onNpmExit = (environment: NodeJS.ProcessEnv, gone: () => void): void => {
+export const onNpmExit = (environment: NodeJS.ProcessEnv, onNpmEnd: () => void): void => {
   if (environment.npm_lifecycle_event === undefined) return
   const parent = process.ppid
   // Some shells replace themselves with the command. Then npm is the parent, and its own parent may end earlier.
@@ -36,6 +36,6 @@ export const onNpmExit = (environment: NodeJS.ProcessEnv, gone: () => void): voi
   const stop = every(everyMs, () => {
     if (process.ppid === parent && (grandparent === null || parentOf(parent) === grandparent)) return
     stop()
-    gone()
+    onNpmEnd()
   })
 }

@@ -23,11 +23,11 @@ const standardError = { write: (line: string) => void process.stderr.write(line)
 /** Opens the context of a command, on a running server's Postgres or its own. */
 export const openCliContext = async (
   config: Config,
-  levelGiven: boolean,
+  hasExplicitLevel: boolean,
   systemClock: Clock,
   { makes, copies = false }: OpenOptions = { makes: false },
 ): Promise<{ readonly context: CliContext; close(): Promise<void> }> => {
-  const logger = createLogger(levelGiven ? config.logLevel : 'error', standardError)
+  const logger = createLogger(hasExplicitLevel ? config.logLevel : 'error', standardError)
   const options = {
     config,
     role: 'command',

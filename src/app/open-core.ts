@@ -52,7 +52,7 @@ export type CoreOptions = DatabaseOptions & {
 const commandWorkers: readonly Worker[] = [clockComparison, periodCheck, scraperHealth]
 
 /** Rejects commands with CommandOverload while the clock is wrong. */
-const guarded = (runner: Core['runner'], guard: Pick<ClockGuard, 'problem'>): Core['runner'] => ({
+const guardedRunner = (runner: Core['runner'], guard: Pick<ClockGuard, 'problem'>): Core['runner'] => ({
   ...runner,
   run: async (command) => {
     const problem = guard.problem()
@@ -92,13 +92,13 @@ export const openCoreOn = async (
     waitMs: databaseWaitMs,
     logger,
   })
-  const inUse = await keysInUse(pool)
-  const keys = await withStartFiles(config.dataDir, () => loadKeys(config, inUse))
+  const usedKeys = await keysInUse(pool)
+  const keys = await withStartFiles(config.dataDir, () => loadKeys(config, usedKeys))
   await checkKeys(pool, keys)
 
   const time = await openPostgresClock({ pool, systemClock, monotonicMs: () => performance.now() })
   const clock: Clock = options.clock ?? serviceClock(time, config)
-  const tellClock = (problem: string | null): void =>
+  const reportClock = (problem: string | null): void =>
     problem === null
       ? logger.warn('the clock is right again')
       : logger.error({ problem }, 'nothing is decided by this process until its clock is right')
@@ -110,10 +110,10 @@ export const openCoreOn = async (
     logger,
   })
   closing.add(scheduler.stop)
-  const clockGuard = startClockGuard({ scheduler, time, onChange: tellClock })
+  const clockGuard = startClockGuard({ scheduler, time, onChange: reportClock })
   closing.add(clockGuard.stop)
 
-  const setBack = Promise.withResolvers<Error>()
+  const logSetBack = Promise.withResolvers<Error>()
   const logWait = config.eventStoreUrl === null ? null : logWaitFor(config.eventStoreUrl, options)
   const opened = await openLog(options, {
     pool,
@@ -122,14 +122,17 @@ export const openCoreOn = async (
     clock,
     // Event times are not checked if the options set a clock, as for the demo's history.
     clockOffsetMs: options.clock === undefined ? () => config.clockOffsetMs : undefined,
-    onSetBack: setBack.resolve,
+    onSetBack: logSetBack.resolve,
   })
-  const awaited = logWait?.log(opened) ?? opened
-  const timed =
+  const waitingLog = logWait?.log(opened) ?? opened
+  const guardedLog =
     options.clock === undefined
-      ? guardAppends(awaited, { clock, problem: options.signs === false ? () => null : clockGuard.problem })
-      : awaited
-  const { log, health: appends } = monitorAppends(timed, {
+      ? guardAppends(waitingLog, {
+          clock,
+          problem: options.signs === false ? () => null : clockGuard.problem,
+        })
+      : waitingLog
+  const { log, health: appends } = monitorAppends(guardedLog, {
     onChange: (problem) =>
       problem === null
         ? logger.warn('the log takes appends again')
@@ -141,7 +144,7 @@ export const openCoreOn = async (
   })
   // A server waits for the log here and reports it. A command may not need the log.
   if (role === 'server') await log.logId()
-  const periodGuard = await startPeriodGuard({ scheduler, log: opened, clock, onChange: tellClock })
+  const periodGuard = await startPeriodGuard({ scheduler, log: opened, clock, onChange: reportClock })
   closing.add(periodGuard.stop)
   const timeGuard: Core['clockGuard'] = {
     aheadMs: time.aheadMs,
@@ -179,7 +182,7 @@ export const openCoreOn = async (
     ...(metrics === undefined ? {} : { metrics }),
   })
   closing.add(() => runner.close())
-  const coreRunner = guarded(runner, timeGuard)
+  const coreRunner = guardedRunner(runner, timeGuard)
   // A process that copies a log appends no events of its own.
   if (options.signs !== false && (await hasUncommitted(pool))) {
     const { adoptCommitments } = await import('./adopt-commitments.ts')
@@ -200,7 +203,7 @@ export const openCoreOn = async (
     clockGuard: timeGuard,
     logger,
     scheduler,
-    failed: Promise.race([postgres.failed, setBack.promise]),
+    failed: Promise.race([postgres.failed, logSetBack.promise]),
     close: closing.close,
   }
 }

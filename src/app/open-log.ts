@@ -34,9 +34,9 @@ export const logWaitFor = (url: string, { role, logger }: LogOptions): LogWait =
       logger.warn({ reason, waitedMs }, 'the log does not answer yet: waiting for it'),
   })
 
-const signerFor = ({ config, signs }: LogOptions, signing: SignerOptions): BatchSigner | undefined => {
+const signerFor = ({ config, signs }: LogOptions, signerOptions: SignerOptions): BatchSigner | undefined => {
   if (signs === false) return undefined
-  return config.signing ? createBatchSigner(signing) : createSigningStop(signing)
+  return config.signing ? createBatchSigner(signerOptions) : createSigningStop(signerOptions)
 }
 
 /** Opens the log in Postgres, or in an EventStoreDB if its address is set. */
@@ -60,7 +60,7 @@ export const openLog = async (
   },
 ): Promise<EventLog> => {
   const { config, logger } = options
-  const onTrouble = (what: string, error: unknown): void => logger.warn({ err: error }, what)
+  const onTrouble = (message: string, error: unknown): void => logger.warn({ err: error }, message)
   if (config.eventStoreUrl !== null) {
     // The EventStoreDB client is a seventh of the files that a command loads, so it is loaded only when needed.
     const { eventStoreDbLog } = await import('../platform/eventstore/eventstoredb/log.ts')

@@ -28,17 +28,17 @@ export const openPool = async (
     readonly setting?: string
   },
 ): Promise<{ readonly pool: pg.Pool; readonly connection: PoolOptions }> => {
-  let ending = false
+  let isEnding = false
   const connection: PoolOptions = {
     ...options,
     onError: (error) => {
       // An ended pool may still have closing connections when Postgres stops.
-      if (!ending) logger.warn({ err: error }, 'a connection to Postgres broke')
+      if (!isEnding) logger.warn({ err: error }, 'a connection to Postgres broke')
     },
   }
   const pool = createPool(connection)
   closing.add(() => {
-    ending = true
+    isEnding = true
     return pool.end()
   })
   await waitForDatabase(pool, {
@@ -57,12 +57,16 @@ const databaseWaitMs = 30_000
  */
 const tablesWaitMs = 600_000
 
-const waitForTables = async (pool: pg.Pool, needed: readonly string[], logger: Logger): Promise<void> => {
+const waitForTables = async (
+  pool: pg.Pool,
+  requiredTables: readonly string[],
+  logger: Logger,
+): Promise<void> => {
   const deadlineMs = performance.now() + tablesWaitMs
-  for (let told = false; ; ) {
+  for (let hasWarned = false; ; ) {
     const { rows } = await pool.query<{ missing: readonly string[] }>(
       'select coalesce(array_agg(name), array[]::text[]) as missing from unnest($1::text[]) name where to_regclass(name) is null',
-      [needed],
+      [requiredTables],
     )
     const missing = rows[0]?.missing ?? []
     if (missing.length === 0) return
@@ -70,8 +74,8 @@ const waitForTables = async (pool: pg.Pool, needed: readonly string[], logger: L
       throw new StartRefused(
         `the database has no ${missing.join(', ')}: start the service on it first, which makes them`,
       )
-    if (!told) logger.warn({ missing }, 'the service has not made its tables yet: waiting for them')
-    told = true
+    if (!hasWarned) logger.warn({ missing }, 'the service has not made its tables yet: waiting for them')
+    hasWarned = true
     await sleep(200)
   }
 }
@@ -95,7 +99,7 @@ export const openWorkerDatabase = async (
   readonly connection: pg.ClientConfig
   readonly keys: Keys
 }> => {
-  const { config, applicationName, poolSize, needed, logger } = parts
+  const { config, applicationName, poolSize, needed: requiredTables, logger } = parts
   const postgres = await openPostgres(config, 'command', false)
   closing.add(postgres.stop)
   const { pool, connection } = await openPool(
@@ -103,7 +107,7 @@ export const openWorkerDatabase = async (
     { url: postgres.url, applicationName, max: poolSize, statementTimeoutMs: 5_000 },
     { withinMs: databaseWaitMs, logger },
   )
-  await waitForTables(pool, needed, logger)
+  await waitForTables(pool, requiredTables, logger)
   const keys = await loadKeys(config, await keysInUse(pool))
   await checkKeys(pool, keys)
   return { pool, connection: clientConfig(connection), keys }

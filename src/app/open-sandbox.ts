@@ -20,11 +20,11 @@ export const sandboxPort = (config: Pick<Config, 'payments' | 'port'>): number =
 
 const startOwnSandbox = async (core: Core, config: Config): Promise<Sandbox> => {
   const { pool, clock, logger } = core
-  const say = (what: string): void => logger.debug(`sandbox: ${what}`)
+  const logDebug = (message: string): void => logger.debug(`sandbox: ${message}`)
   const records = postgresRecords(pool)
   const exits = await startSandboxExits({ records, allowLoopback: config.gatewayAllowLoopback })
   const freeProxies = await openSandboxProxies({ records, clock, logger })
-  const start = (port: number) => startSandbox({ records, clock, port, say, exits, freeProxies })
+  const start = (port: number) => startSandbox({ records, clock, port, say: logDebug, exits, freeProxies })
   const port = sandboxPort(config)
   try {
     return await start(port)
@@ -71,13 +71,13 @@ export const openSandbox = async (
 ): Promise<SandboxPlace & { readonly ownPort: number | null }> => {
   const { pool, logger } = core
   const { sandbox } = config.payments
-  const own = sandbox && sandbox.url === null && serves ? await startOwnSandbox(core, config) : null
-  if (own) closing.add(own.close)
+  const ownSandbox = sandbox && sandbox.url === null && serves ? await startOwnSandbox(core, config) : null
+  if (ownSandbox) closing.add(ownSandbox.close)
   if (sandbox === null && serves) await deleteSandboxExits(pool)
-  if (own === null && serves) await deleteSandboxFeeds(pool)
-  const url = own?.baseUrl ?? sandbox?.url ?? null
+  if (ownSandbox === null && serves) await deleteSandboxFeeds(pool)
+  const url = ownSandbox?.baseUrl ?? sandbox?.url ?? null
   if (url !== null)
     logger.warn({ sandboxUrl: url }, 'payments go to the sandbox: no real money is taken by this process')
-  const ownPort = own && Number(new URL(own.baseUrl).port)
-  return { url, ownPort, smtpUrl: own?.smtpUrl ?? null, scrapersUrl: url && `${url}${scrapersPath}` }
+  const ownPort = ownSandbox && Number(new URL(ownSandbox.baseUrl).port)
+  return { url, ownPort, smtpUrl: ownSandbox?.smtpUrl ?? null, scrapersUrl: url && `${url}${scrapersPath}` }
 }

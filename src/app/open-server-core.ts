@@ -10,7 +10,7 @@ import { createAssets } from '../platform/ui/assets.ts'
 /**
  * Later reads of an account in this process wait for the events of its commands (docs/architecture.md, "Invariants").
  */
-const remembering = (runner: Core['runner'], reads: Reads): Core['runner'] => ({
+const rememberPositions = (runner: Core['runner'], reads: Reads): Core['runner'] => ({
   ...runner,
   run: async (command) => {
     const outcome = await runner.run(command)
@@ -40,7 +40,7 @@ export const openServerCore = (
   return {
     ...core,
     ...parts,
-    runner: remembering(core.runner, reads),
+    runner: rememberPositions(core.runner, reads),
     reads,
     bookReads: createReads({ progress, log, group: books.name }),
     caughtUp: async () => {

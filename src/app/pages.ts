@@ -58,15 +58,15 @@ const navigation = [
   'showPasskeys',
 ]
 
-const placeOf = ({ name, nav }: ConsolePage): number => {
+const navigationIndex = ({ name, nav }: ConsolePage): number => {
   if (nav === undefined) return navigation.length
-  const place = navigation.indexOf(name)
-  if (place === -1) throw new Error(`the page ${name} has no place in the navigation: add it to app/pages.ts`)
-  return place
+  const index = navigation.indexOf(name)
+  if (index === -1) throw new Error(`the page ${name} has no place in the navigation: add it to app/pages.ts`)
+  return index
 }
 
 /** Every page of the console, navigation pages first. */
 export const consolePages = (features: Features): readonly ConsolePage[] =>
   Object.values(features)
     .flatMap(({ pages = [] }: { readonly pages?: readonly ConsolePage[] }) => pages)
-    .sort((one, other) => placeOf(one) - placeOf(other))
+    .sort((one, other) => navigationIndex(one) - navigationIndex(other))

@@ -5,44 +5,46 @@ import { portRefusal } from './listen.ts'
 import { sandboxPort } from './open-sandbox.ts'
 
 /** The address of a part of the program. */
-type Place = { readonly setting: string; readonly hosts: readonly string[]; readonly port: number }
+type PortUse = { readonly setting: string; readonly hosts: readonly string[]; readonly port: number }
 
-const sandboxBesidePort = 'the sandbox (PORT + 1, since FAREBOX_SANDBOX_PORT is not set)'
+const defaultSandboxSetting = 'the sandbox (PORT + 1, since FAREBOX_SANDBOX_PORT is not set)'
 const loopback = ['127.0.0.1']
-const everywhere = new Set(['0.0.0.0', '::'])
+const wildcardHosts = new Set(['0.0.0.0', '::'])
 
-const sharesHost = (one: Place, other: Place): boolean =>
-  [...one.hosts, ...other.hosts].some((host) => everywhere.has(host)) ||
+const sharesHost = (one: PortUse, other: PortUse): boolean =>
+  [...one.hosts, ...other.hosts].some((host) => wildcardHosts.has(host)) ||
   one.hosts.some((host) => other.hosts.includes(host) || (host === 'localhost' && other.hosts === loopback))
 
-const serverPlaces = (config: Config): readonly Place[] => {
+const serverPorts = (config: Config): readonly PortUse[] => {
   const { sandbox } = config.payments
-  const own = sandbox !== null && sandbox.url === null
-  const setting = sandbox?.port === null ? sandboxBesidePort : 'FAREBOX_SANDBOX_PORT'
+  const runsSandbox = sandbox !== null && sandbox.url === null
+  const setting = sandbox?.port === null ? defaultSandboxSetting : 'FAREBOX_SANDBOX_PORT'
   return [
     { setting: 'PORT', hosts: [config.host], port: config.port },
     { setting: 'FAREBOX_METRICS_PORT', hosts: loopback, port: config.metricsPort ?? 0 },
-    { setting, hosts: loopback, port: own ? sandboxPort(config) : 0 },
+    { setting, hosts: loopback, port: runsSandbox ? sandboxPort(config) : 0 },
   ]
 }
 
-const gatewayPlaces = ({
+const gatewayPorts = ({
   gateway: { listen, port, tls, metricsPort, workers },
-}: Config): readonly Place[] => [
+}: Config): readonly PortUse[] => [
   { setting: 'FAREBOX_GATEWAY_PORT', hosts: listen, port },
   { setting: 'FAREBOX_GATEWAY_TLS_PORT', hosts: listen, port: tls?.port ?? 0 },
-  ...(metricsPort === null ? [] : Array.from({ length: workers }, (_, n) => metricsPort + n)).map((each) => ({
-    setting: 'FAREBOX_GATEWAY_METRICS_PORT',
-    hosts: loopback,
-    port: each,
-  })),
+  ...(metricsPort === null ? [] : Array.from({ length: workers }, (_, offset) => metricsPort + offset)).map(
+    (each) => ({
+      setting: 'FAREBOX_GATEWAY_METRICS_PORT',
+      hosts: loopback,
+      port: each,
+    }),
+  ),
 ]
 
 /** The parts that run in this start. */
-type Runs = { readonly server: boolean; readonly gateway: boolean }
+type ActiveParts = { readonly server: boolean; readonly gateway: boolean }
 
-const placesOf = (config: Config, { server, gateway }: Runs): readonly Place[] =>
-  [...(server ? serverPlaces(config) : []), ...(gateway ? gatewayPlaces(config) : [])].filter(
+const portUses = (config: Config, { server, gateway }: ActiveParts): readonly PortUse[] =>
+  [...(server ? serverPorts(config) : []), ...(gateway ? gatewayPorts(config) : [])].filter(
     ({ port }) => port !== 0,
   )
 
@@ -54,10 +56,10 @@ export const tryPort = async (host: string | undefined, port: number): Promise<n
   const probe = createServer()
   probe.listen({ host, port })
   await once(probe, 'listening')
-  const found = (probe.address() as { readonly port: number }).port
+  const assignedPort = (probe.address() as { readonly port: number }).port
   probe.close()
   await once(probe, 'close')
-  return found
+  return assignedPort
 }
 
 /**
@@ -65,9 +67,9 @@ export const tryPort = async (host: string | undefined, port: number): Promise<n
  * `gatewayPort`), and the sandbox's port if FAREBOX_SANDBOX_PORT is not set, because the sandbox then uses a free one.
  * @throws StartRefused when a port is in use
  */
-export const checkPorts = async (config: Config, runs: Runs): Promise<void> => {
-  for (const { setting, hosts, port } of placesOf(config, runs)) {
-    if (setting === 'FAREBOX_GATEWAY_PORT' || setting === sandboxBesidePort) continue
+export const checkPorts = async (config: Config, activeParts: ActiveParts): Promise<void> => {
+  for (const { setting, hosts, port } of portUses(config, activeParts)) {
+    if (setting === 'FAREBOX_GATEWAY_PORT' || setting === defaultSandboxSetting) continue
     for (const host of hosts)
       await tryPort(host, port).catch((error) => {
         throw portRefusal({ host, port }, setting, error) ?? error
@@ -76,10 +78,10 @@ export const checkPorts = async (config: Config, runs: Runs): Promise<void> => {
 }
 
 /** The collision of two parts that would listen on the same port; null: none. Port 0 never collides. */
-export const portCollision = (config: Config, runs: Runs): string | null => {
-  const places = placesOf(config, runs)
-  for (const [at, one] of places.entries()) {
-    const other = places.slice(at + 1).find((each) => each.port === one.port && sharesHost(one, each))
+export const portCollision = (config: Config, activeParts: ActiveParts): string | null => {
+  const usedPorts = portUses(config, activeParts)
+  for (const [index, one] of usedPorts.entries()) {
+    const other = usedPorts.slice(index + 1).find((each) => each.port === one.port && sharesHost(one, each))
     if (other)
       return `${one.setting} and ${other.setting} are both port ${one.port}: set one of them to another port`
   }

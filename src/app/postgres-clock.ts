@@ -20,7 +20,7 @@ export type PostgresClock = {
  * The longest trusted step of the monotonic clock between two reads. A process reads it every few seconds. So a longer
  * step is a leap of that clock, or the process was stopped. Then only Postgres has the right time.
  */
-const maxCarriedMs = 30_000
+const maxStepMs = 30_000
 
 /**
  * How far a clock is ahead of an answer. It read `before` and `after` the query. The duration of the query counts as
@@ -44,19 +44,19 @@ export const openPostgresClock = async (deps: {
   let sinceMs = monotonicMs()
   let aheadMs = 0
 
-  const carriedMs = (): number => {
+  const postgresNowMs = (): number => {
     const nowMs = monotonicMs()
-    postgresMs += Math.min(nowMs - sinceMs, maxCarriedMs)
+    postgresMs += Math.min(nowMs - sinceMs, maxStepMs)
     sinceMs = nowMs
     return postgresMs
   }
 
   const compare = async (): Promise<number> => {
-    const before = [systemClock(), carriedMs()] as const
+    const before = [systemClock(), postgresNowMs()] as const
     const { rows } = await pool.query<{ now: number }>(
       'select (extract(epoch from clock_timestamp()) * 1000)::bigint as now',
     )
-    const after = [systemClock(), carriedMs()] as const
+    const after = [systemClock(), postgresNowMs()] as const
     const nowMs = rows[0]?.now ?? 0
     aheadMs = ahead(nowMs, before[0], after[0])
     postgresMs -= ahead(nowMs, before[1], after[1])
@@ -67,11 +67,11 @@ export const openPostgresClock = async (deps: {
   return {
     now: () => {
       const machineMs = systemClock()
-      const carried = carriedMs()
-      return Math.abs(machineMs - carried) <= maxSkewMs ? machineMs : Math.round(carried)
+      const postgresTimeMs = postgresNowMs()
+      return Math.abs(machineMs - postgresTimeMs) <= maxSkewMs ? machineMs : Math.round(postgresTimeMs)
     },
     aheadMs: () => aheadMs,
-    leaptMs: () => Math.round(systemClock() - carriedMs() - aheadMs),
+    leaptMs: () => Math.round(systemClock() - postgresNowMs() - aheadMs),
     compare,
   }
 }

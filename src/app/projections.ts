@@ -36,33 +36,35 @@ const follow = async (
   runner: ProjectionRunner,
   logger: Logger,
 ): Promise<Pick<RunningWorker, 'stop'>> => {
-  let hearing: Session | null = null
-  const hear = async (): Promise<void> => {
-    if (hearing !== null && !hearing.ended.aborted) return
-    hearing = await openSession(core.pool, 'farebox hints')
-    for (const { name, held } of groups) if (held) await listenForHints(hearing.client, name, runner.progress)
+  let hintSession: Session | null = null
+  const openHintSession = async (): Promise<void> => {
+    if (hintSession !== null && !hintSession.ended.aborted) return
+    hintSession = await openSession(core.pool, 'farebox hints')
+    for (const { name, held } of groups)
+      if (held) await listenForHints(hintSession.client, name, runner.progress)
   }
-  const look = async (): Promise<void> => {
-    await hear().catch((error) => logger.warn({ err: error }, 'hints of changes are not heard'))
+  const pollGroups = async (): Promise<void> => {
+    await openHintSession().catch((error) => logger.warn({ err: error }, 'hints of changes are not heard'))
     for (const group of groups) {
       const checkpoint = await readCheckpoint(core.pool, group.name)
-      const standing = checkpoint && (await outdatedModels(core.pool, group, checkpoint))
-      const usable =
-        standing !== null && standing.outdated.length + standing.missing.length + standing.newer.length === 0
-      if (usable && checkpoint) runner.progress.observeCheckpoint(group.name, checkpoint)
-      runner.progress.setUsable(group.name, usable)
+      const modelStatus = checkpoint && (await outdatedModels(core.pool, group, checkpoint))
+      const isUsable =
+        modelStatus !== null &&
+        modelStatus.outdated.length + modelStatus.missing.length + modelStatus.newer.length === 0
+      if (isUsable && checkpoint) runner.progress.observeCheckpoint(group.name, checkpoint)
+      runner.progress.setUsable(group.name, isUsable)
     }
   }
   for (const { name } of groups) {
     const checkpoint = await readCheckpoint(core.pool, name)
     if (checkpoint) await refuseForeignLog(name, checkpoint, core.log)
   }
-  await look()
-  const following = core.scheduler.start(followProjections, look)
+  await pollGroups()
+  const followWorker = core.scheduler.start(followProjections, pollGroups)
   return {
     stop: async () => {
-      await following.stop()
-      await hearing?.close()
+      await followWorker.stop()
+      await hintSession?.close()
     },
   }
 }

@@ -24,8 +24,8 @@ export const readinessProbes = (
     name: 'log',
     check: async () => {
       await core.log.head()
-      const unknown = core.runner.unknownOutcomes()
-      return unknown === 0 ? core.appends.problem() : `${unknown} appends have no outcome yet`
+      const unknownCount = core.runner.unknownOutcomes()
+      return unknownCount === 0 ? core.appends.problem() : `${unknownCount} appends have no outcome yet`
     },
   },
   {
@@ -36,18 +36,18 @@ export const readinessProbes = (
         await prices.refresh()
         return null
       }
-      const stuck = core.projecting.health().filter(({ error }) => error !== null)
-      return stuck.length === 0
+      const failedGroups = core.projecting.health().filter(({ error }) => error !== null)
+      return failedGroups.length === 0
         ? 'not caught up with the log'
-        : stuck.map(({ group, error }) => `${group}: ${error}`).join('; ')
+        : failedGroups.map(({ group, error }) => `${group}: ${error}`).join('; ')
     },
   },
   {
     name: 'queues',
     note: true,
     check: async () => {
-      const late = (await readDelays(core.pool)).flatMap((delay) => delayText(delay) ?? [])
-      return late.length === 0 ? null : late.join('; ')
+      const overdue = (await readDelays(core.pool)).flatMap((delay) => delayText(delay) ?? [])
+      return overdue.length === 0 ? null : overdue.join('; ')
     },
   },
 ]

@@ -47,11 +47,11 @@ const refusalOf = (error: unknown): CliRefusal | null => {
   return null
 }
 
-/** @param more groups other than those of the projections */
+/** @param extraGroups groups other than those of the projections */
 export const rebuildModels =
-  (more: readonly ReadModelGroup[]) =>
-  async ({ pool, log, keys }: CliContext, given: readonly string[], options: { check?: boolean }) => {
-    const bar = createProgressBar(process.stderr)
+  (extraGroups: readonly ReadModelGroup[]) =>
+  async ({ pool, log, keys }: CliContext, modelNames: readonly string[], options: { check?: boolean }) => {
+    const progressBar = createProgressBar(process.stderr)
     const compareOnly = options.check === true
     try {
       const results = await rebuild(
@@ -59,13 +59,13 @@ export const rebuildModels =
           pool,
           log,
           decode: createCodec().decode,
-          groups: [...followers, ...more],
+          groups: [...followers, ...extraGroups],
           watch: createCheckedEvents({ pool, log, master: keys.master }),
         },
-        given.includes('all') ? 'all' : given,
-        { onProgress: (step) => bar.show(stepOf(step)), compareOnly },
+        modelNames.includes('all') ? 'all' : modelNames,
+        { onProgress: (step) => progressBar.show(stepOf(step)), compareOnly },
       )
-      bar.end()
+      progressBar.end()
       const shown = results.map((result) => ({ ...result, position: positionToken(result.position) }))
       const differences = results.flatMap((result) => result.differences)
       if (compareOnly && differences.length > 0)
@@ -77,7 +77,7 @@ export const rebuildModels =
         text: results.map(resultText).join('\n\n'),
       }
     } catch (error) {
-      bar.end()
+      progressBar.end()
       throw refusalOf(error) ?? error
     }
   }

@@ -6,12 +6,12 @@ import type { QueueTable } from '../platform/work/queue-table.ts'
 import { queues } from './queues.ts'
 
 const queueNamed = (name: string): QueueTable => {
-  const found = queues.find((queue) => queue.name === name)
-  if (!found)
+  const namedQueue = queues.find((queue) => queue.name === name)
+  if (!namedQueue)
     throw new CliMisuse(
       `no queue is called "${name}"; there are ${queues.map(({ name }) => name).join(', ')}`,
     )
-  return found
+  return namedQueue
 }
 
 const depthText = (depths: readonly Depth[]): string =>

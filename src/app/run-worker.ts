@@ -31,17 +31,17 @@ export const runWorker = async (
   const run = async (): Promise<void> => {
     const config = readConfig(process.env)
     const log = standardErrorLog()
-    const pretty =
+    const isPretty =
       config.logFormat === 'pretty' || (config.logFormat === 'auto' && process.stderr.isTTY === true)
     const logger = createLogger(
-      pretty && !process.env.LOG_LEVEL ? 'warn' : config.logLevel,
-      pretty ? prettyLines(log.destination) : log.destination,
+      isPretty && !process.env.LOG_LEVEL ? 'warn' : config.logLevel,
+      isPretty ? prettyLines(log.destination) : log.destination,
     )
     const opening = open({ config, index: Number(process.argv[2] ?? 0), logger })
-    let stopping = false
+    let isStopping = false
     const stop = async (): Promise<void> => {
-      if (stopping) return
-      stopping = true
+      if (isStopping) return
+      isStopping = true
       endWithin(config.shutdownTimeoutMs, () => {
         logger.error(`${name} did not end in time: it ends without waiting any longer`)
         log.flush()
@@ -64,10 +64,12 @@ export const runWorker = async (
     process.send?.({ ready: true, worker } satisfies WorkerReady)
   }
   await run().catch((error: Error) => {
-    const refused = refusals.has(error.name)
-    const who = `${name[0]?.toUpperCase()}${name.slice(1)}`
-    const tellsAll = refused || error.name === 'DatabaseUnreachable' || isDatabaseOutage(error)
-    process.stderr.write(`${who} does not start: ${tellsAll ? error.message : error.stack}\n`)
-    process.exit(refused ? refusedCode : 1)
+    const isRefused = refusals.has(error.name)
+    const displayName = `${name[0]?.toUpperCase()}${name.slice(1)}`
+    const hasSufficientMessage = isRefused || error.name === 'DatabaseUnreachable' || isDatabaseOutage(error)
+    process.stderr.write(
+      `${displayName} does not start: ${hasSufficientMessage ? error.message : error.stack}\n`,
+    )
+    process.exit(isRefused ? refusedCode : 1)
   })
 }

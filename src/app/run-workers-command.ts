@@ -3,12 +3,12 @@ import { table } from '../platform/cli/output.ts'
 import { triggerText, type Worker } from '../platform/work/worker.ts'
 import { readWorkerRuns, type WorkerRuns } from '../platform/work/worker-runs.ts'
 
-const tookMs = ({ startedAt, finishedAt }: WorkerRuns): number | null =>
+const durationMs = ({ startedAt, finishedAt }: WorkerRuns): number | null =>
   startedAt === null || finishedAt === null ? null : Date.parse(finishedAt) - Date.parse(startedAt)
 
-type Listed = { readonly worker: Worker; readonly runs: WorkerRuns | null }
+type WorkerWithRuns = { readonly worker: Worker; readonly runs: WorkerRuns | null }
 
-const jsonOf = ({ worker, runs }: Listed) => {
+const jsonOf = ({ worker, runs }: WorkerWithRuns) => {
   const { name, about, trigger, per, process } = worker
   return {
     name,
@@ -21,7 +21,7 @@ const jsonOf = ({ worker, runs }: Listed) => {
     lastRun: runs && {
       startedAt: runs.startedAt,
       finishedAt: runs.finishedAt,
-      tookMs: tookMs(runs),
+      tookMs: durationMs(runs),
       succeeded: runs.failures === 0,
       failuresInARow: runs.failures,
       host: runs.host,
@@ -37,8 +37,8 @@ const stateText = (runs: WorkerRuns | null): string => {
   return runs.finishedAt === null ? 'running' : 'ok'
 }
 
-const textOf = (listed: readonly Listed[]): string =>
-  table(listed, [
+const textOf = (workersWithRuns: readonly WorkerWithRuns[]): string =>
+  table(workersWithRuns, [
     { title: 'name', value: ({ worker }) => worker.name },
     { title: 'what it does', value: ({ worker }) => worker.about },
     { title: 'runs', value: ({ worker }) => triggerText(worker) },
@@ -48,7 +48,7 @@ const textOf = (listed: readonly Listed[]): string =>
     {
       title: 'took',
       value: ({ runs }) => {
-        const ms = runs && tookMs(runs)
+        const ms = runs && durationMs(runs)
         return ms === null ? '-' : `${ms} ms`
       },
       align: 'right',
@@ -64,6 +64,6 @@ export const listWorkers = async ({ pool }: CliContext) => {
   // Loaded here, because the list imports the modules of all workers, which no other command needs.
   const { allWorkers } = await import('./worker-list.ts')
   const runs = await readWorkerRuns(pool)
-  const listed = allWorkers.map((worker) => ({ worker, runs: runs.get(worker.name) ?? null }))
-  return { json: { workers: listed.map(jsonOf) }, text: textOf(listed) }
+  const workersWithRuns = allWorkers.map((worker) => ({ worker, runs: runs.get(worker.name) ?? null }))
+  return { json: { workers: workersWithRuns.map(jsonOf) }, text: textOf(workersWithRuns) }
 }

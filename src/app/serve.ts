@@ -41,7 +41,7 @@ export const createApi = (
   core: ServerCore,
   config: Config,
   opened: OpenedFeatures,
-  places: {
+  addresses: {
     /** The public address of the console, such as `http://localhost:3000`. */
     readonly origin: () => string
     /** The public address of this service. */
@@ -59,7 +59,7 @@ export const createApi = (
   const server = createHttpServer({
     ...common,
     routes: serverRoutes(opened, {
-      console: { assets, clock, origin: places.origin, site: places.publicUrl, name },
+      console: { assets, clock, origin: addresses.origin, site: addresses.publicUrl, name },
       health: { registry, mayRead: operatorTokenAccess(config.metricsToken) },
     }),
     financeDirectory: features.finance.directory,
@@ -81,13 +81,13 @@ export const createApi = (
         })
   const { live: exits } = features.exits
   const stopping = new AbortController()
-  const follow = async (): Promise<void> => {
+  const startReads = async (): Promise<void> => {
     await prices.start(stopping.signal)
     if (!stopping.signal.aborted) await exits.refresh()
   }
-  const following = follow().catch((error) => {
+  const startedReads = startReads().catch((error) => {
     logger.error({ err: error }, 'catalogue, terms and exits cannot be read')
-    places.fail(error)
+    addresses.fail(error)
   })
   return {
     server,
@@ -101,7 +101,7 @@ export const createApi = (
       stopping.abort()
       await Promise.all([server.close(), insideServer?.close()])
       await stopDirectory()
-      await following
+      await startedReads
       await prices.stop()
     },
   }

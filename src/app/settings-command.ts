@@ -22,7 +22,7 @@ export type EffectiveValue = {
 export const masked = '(not shown)'
 
 /** The part of an address that is not secret: without user, password and parameters. */
-const placeOf = (name: string, value: string): string => {
+const publicAddress = (name: string, value: string): string => {
   try {
     if (name === 'EVENTSTORE_URL') return shownAddress(parseAddress(value))
     const { protocol, host, pathname } = new URL(value)
@@ -34,10 +34,11 @@ const placeOf = (name: string, value: string): string => {
 
 const shown = (name: string, value: string): string => {
   if (name === 'FAREBOX_SEAL_TARGET') {
-    const place = parseStoreLocation(value)
-    return place === null ? masked : storeLocationText(place)
+    const location = parseStoreLocation(value)
+    return location === null ? masked : storeLocationText(location)
   }
-  if (['DATABASE_URL', 'DATABASE_OWNER_URL', 'EVENTSTORE_URL'].includes(name)) return placeOf(name, value)
+  if (['DATABASE_URL', 'DATABASE_OWNER_URL', 'EVENTSTORE_URL'].includes(name))
+    return publicAddress(name, value)
   return hiddenSettings.has(name) ? masked : value
 }
 
@@ -65,10 +66,11 @@ export const effectiveValue = (
   environment: NodeJS.ProcessEnv,
 ): EffectiveValue => {
   const schema: z.ZodType = settings[name]
-  const given = environment[name]
-  if (given !== undefined && given !== '') {
-    const parsed = schema.safeParse(given)
-    const value = parsed.success && name === 'FAREBOX_DATA' ? String(parsed.data) : shown(name, given)
+  const environmentValue = environment[name]
+  if (environmentValue !== undefined && environmentValue !== '') {
+    const parsed = schema.safeParse(environmentValue)
+    const value =
+      parsed.success && name === 'FAREBOX_DATA' ? String(parsed.data) : shown(name, environmentValue)
     const problem = parsed.success ? null : (parsed.error.issues[0]?.message ?? 'another value')
     return { value, source: 'environment', problem }
   }
@@ -103,9 +105,9 @@ type Definition = {
 }
 
 /** The default before transformations (`prefault`), as written in the environment. */
-const defaultOf = ({ type, defaultValue, in: written }: Definition): string | null => {
+const defaultOf = ({ type, defaultValue, in: inner }: Definition): string | null => {
   if (type === 'prefault') return String(defaultValue)
-  return written ? defaultOf(written.def) : null
+  return inner ? defaultOf(inner.def) : null
 }
 
 /** Every setting of the environment, in the order of `src/app/config.ts`, without its current value. */
@@ -127,7 +129,7 @@ export const effectiveSettings = (environment: NodeJS.ProcessEnv): readonly Effe
   }))
 
 /** The line width without a terminal, and the largest one. */
-const usualColumns = 100
+const defaultColumns = 100
 const maxColumns = 120
 const labels = { takes: 'takes    ', default: 'default  ', value: 'in force ' } as const
 
@@ -139,22 +141,22 @@ const sources: Readonly<Record<Source, string>> = {
 }
 
 const valueText = ({ value, source, problem }: EffectiveValue): string => {
-  const wrong = problem === null ? '' : `; WRONG: expected ${problem}`
-  return `${value === null ? '' : `${value}, `}${sources[source]}${wrong}`
+  const problemText = problem === null ? '' : `; WRONG: expected ${problem}`
+  return `${value === null ? '' : `${value}, `}${sources[source]}${problemText}`
 }
 
 const settingsText = (all: readonly EffectiveSetting[], columns: number): string => {
   const margin = Math.max(...all.map(({ name }) => name.length)) + 2
-  const beside = (text: string, label = ''): readonly string[] =>
+  const indentedLines = (text: string, label = ''): readonly string[] =>
     wrapped(text, columns - margin - label.length).map(
       (line, at) => `${' '.repeat(margin)}${at === 0 ? label : ' '.repeat(label.length)}${line}`,
     )
   const entry = (setting: EffectiveSetting): string => {
     const lines = [
-      ...beside(setting.help),
-      ...beside(setting.takes, labels.takes),
-      ...beside(setting.default ?? '-', labels.default),
-      ...beside(valueText(setting), labels.value),
+      ...indentedLines(setting.help),
+      ...indentedLines(setting.takes, labels.takes),
+      ...indentedLines(setting.default ?? '-', labels.default),
+      ...indentedLines(valueText(setting), labels.value),
     ].join('\n')
     return `${setting.name}${lines.slice(setting.name.length)}`
   }
@@ -165,7 +167,7 @@ const settingsText = (all: readonly EffectiveSetting[], columns: number): string
 export const printSettings = (
   {
     out,
-    columns = usualColumns,
+    columns = defaultColumns,
     environment = {},
   }: {
     out(text: string): void
@@ -178,14 +180,14 @@ export const printSettings = (
   out(json ? JSON.stringify(all) : settingsText(all, Math.min(columns, maxColumns)))
 }
 
-const known = Object.keys(settings)
+const knownNames = Object.keys(settings)
 
 const prefix = 'FAREBOX_'
 /** Settings of Farebox's own tests. */
-const ofTests = 'FAREBOX_TEST_'
+const testPrefix = 'FAREBOX_TEST_'
 
 /** The name for comparisons: `FAREBOX_PORT` matches `PORT`, and `farebox_data` matches `FAREBOX_DATA`. */
-const bare = (name: string): string => {
+const comparableName = (name: string): string => {
   const upper = name.toUpperCase()
   return upper.startsWith(prefix) ? upper.slice(prefix.length) : upper
 }
@@ -198,10 +200,10 @@ export const unknownSettings = (environment: NodeJS.ProcessEnv): readonly string
   Object.entries(environment)
     .filter(([name, value]) => value !== '' && name.toUpperCase().startsWith(prefix))
     .map(([name]) => name)
-    .filter((name) => !known.includes(name) && !name.startsWith(ofTests))
+    .filter((name) => !knownNames.includes(name) && !name.startsWith(testPrefix))
     .sort()
     .map((name) => {
-      const meant = closestWord(name, known, bare)
-      const hint = meant === null ? '' : `; did you mean ${meant}?`
+      const closestName = closestWord(name, knownNames, comparableName)
+      const hint = closestName === null ? '' : `; did you mean ${closestName}?`
       return `${name} is not a setting and has no effect${hint === '' ? '; "farebox settings" lists them all' : hint}`
     })

@@ -87,12 +87,12 @@ export const openFarebox = (options: FareboxOptions): Promise<Farebox> =>
 
 const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<Farebox> => {
   const { config, systemClock, monotonicMs, logger, gatewayProblem, kill } = options
-  const has = (role: Role): boolean => options.roles.includes(role)
+  const hasRole = (role: Role): boolean => options.roles.includes(role)
   const hooks = crashHooks(config.crashAt, kill)
   const registry = createRegistry()
   closing.add(registerRuntimeMetrics(registry))
 
-  const opened = await openCore({
+  const openedCore = await openCore({
     config,
     role: 'server',
     workers: serverWorkers,
@@ -102,29 +102,30 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
     hooks,
     metrics: createRunnerMetrics(registry),
   })
-  closing.add(opened.close)
-  options.onDatabase?.(opened)
+  closing.add(openedCore.close)
+  options.onDatabase?.(openedCore)
   const groups = enabledGroups(config)
-  const checked = createCheckedEvents({ ...opened, master: opened.keys.master })
-  const announceRented = announceRentals(createAnnouncer(rentedChannel, opened))
-  const projections = openProjections(opened, groups, hooks, {
+  const checked = createCheckedEvents({ ...openedCore, master: openedCore.keys.master })
+  const announceRented = announceRentals(createAnnouncer(rentedChannel, openedCore))
+  const projections = openProjections(openedCore, groups, hooks, {
     ...checked,
     beforeWrite: async (batch) => {
       await Promise.all([checked.beforeWrite(batch), announceRented(batch)])
     },
   })
   const { projecting } = projections
-  await projections.start({ folds: has('projections') })
+  await projections.start({ folds: hasRole('projections') })
   closing.add(projecting.stop)
-  const core = openServerCore(opened, { projecting, monotonicMs, registry, hooks, closing })
+  const core = openServerCore(openedCore, { projecting, monotonicMs, registry, hooks, closing })
   registerGauges(registry, { ...core, projections: projecting })
   let baseUrl: string | null = null
-  let starting: string | null = 'still starting'
-  const where = (): string => baseUrl ?? urlOf(config)
-  const origin = (): string => consoleOriginOf(config, where())
-  const publicUrl = (): string => config.payments.publicUrl ?? where()
-  const sandbox = await openSandbox(core, closing, { config, serves: has('http') })
-  if (has('http')) await storeUsedPorts(core.pool, { gateway: config.gateway.port, sandbox: sandbox.ownPort })
+  let startStatus: string | null = 'still starting'
+  const ownUrl = (): string => baseUrl ?? urlOf(config)
+  const origin = (): string => consoleOriginOf(config, ownUrl())
+  const publicUrl = (): string => config.payments.publicUrl ?? ownUrl()
+  const sandbox = await openSandbox(core, closing, { config, serves: hasRole('http') })
+  if (hasRole('http'))
+    await storeUsedPorts(core.pool, { gateway: config.gateway.port, sandbox: sandbox.ownPort })
   const program = openFeatures(core, config, {
     checked,
     sandbox,
@@ -132,14 +133,14 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
     origin,
     version,
     probes: (prices) => [
-      ...readinessProbes(core, prices, () => starting),
+      ...readinessProbes(core, prices, () => startStatus),
       ...(gatewayProblem ? [{ name: 'gateway', check: async () => gatewayProblem() }] : []),
     ],
     groups,
     settings: () => effectiveSettings(process.env),
   })
   const { features, prices } = program
-  if (has('reactors')) {
+  if (hasRole('reactors')) {
     // Closed after all other writers of this process, so its last seal covers their events.
     await startAuditing(core, closing, { ...config, systemClock, checked })
     const workers = startWorkers(core, features)
@@ -150,30 +151,30 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
   void core.failed.then(failed.resolve)
   let api: Api | null = null
   let insideUrl: string | null = null
-  let draining: Promise<unknown> | null = null
+  let drainPromise: Promise<unknown> | null = null
   const drain = async (): Promise<void> => {
-    if (api !== null) draining ??= shutDown(api.server, drainMsOf(config.shutdownTimeoutMs))
-    await draining
+    if (api !== null) drainPromise ??= shutDown(api.server, drainMsOf(config.shutdownTimeoutMs))
+    await drainPromise
   }
-  if (has('http')) {
+  if (hasRole('http')) {
     api = createApi(core, config, program, { origin, publicUrl, fail: failed.resolve })
     closing.add(api.stop)
     if (api.insideServer !== null && config.metricsPort !== null) {
-      const place = { host: '127.0.0.1', port: config.metricsPort }
-      insideUrl = await listen(api.insideServer, place, 'FAREBOX_METRICS_PORT')
+      const metricsAddress = { host: '127.0.0.1', port: config.metricsPort }
+      insideUrl = await listen(api.insideServer, metricsAddress, 'FAREBOX_METRICS_PORT')
       logger.info({ url: `${insideUrl}/metrics` }, 'this machine reads the measurements without a token')
     }
     baseUrl = await listen(api.server, config)
     closing.add(drain)
   }
-  const seeding = { ...core, runner: opened.logWait?.runner(core.runner) ?? core.runner }
-  const places = { baseUrl: where(), sandbox: sandbox.url }
-  const demo = await withStartFiles(config.dataDir, () => seedDemo(seeding, config, places))
-  const console = has('http') ? await startConsole(core, origin(), demo?.demo ?? null) : null
-  if (has('http')) await warmFolds(core)
+  const seedCore = { ...core, runner: openedCore.logWait?.runner(core.runner) ?? core.runner }
+  const addresses = { baseUrl: ownUrl(), sandbox: sandbox.url }
+  const demo = await withStartFiles(config.dataDir, () => seedDemo(seedCore, config, addresses))
+  const console = hasRole('http') ? await startConsole(core, origin(), demo?.demo ?? null) : null
+  if (hasRole('http')) await warmFolds(core)
   await api?.caughtUp()
-  starting = null
-  opened.logWait?.end()
+  startStatus = null
+  openedCore.logWait?.end()
   return {
     core,
     config,

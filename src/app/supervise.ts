@@ -58,9 +58,9 @@ export const supervise = (parts: {
   const timers = new Set<NodeJS.Timeout>()
   /** The state of each worker, by index. */
   const states = Array.from({ length: count }, () => ({ begun: false, failures: 0, startedMs: 0 }))
-  let closing = false
+  let isClosing = false
 
-  const start = (index: number, told: (error: Error | null) => void): void => {
+  const start = (index: number, onStarted: (error: Error | null) => void): void => {
     const state = states[index]!
     state.startedMs = performance.now()
     const child = fork(entry, [String(index)], {
@@ -74,23 +74,23 @@ export const supervise = (parts: {
       worker = message.worker
       state.begun = true
       logger.info({ worker, pid: child.pid }, `${name} is ready`)
-      told(null)
+      onStarted(null)
     })
     child.once('exit', (code, signal) => {
       workers.delete(child)
       if (worker !== null) onExit?.(worker)
-      if (closing) return
-      const refused = code === refusedCode
-      if (refused) told(new StartRefused(`${name} refused to start; its message says why`))
+      if (isClosing) return
+      const isRefused = code === refusedCode
+      if (isRefused) onStarted(new StartRefused(`${name} refused to start; its message says why`))
       state.failures = isSteady(state) ? 0 : state.failures + 1
-      const inMs = refused
+      const delayMs = isRefused
         ? restart.longestMs
         : Math.min(restart.longestMs, restart.firstMs * 2 ** state.failures)
-      logger.error({ code, signal, inMs }, `${name} ended and is started again`)
+      logger.error({ code, signal, inMs: delayMs }, `${name} ended and is started again`)
       const timer = setTimeout(() => {
         timers.delete(timer)
-        start(index, told)
-      }, inMs)
+        start(index, onStarted)
+      }, delayMs)
       timers.add(timer)
     })
   }
@@ -106,15 +106,15 @@ export const supervise = (parts: {
   ).then(() => undefined)
   ready.catch(() => undefined) // the caller that awaits it handles the rejection
 
-  const startNoMore = (): void => {
-    closing = true
+  const stopRestarts = (): void => {
+    isClosing = true
     for (const timer of timers) clearTimeout(timer)
   }
 
   return {
     ready,
     kill: () => {
-      startNoMore()
+      stopRestarts()
       for (const child of workers) child.kill('SIGKILL')
     },
     problem: () => {
@@ -126,14 +126,14 @@ export const supervise = (parts: {
       return null
     },
     close: async () => {
-      startNoMore()
+      stopRestarts()
       await Promise.all(
         [...workers].map(async (child) => {
-          const gone = once(child, 'exit')
+          const exited = once(child, 'exit')
           child.kill('SIGTERM')
-          const late = setTimeout(() => child.kill('SIGKILL'), graceMs)
-          await gone
-          clearTimeout(late)
+          const killTimer = setTimeout(() => child.kill('SIGKILL'), graceMs)
+          await exited
+          clearTimeout(killTimer)
         }),
       )
     },
@@ -169,35 +169,36 @@ const entry = join(import.meta.dirname, '../gateway-worker.ts')
 const graceMs = 5_000
 
 /** How many ports after an unavailable one are tried. */
-const nextPorts = 100
+const maxNextPorts = 100
 
 /**
  * The gateway's port if it is free, or a free port for port 0. Workers may share a port, so without this check two
- * Fareboxes on one machine would serve each other's customers. With `mayMove`, one of the next ports replaces a port
+ * Fareboxes on one machine would serve each other's customers. With `canMove`, one of the next ports replaces a port
  * that is in use. A random free port is not used, because another program could get it before the workers listen.
  * @throws StartRefused when the port is in use
  */
-export const gatewayPort = async (config: Config, mayMove = false): Promise<number> => {
+export const gatewayPort = async (config: Config, canMove = false): Promise<number> => {
   const { port, listen } = config.gateway
-  const tryAll = async (wanted: number): Promise<number> => {
-    const [host, ...others] = listen
-    const found = await tryPort(host, wanted)
-    for (const other of others) await tryPort(other, found)
-    return found
+  const tryAllHosts = async (requestedPort: number): Promise<number> => {
+    const [host, ...otherHosts] = listen
+    const assignedPort = await tryPort(host, requestedPort)
+    for (const other of otherHosts) await tryPort(other, assignedPort)
+    return assignedPort
   }
-  const nextFree = async (): Promise<number | null> => {
-    for (let next = port + 1; next <= port + nextPorts; next += 1) {
+  const findNextFreePort = async (): Promise<number | null> => {
+    for (let next = port + 1; next <= port + maxNextPorts; next += 1) {
       const moved = { ...config, gateway: { ...config.gateway, port: next } }
       if (portCollision(moved, { server: true, gateway: true }) !== null) continue
-      const found = await tryAll(next).catch(() => null)
-      if (found !== null) return found
+      const assignedPort = await tryAllHosts(next).catch(() => null)
+      if (assignedPort !== null) return assignedPort
     }
     return null
   }
   try {
-    return await tryAll(port)
+    return await tryAllHosts(port)
   } catch (error) {
-    const moved = mayMove && (error as NodeJS.ErrnoException).code === 'EADDRINUSE' ? await nextFree() : null
+    const moved =
+      canMove && (error as NodeJS.ErrnoException).code === 'EADDRINUSE' ? await findNextFreePort() : null
     if (moved !== null) return moved
     throw new StartRefused(
       `port ${port} of ${listen.join(', ')}, the gateway's, cannot be had (${(error as Error).message}); set FAREBOX_GATEWAY_PORT to another one, or FAREBOX_GATEWAY_WORKERS=0 to run no gateway here`,

@@ -43,15 +43,15 @@ export const withUsedPorts = async (config: Config, pool: pg.Pool): Promise<Conf
   const { rows } = await pool
     .query<UsedPort>('select part, port from work.used_ports')
     .catch(() => ({ rows: [] as UsedPort[] }))
-  const used = new Map(rows.map(({ part, port }) => [part, port]))
+  const usedPorts = new Map(rows.map(({ part, port }) => [part, port]))
   const { gateway, payments } = config
   const sandbox = payments.sandbox && {
     ...payments.sandbox,
-    port: used.get('sandbox') ?? payments.sandbox.port,
+    port: usedPorts.get('sandbox') ?? payments.sandbox.port,
   }
   return {
     ...config,
-    gateway: { ...gateway, port: used.get('gateway') ?? gateway.port },
+    gateway: { ...gateway, port: usedPorts.get('gateway') ?? gateway.port },
     payments: { ...payments, sandbox },
   }
 }

@@ -21,12 +21,12 @@ const withinMs = 10_000
 export const warmFolds = async ({ pool, log, runner, logger }: Core): Promise<void> => {
   const startedMs = performance.now()
   try {
-    const busy = await busyStreams(pool, await log.logId(), [...folds.keys()], maxStreams)
-    const refs = busy.map(({ stream, fold }) => ({ stream, fold: folds.get(fold)! }))
-    const warmed = await runner.warm(refs, withinMs)
+    const recentStreams = await busyStreams(pool, await log.logId(), [...folds.keys()], maxStreams)
+    const refs = recentStreams.map(({ stream, fold }) => ({ stream, fold: folds.get(fold)! }))
+    const warmedCount = await runner.warm(refs, withinMs)
     if (refs.length > 0)
       logger.info(
-        { streams: warmed, of: refs.length, tookMs: Math.round(performance.now() - startedMs) },
+        { streams: warmedCount, of: refs.length, tookMs: Math.round(performance.now() - startedMs) },
         'busy streams were read ahead',
       )
   } catch (err) {

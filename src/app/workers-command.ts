@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { Cli } from '../platform/cli/cli-context.ts'
 
 /** The implementation, loaded when the command runs. */
-const runs = () => import('./run-workers-command.ts')
+const loadImplementation = () => import('./run-workers-command.ts')
 
 /** `workers`: the background workers of all processes and their last runs. */
 export const registerWorkers = (program: Command, cli: Cli): void => {
@@ -18,5 +18,5 @@ at most, a second when a worker begins to fail or works again.
 Example: which workers failed in their last run
   npx farebox workers --json | jq '.workers[] | select(.lastRun.succeeded == false) | {name, lastError}'`,
     )
-    .action(cli.action(async () => (await runs()).listWorkers))
+    .action(cli.action(async () => (await loadImplementation()).listWorkers))
 }

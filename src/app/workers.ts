@@ -11,10 +11,10 @@ export const startWorkers = (core: ServerCore, features: Features): Running => {
   const workers = createWorkers({ ...core, metrics: createWorkMetrics(core.registry, core) })
   const callbacks = features.deposits.takeCallbacks({ workers })
   const starts: readonly StartWorker[] = Object.values(features).flatMap(
-    ({ workers: each = [] }: { readonly workers?: readonly StartWorker[] }) => each,
+    ({ workers: featureWorkers = [] }: { readonly workers?: readonly StartWorker[] }) => featureWorkers,
   )
-  const started = waitForReadTables(core.projecting, hot.name, stopping.signal).then((made) =>
-    made ? starts.map((start) => start({ workers })) : [],
+  const started = waitForReadTables(core.projecting, hot.name, stopping.signal).then((areTablesReady) =>
+    areTablesReady ? starts.map((start) => start({ workers })) : [],
   )
   return {
     stop: async () => {

@@ -13,12 +13,13 @@ const maxFrames = 8
 const faultReason = (error: unknown): object => {
   if (!(error instanceof Error)) return { fault: typeof error }
   const { code } = error as NodeJS.ErrnoException
-  const ofLanguage = code === undefined && (error instanceof TypeError || error instanceof ReferenceError)
+  const isLanguageError =
+    code === undefined && (error instanceof TypeError || error instanceof ReferenceError)
   const frames = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line))
   return {
     fault: error.name,
     ...(code !== undefined && { code: String(code) }),
-    ...(ofLanguage && { reason: error.message.slice(0, 200) }),
+    ...(isLanguageError && { reason: error.message.slice(0, 200) }),
     at: frames.slice(0, maxFrames).map((line) => line.trim()),
   }
 }

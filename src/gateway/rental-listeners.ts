@@ -15,7 +15,7 @@ const maxListeners = 10_000
 /** The NOTIFY channel that announces rented addresses. */
 export const rentedChannel = 'farebox_rented'
 /** Addresses per announcement, at most 39 characters each. */
-const addressesEach = 150
+const maxAddressesPerMessage = 150
 /** The read tables show an announced address within this time, or never. */
 const announcedForMs = 10_000
 
@@ -35,13 +35,13 @@ export const announceRentals =
       .filter(({ endpoint, released_at }) => endpoint === null && released_at === null)
       .map(({ ip }) => ip)
     if (addresses.length === 0) return
-    const parts: string[] = []
-    for (let at = 0; at < addresses.length; at += addressesEach)
-      parts.push(addresses.slice(at, at + addressesEach).join(' '))
-    await Promise.race([Promise.all(parts.map(announce)), sleep(announceForMs)])
+    const messages: string[] = []
+    for (let at = 0; at < addresses.length; at += maxAddressesPerMessage)
+      messages.push(addresses.slice(at, at + maxAddressesPerMessage).join(' '))
+    await Promise.race([Promise.all(messages.map(announce)), sleep(announceForMs)])
   }
 
-const everywhere = new Set(['0.0.0.0', '::'])
+const wildcardAddresses = new Set(['0.0.0.0', '::'])
 
 const ownAddresses = (): readonly string[] =>
   Object.values(networkInterfaces())
@@ -68,18 +68,18 @@ export const startRentalListeners = (deps: {
 }): Pick<RunningWorker, 'stop'> => {
   const { scheduler, pool, gateway, announcements, monotonicMs, port, shared, logger } = deps
   const listening = new Set<string>()
-  const refused = new Set<string>()
+  const failedHosts = new Set<string>()
   /** The time of each announcement, by the monotonic clock. */
   const announced = new Map<string, number>()
 
   const listenOn = async (host: string): Promise<void> => {
-    if (deps.listen.includes(host) || listening.has(host) || refused.has(host)) return
+    if (deps.listen.includes(host) || listening.has(host) || failedHosts.has(host)) return
     listening.add(host)
     try {
       await gateway.listen({ host, port, shared })
     } catch (err) {
       listening.delete(host)
-      refused.add(host)
+      failedHosts.add(host)
       logger.error({ err, host, port }, 'the gateway cannot listen on a rented address of this machine')
     }
   }
@@ -94,19 +94,19 @@ export const startRentalListeners = (deps: {
               limit ${maxListeners}`,
       values: [ownAddresses(), hasLoopbackNetwork],
     })
-    const wanted = new Set(rows.map(({ ip }) => ip))
+    const wantedHosts = new Set(rows.map(({ ip }) => ip))
     for (const [host, atMs] of announced)
-      if (monotonicMs() - atMs < announcedForMs) wanted.add(host)
+      if (monotonicMs() - atMs < announcedForMs) wantedHosts.add(host)
       else announced.delete(host)
-    for (const host of wanted) await listenOn(host)
+    for (const host of wantedHosts) await listenOn(host)
     for (const host of listening)
-      if (!wanted.has(host)) {
+      if (!wantedHosts.has(host)) {
         gateway.unlisten({ host, port })
         listening.delete(host)
       }
   }
 
-  if (deps.listen.some((host) => everywhere.has(host))) return { stop: async () => undefined }
+  if (deps.listen.some((host) => wildcardAddresses.has(host))) return { stop: async () => undefined }
   announcements.onAnnounced((addresses) => {
     const own = new Set(ownAddresses())
     for (const host of addresses.split(' '))

@@ -81,10 +81,10 @@ const tlsSettings = [
 
 /** Errors of settings that must be set together. */
 export const gatewayProblems = (env: NodeJS.ProcessEnv): readonly string[] => {
-  const given = tlsSettings.filter((name) => env[name] !== undefined)
-  if (given.length === 0 || given.length === tlsSettings.length) return []
+  const presentSettings = tlsSettings.filter((name) => env[name] !== undefined)
+  if (presentSettings.length === 0 || presentSettings.length === tlsSettings.length) return []
   const missing = tlsSettings.filter((name) => env[name] === undefined)
-  return [`${missing.join(' and ')}: expected beside ${given.join(' and ')}, got nothing`]
+  return [`${missing.join(' and ')}: expected beside ${presentSettings.join(' and ')}, got nothing`]
 }
 
 export const gatewayConfigOf = (values: Values): GatewayConfig => ({

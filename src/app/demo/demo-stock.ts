@@ -61,7 +61,7 @@ const poolsOf = (product: DedicatedProduct, country: string): readonly Pool[] =>
  */
 export const demoStock = (products: readonly ProductTerms[]): readonly Stocking[] => {
   // Each pool has its own /24 or /48, so no address occurs twice.
-  let block = 0
+  let nextBlock = 0
   return products
     .filter((product) => product.state !== 'retired')
     .filter(isDedicated)
@@ -70,12 +70,12 @@ export const demoStock = (products: readonly ProductTerms[]): readonly Stocking[
         productId: product.id,
         country,
         addresses: poolsOf(product, country).flatMap((pool): StockedAddress[] => {
-          const own = block++
-          const asn = firstDocumentationAsn + (own % documentationAsns)
-          const here = cities[country] ?? []
+          const ownBlock = nextBlock++
+          const asn = firstDocumentationAsn + (ownBlock % documentationAsns)
+          const countryCities = cities[country] ?? []
           return Array.from({ length: poolSizes[product.family] }, (_, host) => ({
-            ip: demoAddress(product.family === 'ipv6' ? 'v6' : 'v4', own, host),
-            city: here[host % here.length] ?? null,
+            ip: demoAddress(product.family === 'ipv6' ? 'v6' : 'v4', ownBlock, host),
+            city: countryCities[host % countryCities.length] ?? null,
             asn,
             asnOrg: `Example Network ${asn}`,
             ...pool,

@@ -14,9 +14,9 @@ import { demoStock } from './demo-stock.ts'
 
 export type DemoRole = 'buyer' | 'reseller' | 'scraper'
 
-type Wanted = { readonly reseller: boolean; readonly scopes: readonly Scope[]; readonly cents: number }
+type RoleSetup = { readonly reseller: boolean; readonly scopes: readonly Scope[]; readonly cents: number }
 
-const wanted: Readonly<Record<DemoRole, Wanted>> = {
+const wanted: Readonly<Record<DemoRole, RoleSetup>> = {
   buyer: { reseller: false, scopes: ['buy'], cents: 100_000 },
   reseller: { reseller: true, scopes: ['buy'], cents: 500_000 },
   scraper: { reseller: false, scopes: ['scrape'], cents: 5_000 },
@@ -28,11 +28,11 @@ const ensureAccount = async (
   account: { readonly email: string; readonly reseller: boolean },
   cause: Cause,
 ): Promise<AccountId> => {
-  const made = await accounts.create(account, cause)
-  if (made.outcome === 'done') return made.accountId
-  if (made.refusal.code !== 'email_taken')
-    throw new Error(`the demo account is refused: ${made.refusal.code}`)
-  return made.refusal.accountId
+  const creation = await accounts.create(account, cause)
+  if (creation.outcome === 'done') return creation.accountId
+  if (creation.refusal.code !== 'email_taken')
+    throw new Error(`the demo account is refused: ${creation.refusal.code}`)
+  return creation.refusal.accountId
 }
 
 /** Revokes the keys of a killed start. Their texts are lost, so they are useless. */
@@ -88,10 +88,10 @@ const seedCatalog = async (core: Core, cause: Cause): Promise<void> => {
   for (const stocking of demoStock(catalog.products)) await addAddresses(core.runner, stocking, cause)
 }
 
-const seedAccounts = async (core: Core, places: Places, cause: Cause): Promise<DemoFile> => {
+const seedAccounts = async (core: Core, startAddresses: StartAddresses, cause: Cause): Promise<DemoFile> => {
   const services = { accounts: createAccounts(core), wallets: createWallets(core) }
   return {
-    ...places,
+    ...startAddresses,
     buyer: await seedAccount(services, 'buyer', cause),
     reseller: await seedAccount(services, 'reseller', cause),
     scraper: await seedScraper(services, cause),
@@ -99,7 +99,7 @@ const seedAccounts = async (core: Core, places: Places, cause: Cause): Promise<D
 }
 
 /** The addresses of this start. */
-type Places = Pick<DemoFile, 'baseUrl' | 'sandbox'>
+type StartAddresses = Pick<DemoFile, 'baseUrl' | 'sandbox'>
 
 /** Whether the demo must be created: the log is empty, or an earlier start was killed while creating it. */
 const isDue = async (core: Core): Promise<boolean> => {
@@ -119,7 +119,7 @@ const isDue = async (core: Core): Promise<boolean> => {
 export const seedDemo = async (
   core: Core,
   { dataDir, demo: wanted }: { readonly dataDir: string; readonly demo: boolean },
-  places: Places,
+  startAddresses: StartAddresses,
 ): Promise<{ readonly demo: DemoFile; readonly fresh: boolean } | null> => {
   const client = await core.pool.connect()
   try {
@@ -131,7 +131,7 @@ export const seedDemo = async (
     if (wanted && (await isDue(core))) {
       const cause: Cause = { actor: { kind: 'system', name: 'demo' }, correlationId: newId('run') }
       await seedCatalog(core, cause)
-      const demo = await seedAccounts(core, places, cause)
+      const demo = await seedAccounts(core, startAddresses, cause)
       await writeDemoFile(dataDir, demo)
       await core.pool.query('update work.demo set finished_at = clock_timestamp()')
       return { demo, fresh: true }
@@ -140,9 +140,10 @@ export const seedDemo = async (
     // Ends the session, which releases the lock.
     client.release(true)
   }
-  const kept = await readDemoFile(dataDir)
-  if (!kept) return null
-  const demo = { ...kept, ...places }
-  if (kept.baseUrl !== places.baseUrl || kept.sandbox !== places.sandbox) await writeDemoFile(dataDir, demo)
+  const storedFile = await readDemoFile(dataDir)
+  if (!storedFile) return null
+  const demo = { ...storedFile, ...startAddresses }
+  if (storedFile.baseUrl !== startAddresses.baseUrl || storedFile.sandbox !== startAddresses.sandbox)
+    await writeDemoFile(dataDir, demo)
   return { demo, fresh: false }
 }

@@ -87,11 +87,11 @@ const checkSeals = async (context: DoctorContext, serverRuns: boolean): Promise<
   const found = last === null ? 'none yet' : `event ${last.throughOrdinal}, at ${last.sealedAt}`
   const waitsMs = await unsealedWait(context)
   if (waitsMs === null) return ok(check, `${found}; nothing came after it`)
-  const waits = `${found}; what came after it waits for ${pluralize(Math.max(0, Math.round(waitsMs / 1000)), 'second')}`
-  if (waitsMs <= config.seal.seconds * 1000 + lateMs) return ok(check, waits)
+  const waitText = `${found}; what came after it waits for ${pluralize(Math.max(0, Math.round(waitsMs / 1000)), 'second')}`
+  if (waitsMs <= config.seal.seconds * 1000 + lateMs) return ok(check, waitText)
   return serverRuns
-    ? wrong(check, waits, 'run "ledger verify": a server stops sealing a log that is not what was sealed')
-    : note(check, waits, 'a running server seals by itself; "ledger seal" does it now')
+    ? wrong(check, waitText, 'run "ledger verify": a server stops sealing a log that is not what was sealed')
+    : note(check, waitText, 'a running server seals by itself; "ledger seal" does it now')
 }
 
 /** Checks that seals reach their target. Orders never wait for it. */
@@ -134,12 +134,16 @@ const checkViolations = async ({ pool, log, keys, config }: DoctorContext): Prom
     `select to_regclass('read.violations') is not null and to_regclass('read.audit_decided') is not null as made`,
   )
   if (!rows[0]!.made) return note(check, 'not checked yet', 'a server checks when it starts')
-  const open = await readOpenViolations(pool)
+  const openViolations = await readOpenViolations(pool)
   const todo = 'look into them: "ledger breaches" lists them, "ledger decide" acknowledges them'
-  if (open.first !== null)
-    return wrong(check, `${open.count} open, the first: ${violationText(open.first)}`, todo)
-  for await (const hidden of createCheckedEvents({ pool, log, master: keys.master }).open(log))
-    return wrong(check, violationText(hidden), todo)
+  if (openViolations.first !== null)
+    return wrong(
+      check,
+      `${openViolations.count} open, the first: ${violationText(openViolations.first)}`,
+      todo,
+    )
+  for await (const hiddenViolation of createCheckedEvents({ pool, log, master: keys.master }).open(log))
+    return wrong(check, violationText(hiddenViolation), todo)
   return ok(check, 'none is open')
 }
 
@@ -155,13 +159,13 @@ const checkDatabaseGuards = async ({ pool }: DoctorContext): Promise<Finding> =>
 /** Checks that acknowledged writes survive a crash of the machine. */
 const checkDurability = async ({ pool }: DoctorContext): Promise<Finding> => {
   const check = 'durability'
-  const off = await readUnsafeSettings(pool)
-  return off.length === 0
+  const disabledSettings = await readUnsafeSettings(pool)
+  return disabledSettings.length === 0
     ? ok(check, 'what is answered as written is on disk')
     : wrong(
         check,
-        `${off.join(' and ')} off: a crash of the machine loses or damages orders that were answered`,
-        `set ${off.map((name) => `${name} = on`).join(' and ')} in postgresql.conf, and reload it with "select pg_reload_conf()"`,
+        `${disabledSettings.join(' and ')} off: a crash of the machine loses or damages orders that were answered`,
+        `set ${disabledSettings.map((name) => `${name} = on`).join(' and ')} in postgresql.conf, and reload it with "select pg_reload_conf()"`,
       )
 }
 
@@ -171,9 +175,9 @@ const checkQueues = async (
   serverRuns: boolean,
 ): Promise<readonly Finding[]> => {
   const delays = await readDelays(pool)
-  const late = delays.flatMap((delay) => delayText(delay) ?? [])
+  const overdueTexts = delays.flatMap((delay) => delayText(delay) ?? [])
   const failing = delays.filter(({ failing }) => failing > 0)
-  const found = late.map((text) =>
+  const found = overdueTexts.map((text) =>
     serverRuns
       ? wrong(
           'queues',

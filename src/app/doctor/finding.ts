@@ -27,10 +27,10 @@ export const wrong = (check: string, found: string, todo: string): Finding => ({
 /** Runs a check. A failure of the check is a finding, too. */
 export const guarded = async (
   check: string,
-  look: () => Promise<Finding | readonly Finding[]>,
+  runCheck: () => Promise<Finding | readonly Finding[]>,
 ): Promise<readonly Finding[]> => {
   try {
-    return [await look()].flat()
+    return [await runCheck()].flat()
   } catch (error) {
     return [wrong(check, (error as Error).message, 'mend that, then look again')]
   }

@@ -9,7 +9,7 @@ import type { Config } from '../config.ts'
 import { urlOf } from '../listen.ts'
 import { type Finding, note, ok, wrong } from './finding.ts'
 
-const may = (path: string, mode: number): Promise<boolean> =>
+const hasAccess = (path: string, mode: number): Promise<boolean> =>
   access(path, mode).then(
     () => true,
     () => false,
@@ -19,18 +19,18 @@ const may = (path: string, mode: number): Promise<boolean> =>
 export const checkData = async ({ dataDir, databaseUrl, masterKey, sealKey }: Config): Promise<Finding> => {
   const check = 'data directory'
   if (databaseUrl !== null) return ok(check, `${dataDir}; the database is the one of DATABASE_URL`)
-  if (!(await may(join(dataDir, 'postgres'), constants.F_OK)))
+  if (!(await hasAccess(join(dataDir, 'postgres'), constants.F_OK)))
     return wrong(
       check,
       `${dataDir} holds no Farebox`,
       'set FAREBOX_DATA to the directory that holds yours, or make a new one with npm start',
     )
-  if (!(await may(dataDir, constants.R_OK | constants.W_OK)))
+  if (!(await hasAccess(dataDir, constants.R_OK | constants.W_OK)))
     return wrong(check, `this user may not read and write ${dataDir}`, 'run it as the user of the server')
-  const given = { master: masterKey, seal: sealKey }
+  const configuredKeys = { master: masterKey, seal: sealKey }
   for (const name of keyNames) {
     const path = join(dataDir, `${name}.key`)
-    if (given[name] === null && !(await may(path, constants.R_OK)))
+    if (configuredKeys[name] === null && !(await hasAccess(path, constants.R_OK)))
       return wrong(
         check,
         `${path} is missing or cannot be read`,
@@ -52,8 +52,8 @@ const isAlive = (pid: number): boolean => {
 /** The server that locks the data; null if there is none, or if the database is not the embedded one. */
 export const serverOf = async ({ dataDir, databaseUrl }: Config): Promise<DataUser | null> => {
   if (databaseUrl !== null) return null
-  const user = await readDataUser(dataDir).catch(() => null)
-  return user?.role === 'server' && isAlive(user.pid) ? user : null
+  const dataUser = await readDataUser(dataDir).catch(() => null)
+  return dataUser?.role === 'server' && isAlive(dataUser.pid) ? dataUser : null
 }
 
 /** The answer of `/readyz` at this address; null: no answer. */
@@ -75,7 +75,7 @@ const readiness = async (
   }
 }
 
-const reason = (body: string): string => {
+const notReadyReason = (body: string): string => {
   try {
     const { checks, error } = JSON.parse(body) as { checks?: Record<string, string>; error?: string }
     const failing = Object.entries(checks ?? {}).filter(([, state]) => state !== 'ok')
@@ -90,23 +90,23 @@ const reason = (body: string): string => {
 /** Whether a server runs, and its address. */
 export const checkServer = async (config: Config): Promise<Finding> => {
   const check = 'server'
-  const user = await serverOf(config)
-  const process = user === null ? '' : ` (process ${user.pid})`
+  const dataUser = await serverOf(config)
+  const process = dataUser === null ? '' : ` (process ${dataUser.pid})`
   if (config.port === 0)
-    return user === null
+    return dataUser === null
       ? note(check, 'none uses the data; with PORT=0 it could listen anywhere')
-      : ok(check, `process ${user.pid} runs, on a port that the system chose (PORT=0)`)
+      : ok(check, `process ${dataUser.pid} runs, on a port that the system chose (PORT=0)`)
   const url = urlOf(config)
   const answer = await readiness(url, config.metricsToken)
   if (answer === null)
-    return user === null
+    return dataUser === null
       ? note(check, `none answers on ${url}`, 'start one with npm start')
       : wrong(
           check,
-          `process ${user.pid} uses the data, and nothing answers on ${url}`,
+          `process ${dataUser.pid} uses the data, and nothing answers on ${url}`,
           'wait for its start to end, read its log, or set HOST and PORT to those that it was started with',
         )
-  if (config.databaseUrl === null && user === null)
+  if (config.databaseUrl === null && dataUser === null)
     return wrong(
       check,
       `something answers on ${url}, and it does not use the data of this FAREBOX_DATA`,
@@ -114,7 +114,7 @@ export const checkServer = async (config: Config): Promise<Finding> => {
     )
   return answer.status === 200
     ? ok(check, `ready on ${url}${process}`)
-    : wrong(check, `not ready on ${url}${process}: ${reason(answer.body)}`, 'read its log')
+    : wrong(check, `not ready on ${url}${process}: ${notReadyReason(answer.body)}`, 'read its log')
 }
 
 /** The providers of scrapers, from the settings only: no provider is called. */

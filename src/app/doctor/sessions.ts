@@ -14,11 +14,12 @@ const readSession = async (client: pg.Client): Promise<number> => {
  * two connections share one, or one connection gets several.
  */
 const keepSessions = async (clients: readonly pg.Client[]): Promise<boolean> => {
-  const own: number[] = []
-  for (const client of clients) own.push(await readSession(client))
-  if (new Set(own).size < clients.length) return false
+  const sessionIds: number[] = []
+  for (const client of clients) sessionIds.push(await readSession(client))
+  if (new Set(sessionIds).size < clients.length) return false
   for (let round = 1; round < rounds; round += 1)
-    for (const [at, client] of clients.entries()) if ((await readSession(client)) !== own[at]) return false
+    for (const [index, client] of clients.entries())
+      if ((await readSession(client)) !== sessionIds[index]) return false
   return true
 }
 

@@ -2,7 +2,7 @@ import type { OnReadOpts, Socket } from 'node:net'
 import { asError, type OnFault } from '../refusals.ts'
 
 /** Most tunnels are idle, so a buffer starts small. A fast flow grows it with its first reads. */
-const firstBytes = 4_096
+const initialSize = 4_096
 const growth = 4
 const maxBytes = 262_144
 /** A read of less than this share of the buffer is small. */
@@ -24,16 +24,16 @@ export type ReadBuffer = {
 
 /** @param reader its `holds` returns whether a chunk of the buffer is still in use */
 export const createReadBuffer = (reader: { holds(): boolean }): ReadBuffer => {
-  let size = firstBytes
+  let size = initialSize
   let buffer = Buffer.allocUnsafeSlow(size)
-  let small = 0
+  let smallReadCount = 0
   return {
     filled: (bytes) => {
       if (bytes === buffer.length) size = Math.min(size * growth, maxBytes)
-      small = bytes < size * smallShare ? small + 1 : 0
-      if (small < smallReads || size === firstBytes) return
+      smallReadCount = bytes < size * smallShare ? smallReadCount + 1 : 0
+      if (smallReadCount < smallReads || size === initialSize) return
       size /= growth
-      small = 0
+      smallReadCount = 0
     },
     next: () => {
       if (size !== buffer.length || reader.holds()) buffer = Buffer.allocUnsafeSlow(size)
@@ -83,7 +83,7 @@ export const discardHandler: ConnectionHandler = {
 /** After this long without a byte TCP sends a keep-alive probe, milliseconds. */
 const keepAliveMs = 60_000
 /** Buffered bytes of a socket without a handler. Further bytes stay in the kernel, which slows the sender down. */
-const waitingBytes = 16_384
+const maxBufferedBytes = 16_384
 
 /**
  * The reading side of one socket. It is a class because a process has thousands of them: methods exist once, closures
@@ -137,7 +137,7 @@ export class BufferedReader implements BufferedSocket {
     else {
       this.#waiting ??= []
       this.#waiting.push(this.#copies ? Buffer.from(chunk) : chunk)
-      this.#paused ||= this.#waitingLength() >= waitingBytes
+      this.#paused ||= this.#waitingLength() >= maxBufferedBytes
     }
     return !this.#paused
   }
@@ -156,7 +156,7 @@ export class BufferedReader implements BufferedSocket {
 
   detach(): void {
     this.#handler = null
-    this.#paused = this.#waitingLength() >= waitingBytes
+    this.#paused = this.#waitingLength() >= maxBufferedBytes
     this.#goOn()
   }
 
@@ -199,8 +199,8 @@ export class BufferedReader implements BufferedSocket {
 
   #give(to: ConnectionHandler, chunk: Buffer): void {
     try {
-      const goOn = to.bytes(chunk)
-      if (this.#handler === to) this.#paused = !goOn
+      const canContinue = to.bytes(chunk)
+      if (this.#handler === to) this.#paused = !canContinue
     } catch (error) {
       this.#broken(error)
     }
@@ -248,12 +248,12 @@ export class BufferedReader implements BufferedSocket {
 
 /** Wraps a socket that is already open: that of a client. */
 export const acceptBufferedSocket = (socket: Socket, onFault: OnFault): BufferedSocket => {
-  const reading = new BufferedReader(false, onFault)
-  reading.of(socket)
+  const bufferedReader = new BufferedReader(false, onFault)
+  bufferedReader.of(socket)
   socket.on('data', (chunk: Buffer) => {
-    if (!reading.arrived(chunk)) socket.pause()
+    if (!bufferedReader.arrived(chunk)) socket.pause()
   })
-  return reading
+  return bufferedReader
 }
 
 /** Closes a connection abruptly, so that the other side detects the missing bytes. */
@@ -269,14 +269,14 @@ export const dialBufferedSocket = (
   connect: (onread: OnReadOpts) => Socket,
   onFault: OnFault,
 ): BufferedSocket => {
-  const reading = new BufferedReader(true, onFault)
-  const memory = createReadBuffer(reading)
+  const bufferedReader = new BufferedReader(true, onFault)
+  const memory = createReadBuffer(bufferedReader)
   const socket = connect({
     buffer: memory.next,
     callback: (bytes, buffer) => {
       memory.filled(bytes)
-      return reading.arrived((buffer as Buffer).subarray(0, bytes))
+      return bufferedReader.arrived((buffer as Buffer).subarray(0, bytes))
     },
   })
-  return reading.of(socket)
+  return bufferedReader.of(socket)
 }

@@ -33,34 +33,34 @@ export type Client = {
   onDrain(step: () => void): void
 }
 
-const clientGone = new Error('the client is gone')
+const clientDisconnected = new Error('the client is gone')
 
 export type ClientConnection = { readonly client: Client; drain(): void; destroy(): void }
 
 export const createClient = (
   { access, metrics, logger, deadlines, limits, onFault }: Omit<GatewayContext, 'dial'>,
   socket: Socket,
-  onKnown: () => void,
+  onAuthenticated: () => void,
 ): ClientConnection => {
-  const gone = new AbortController()
+  const disconnectController = new AbortController()
   const source = peerAddress(socket)
   const dialled = unmapped(socket.localAddress ?? '')
-  const limit = deadlines.watch()
+  const deadline = deadlines.watch()
   /** Admissions that are not closed. */
-  const open = new Set<Admission>()
+  const openAdmissions = new Set<Admission>()
   /** Closes the admissions that a fault left open, after all regular close handlers. */
-  const closeRest = (): void => {
-    for (const admission of [...open]) {
-      open.delete(admission)
+  const closeRemaining = (): void => {
+    for (const admission of [...openAdmissions]) {
+      openAdmissions.delete(admission)
       admission.close({ error: null, host: null })
     }
   }
   const faulted: OnFault = (error) => {
     onFault(error)
-    if (socket.closed) setImmediate(closeRest)
-    else socket.once('close', () => setImmediate(closeRest))
+    if (socket.closed) setImmediate(closeRemaining)
+    else socket.once('close', () => setImmediate(closeRemaining))
   }
-  const broken = (error: unknown): void => {
+  const failConnection = (error: unknown): void => {
     faulted(error)
     reset(socket)
   }
@@ -71,17 +71,20 @@ export const createClient = (
       try {
         step(...args)
       } catch (error) {
-        broken(error)
+        failConnection(error)
       }
     }
-  const watch: ConnectionDeadline = { ...limit, within: (ms, expired) => limit.within(ms, guard(expired)) }
+  const watch: ConnectionDeadline = {
+    ...deadline,
+    within: (ms, expired) => deadline.within(ms, guard(expired)),
+  }
   /** An admission that is closed exactly once, also after a fault. */
-  const kept = (admission: Admission): Admission => {
-    open.add(admission)
+  const trackAdmission = (admission: Admission): Admission => {
+    openAdmissions.add(admission)
     return {
       ...admission,
       close: (outcome) => {
-        if (open.delete(admission)) admission.close(outcome)
+        if (openAdmissions.delete(admission)) admission.close(outcome)
       },
     }
   }
@@ -89,12 +92,12 @@ export const createClient = (
   socket.once('close', () => {
     watch.stop()
     // A shared reason: creating the default one, with its stack, took 2 % of a tunnel's time.
-    gone.abort(clientGone)
+    disconnectController.abort(clientDisconnected)
   })
   const client: Client = {
     wire,
     watch,
-    disconnected: gone.signal,
+    disconnected: disconnectController.signal,
     detach: () => {
       watch.within(limits.idleMs, () => socket.destroy())
       wire.detach()
@@ -104,8 +107,8 @@ export const createClient = (
       try {
         const answer = await access.admit({ credentials, source, dialled, protocol })
         if (answer.denied) return answer
-        onKnown()
-        return kept(answer)
+        onAuthenticated()
+        return trackAdmission(answer)
       } catch (err) {
         logger.error({ err }, 'admitting a connection failed')
         return gatewayUnavailable()
@@ -118,7 +121,7 @@ export const createClient = (
       return requestId
     },
     contain: (work) => {
-      work.catch(broken)
+      work.catch(failConnection)
     },
     guard,
     onDrain: (step) => {

@@ -30,12 +30,12 @@ import { defaultLimits, type GatewayContext, type GatewayLimits } from './gatewa
 
 const socks5 = 0x05
 /** "No acceptable methods" (RFC 1928 section 3): a SOCKS client gets no other error before it authenticates. */
-const noMethod = Buffer.of(5, 0xff)
+const noAcceptableMethod = Buffer.of(5, 0xff)
 
 /** A method begins with a token character. An empty line may precede it. */
 const beginsHttp = (byte: number): boolean => /[!#$%&'*+\-.^_`|~0-9A-Za-z\r]/.test(String.fromCharCode(byte))
 
-const neither: OwnAnswer = {
+const unknownProtocol: OwnAnswer = {
   status: 400,
   error: 'bad_request',
   detail: 'Bad request: this port speaks HTTP/1.1 and SOCKS5, without TLS where it is not the TLS port.',
@@ -51,13 +51,13 @@ export const serveConnection = (context: GatewayContext, client: Client, atLimit
     bytes: (chunk) => {
       wire.unshift(chunk)
       const isSocks = chunk[0] === socks5
-      if (!isSocks && !beginsHttp(chunk[0]!)) answerAndEnd(client, neither, limits.lingerMs)
+      if (!isSocks && !beginsHttp(chunk[0]!)) answerAndEnd(client, unknownProtocol, limits.lingerMs)
       else if (!atLimit) (isSocks ? serveSocks : serveHttp)(context, client)
       else if (isSocks) {
         client.refused(503, atCapacity().error)
         watch.within(limits.lingerMs, () => socket.destroy())
         wire.use(discardHandler)
-        socket.end(noMethod)
+        socket.end(noAcceptableMethod)
       } else answerAndEnd(client, atCapacity(), limits.lingerMs)
       return false
     },
@@ -97,7 +97,7 @@ export type Gateway = {
   /** Listens on one more address. @returns the port */
   listen(options: ListenOptions): Promise<number>
   /** Stops listening on this address. Open connections continue. */
-  unlisten(at: { readonly host: string; readonly port: number }): void
+  unlisten(endpoint: { readonly host: string; readonly port: number }): void
   /** Open client connections. */
   readonly connections: number
   /** Stops listening, waits up to `drainMs` for open connections to end, and destroys the rest. */
@@ -135,50 +135,53 @@ export const createGateway = (options: GatewayOptions): Gateway => {
     onFault,
   }
   const servers = new Map<string, Server>()
-  const placeOf = (host: string, port: number): string => `${host} ${port}`
-  const open = new Set<ClientConnection>()
+  const addressKey = (host: string, port: number): string => `${host} ${port}`
+  const openConnections = new Set<ClientConnection>()
   const unauthenticated = new Map<string, number>()
-  let allGone = (): void => undefined
+  let onAllClosed = (): void => undefined
 
-  const leaveUnauthenticated = (subject: string): void => {
-    const left = (unauthenticated.get(subject) ?? 1) - 1
-    if (left === 0) unauthenticated.delete(subject)
-    else unauthenticated.set(subject, left)
+  const uncountUnauthenticated = (subject: string): void => {
+    const remaining = (unauthenticated.get(subject) ?? 1) - 1
+    if (remaining === 0) unauthenticated.delete(subject)
+    else unauthenticated.set(subject, remaining)
   }
   /** Counts an unauthenticated connection. @returns a function that ends the count; null: the connection is closed */
   const countUnauthenticated = (socket: Socket): (() => void) | null => {
     const subject = addressSubject(peerAddress(socket))
-    const unknown = unauthenticated.get(subject) ?? 0
-    if (unknown >= limits.unauthenticatedPerAddress || open.size >= limits.connections * hardShare) {
+    const unauthenticatedCount = unauthenticated.get(subject) ?? 0
+    if (
+      unauthenticatedCount >= limits.unauthenticatedPerAddress ||
+      openConnections.size >= limits.connections * hardShare
+    ) {
       metrics.refused(503, 'gateway_full')
       socket.destroy()
       return null
     }
-    unauthenticated.set(subject, unknown + 1)
+    unauthenticated.set(subject, unauthenticatedCount + 1)
     let isUnauthenticated = true
-    const known = (): void => {
-      if (isUnauthenticated) leaveUnauthenticated(subject)
+    const endCount = (): void => {
+      if (isUnauthenticated) uncountUnauthenticated(subject)
       isUnauthenticated = false
     }
-    socket.once('close', known)
-    return known
+    socket.once('close', endCount)
+    return endCount
   }
-  const take = (socket: Socket): void => {
+  const acceptSocket = (socket: Socket): void => {
     socket.on('error', () => undefined) // the buffered socket reports it to the handler
-    const known = countUnauthenticated(socket)
-    if (known !== null) serve(socket, known)
+    const endCount = countUnauthenticated(socket)
+    if (endCount !== null) serve(socket, endCount)
   }
-  const serve = (socket: Socket, known: () => void): void => {
-    const connection = createClient(context, socket, known)
-    open.add(connection)
+  const serve = (socket: Socket, endCount: () => void): void => {
+    const connection = createClient(context, socket, endCount)
+    openConnections.add(connection)
     metrics.connected()
     socket.once('close', () => {
-      open.delete(connection)
+      openConnections.delete(connection)
       metrics.disconnected()
-      if (open.size === 0) allGone()
+      if (openConnections.size === 0) onAllClosed()
     })
     try {
-      serveConnection(context, connection.client, open.size > limits.connections)
+      serveConnection(context, connection.client, openConnections.size > limits.connections)
     } catch (error) {
       onFault(error)
       socket.destroy()
@@ -186,60 +189,60 @@ export const createGateway = (options: GatewayOptions): Gateway => {
   }
   const serverFor = ({ tls }: ListenOptions): Server => {
     const common = { allowHalfOpen: true, noDelay: true }
-    if (tls === undefined) return createServer(common, take)
+    if (tls === undefined) return createServer(common, acceptSocket)
     const server = createTlsServer({ ...common, ...tls, handshakeTimeout: limits.headMs })
     // Counted from the first packet on, because an unfinished handshake uses a connection, too.
-    const shaking = new Map<string, () => void>()
-    const endOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
+    const handshakes = new Map<string, () => void>()
+    const peerKey = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
     server.on('connection', (socket: Socket) => {
-      const known = countUnauthenticated(socket)
-      if (known === null) return
-      const end = endOf(socket)
-      shaking.set(end, known)
-      socket.once('close', () => shaking.delete(end))
+      const endCount = countUnauthenticated(socket)
+      if (endCount === null) return
+      const peer = peerKey(socket)
+      handshakes.set(peer, endCount)
+      socket.once('close', () => handshakes.delete(peer))
     })
     // Node reports a failed handshake or its timeout, but does not close the connection.
     server.on('tlsClientError', (_, socket) => socket.destroy())
     server.on('secureConnection', (socket) => {
       socket.on('error', () => undefined)
-      const known = shaking.get(endOf(socket))
-      if (known === undefined) socket.destroy()
-      else serve(socket, known)
+      const endCount = handshakes.get(peerKey(socket))
+      if (endCount === undefined) socket.destroy()
+      else serve(socket, endCount)
     })
     return server
   }
   return {
-    listen: async (at) => {
-      const server = serverFor(at)
-      server.listen({ port: at.port, host: at.host, reusePort: at.shared ?? false })
+    listen: async (endpoint) => {
+      const server = serverFor(endpoint)
+      server.listen({ port: endpoint.port, host: endpoint.host, reusePort: endpoint.shared ?? false })
       await once(server, 'listening')
       // A failed accept, such as for lack of file descriptors, must not end the process.
       server.on('error', (err) => logger.error({ err }, 'a connection could not be taken'))
       server.maxConnections = Math.ceil(limits.connections * hardShare)
       const { port } = server.address() as AddressInfo
-      servers.set(placeOf(at.host, port), server)
+      servers.set(addressKey(endpoint.host, port), server)
       ports.add(port)
       return port
     },
     unlisten: ({ host, port }) => {
-      servers.get(placeOf(host, port))?.close()
-      servers.delete(placeOf(host, port))
+      servers.get(addressKey(host, port))?.close()
+      servers.delete(addressKey(host, port))
     },
     get connections() {
-      return open.size
+      return openConnections.size
     },
     close: async () => {
       for (const server of servers.values()) server.close()
-      if (open.size > 0) {
-        const gone = new Promise<void>((resolveGone) => {
-          allGone = resolveGone
+      if (openConnections.size > 0) {
+        const allClosed = new Promise<void>((resolveClosed) => {
+          onAllClosed = resolveClosed
         })
-        for (const each of open) each.drain()
-        const cut = setTimeout(() => {
-          for (const each of open) each.destroy()
+        for (const each of openConnections) each.drain()
+        const destroyTimer = setTimeout(() => {
+          for (const each of openConnections) each.destroy()
         }, limits.drainMs)
-        await gone
-        clearTimeout(cut)
+        await allClosed
+        clearTimeout(destroyTimer)
       }
       context.deadlines.stop()
     },

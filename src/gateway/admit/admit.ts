@@ -31,7 +31,7 @@ import type { Usage } from './record-usage.ts'
 import type { SessionCap, SessionCaps } from './session-caps.ts'
 
 /** The parts of a targeting, by the name of the product's ability. */
-const abilities = (targeting: Targeting): readonly (readonly [string, boolean])[] => {
+const targetingParts = (targeting: Targeting): readonly (readonly [string, boolean])[] => {
   const { country, state, city, isp, asn, os, strict, udp, not } = targeting
   const excludes = not.countries.length + not.states.length + not.cities.length + not.asns.length > 0
   return [
@@ -48,11 +48,16 @@ const abilities = (targeting: Targeting): readonly (readonly [string, boolean])[
 }
 
 /** Refuses a line with targeting that its product does not offer; null: the line is allowed. */
-export const refuseUnsoldTargeting = (line: Line, sold: ReadonlySet<string>): Denied | null => {
-  const beyond = abilities(line.targeting).find(([name, wanted]) => wanted && !sold.has(name))
-  return beyond === undefined
+export const refuseUnsoldTargeting = (line: Line, allowedTargeting: ReadonlySet<string>): Denied | null => {
+  const forbidden = targetingParts(line.targeting).find(
+    ([name, wanted]) => wanted && !allowedTargeting.has(name),
+  )
+  return forbidden === undefined
     ? null
-    : tokenRefused(beyond[0], `lines of this plan take ${[...sold].join(', ') || 'no targeting'}`)
+    : tokenRefused(
+        forbidden[0],
+        `lines of this plan take ${[...allowedTargeting].join(', ') || 'no targeting'}`,
+      )
 }
 
 export type AccessParts = {
@@ -81,7 +86,7 @@ export type AccessParts = {
 }
 
 /** The plan of a connection attempt. */
-type Found = {
+type PlanAccess = {
   readonly plan: KnownPlan
   readonly generation: number
   /** Set for a whitelisted address without credentials. Otherwise the username defines it. */
@@ -91,11 +96,11 @@ type Found = {
 /**
  * Wrong credentials are answered after at least this time, milliseconds. It is longer than all of their checks take.
  */
-const wrongMs = 300
+const wrongCredentialsMs = 300
 const bytesPerMegabyte = 1_000_000
 const minuteMs = 60_000
 
-const denied = (answer: Denied | object): answer is Denied => 'denied' in answer && answer.denied === true
+const isDenied = (answer: Denied | object): answer is Denied => 'denied' in answer && answer.denied === true
 
 /** Decides who may connect, and cuts the tunnels of plans and rentals that end. */
 export const startAccess = (
@@ -106,7 +111,7 @@ export const startAccess = (
   stop(): Promise<void>
 } => {
   const { credentials, passwords, budgets, clock, monotonicMs, logger } = parts
-  const open = createOpenTunnels()
+  const openTunnels = createOpenTunnels()
   const stopping = new AbortController()
   /** Rentals with open tunnels, by id and address. A rental may get a new address while tunnels of the old one run. */
   const openRentals = new Map<
@@ -114,21 +119,25 @@ export const startAccess = (
     { readonly proxyId: ProxyId; readonly ip: string; readonly sinceMs: number; tunnels: number }
   >()
 
-  const ofPlan = ({ blocked, expiresAtMs }: KnownPlan): Denied | null => {
+  const planDenial = ({ blocked, expiresAtMs }: KnownPlan): Denied | null => {
     if (blocked) return accountBlocked
     return expiresAtMs !== null && expiresAtMs <= clock() ? planEnded : null
   }
 
   /** Applies a plan's new state to its open tunnels. */
-  const watch = (plan: KnownPlan): void => {
-    const over = ofPlan(plan)
-    if (over) budgets.deny(plan.planId, over)
+  const applyPlan = (plan: KnownPlan): void => {
+    const denial = planDenial(plan)
+    if (denial) budgets.deny(plan.planId, denial)
     const { generation, rotatedAtMs } = plan
-    const graceOver = rotatedAtMs !== null && clock() >= rotatedAtMs + rotationGraceMs
-    const oldest = graceOver ? generation : generation - 1
-    open.terminate(plan.planId, (of) => of < oldest, credentialRotated)
+    const isGraceOver = rotatedAtMs !== null && clock() >= rotatedAtMs + rotationGraceMs
+    const oldestGeneration = isGraceOver ? generation : generation - 1
+    openTunnels.terminate(
+      plan.planId,
+      (tunnelGeneration) => tunnelGeneration < oldestGeneration,
+      credentialRotated,
+    )
   }
-  const directory = parts.directory(watch)
+  const directory = parts.directory(applyPlan)
 
   /**
    * The plan of a connection attempt, and the generation of its password. The answer reveals nothing about other plans.
@@ -138,41 +147,51 @@ export const startAccess = (
     attempt: ConnectionAttempt,
     planId: PlanId | null,
     sinceMs: number,
-  ): Promise<Found | Denied> => {
-    const { credentials: given, source } = attempt
-    if (given === null) {
-      const listed = await parts.whitelisted(source)
-      const plan = listed && (await directory.find(listed.planId, sinceMs))
+  ): Promise<PlanAccess | Denied> => {
+    const { credentials: givenCredentials, source } = attempt
+    if (givenCredentials === null) {
+      const fromWhitelist = await parts.whitelisted(source)
+      const plan = fromWhitelist && (await directory.find(fromWhitelist.planId, sinceMs))
       if (!plan) return noCredentials
-      return { plan, generation: plan.generation, targeting: listed.targeting }
+      return { plan, generation: plan.generation, targeting: fromWhitelist.targeting }
     }
     const plan = planId && (await directory.find(planId, sinceMs))
     if (!plan) {
-      passwords.nobody(given.password)
+      passwords.nobody(givenCredentials.password)
       return wrongCredentials
     }
-    const generation = passwords.generationOf({ ...plan, id: plan.planId }, given.password, clock())
+    const generation = passwords.generationOf(
+      { ...plan, id: plan.planId },
+      givenCredentials.password,
+      clock(),
+    )
     return generation === null ? wrongCredentials : { plan, generation, targeting: null }
   }
 
   const lineOf = async (
     attempt: ConnectionAttempt,
-    { plan, targeting: listed }: Found,
+    { plan, targeting: fromWhitelist }: PlanAccess,
   ): Promise<Line | Denied> => {
-    const base = credentials.of(plan.planId, 0).username
-    if (listed !== null) {
-      const line: Line = { base, targeting: listed, session: null, limitMegabytes: null, set: null }
+    const baseUsername = credentials.of(plan.planId, 0).username
+    if (fromWhitelist !== null) {
+      const line: Line = {
+        base: baseUsername,
+        targeting: fromWhitelist,
+        session: null,
+        limitMegabytes: null,
+        set: null,
+      }
       return refuseUnsoldTargeting(line, plan.targeting) ?? line
     }
-    const parsed = parseUsername(attempt.credentials?.username ?? base)
+    const parsed = parseUsername(attempt.credentials?.username ?? baseUsername)
     if (!parsed.ok) return tokenRefused(parsed.problem.token, parsed.problem.detail)
     const { line } = parsed
     if (line.set === null) return refuseUnsoldTargeting(line, plan.targeting) ?? line
     const targeting = await parts.targetingOfSet(plan.planId, line.set)
     if (targeting === null)
       return tokenRefused(`set-${line.set}`, 'this plan has no such set: generate the line again')
-    const whole = { ...line, targeting }
-    return refuseUnsoldTargeting(whole, plan.targeting) ?? whole
+    const fullLine = { ...line, targeting }
+    return refuseUnsoldTargeting(fullLine, plan.targeting) ?? fullLine
   }
 
   const capOf = (line: Line, planId: PlanId): SessionCap | null => {
@@ -186,15 +205,15 @@ export const startAccess = (
   }
 
   /** Adds an open tunnel of a plan. @param leave releases the tunnel's part of the budget */
-  const letIn = (
+  const addTunnel = (
     { planId, accountId, family, countsHosts }: KnownPlan,
     generation: number,
     line: Line,
     tunnel: Tunnel,
     leave: () => void,
   ): Admission => {
-    open.add(planId, generation, tunnel)
-    let closed = false
+    openTunnels.add(planId, generation, tunnel)
+    let isClosed = false
     return {
       denied: false,
       holder: planId,
@@ -204,9 +223,9 @@ export const startAccess = (
       spending: tunnel.spending,
       ...(family !== null && { family }),
       close: ({ error, host }) => {
-        if (closed) return
-        closed = true
-        open.remove(planId, tunnel)
+        if (isClosed) return
+        isClosed = true
+        openTunnels.remove(planId, tunnel)
         leave()
         const { up, down } = tunnel.passed()
         if (up + down !== 0) parts.usage.traffic(planId, up, down)
@@ -218,16 +237,16 @@ export const startAccess = (
   /** Opens a tunnel if its plan and its session have traffic left. */
   const enter = async (plan: KnownPlan, generation: number, line: Line): Promise<Admission | Denied> => {
     const { planId, bytesPerSecond } = plan
-    const entered = await budgets.enter({ planId, bytesPerSecond })
-    if (entered.denied) return entered
+    const budgetEntry = await budgets.enter({ planId, bytesPerSecond })
+    if (budgetEntry.denied) return budgetEntry
     const cap = capOf(line, planId)
     const leave = (): void => {
-      entered.leave()
+      budgetEntry.leave()
       cap?.close()
     }
     try {
       if (cap === null || (await cap.lease(1)))
-        return letIn(plan, generation, line, createTunnel(entered.spending, cap), leave)
+        return addTunnel(plan, generation, line, createTunnel(budgetEntry.spending, cap), leave)
     } catch (error) {
       leave()
       throw error
@@ -238,64 +257,64 @@ export const startAccess = (
 
   const admitToPlan = async (
     attempt: ConnectionAttempt,
-    named: PlanId | null,
+    planIdOfUsername: PlanId | null,
     sinceMs: number,
   ): Promise<Admission | Denied> => {
-    const found = await planOf(attempt, named, sinceMs)
-    if (denied(found)) return found
-    const { plan, generation } = found
+    const planAccess = await planOf(attempt, planIdOfUsername, sinceMs)
+    if (isDenied(planAccess)) return planAccess
+    const { plan, generation } = planAccess
     const { planId } = plan
-    const over = ofPlan(plan)
-    if (over) return over
+    const denial = planDenial(plan)
+    if (denial) return denial
     const fail = (answer: Denied): Denied => {
       parts.usage.ended({ planId, error: answer.error, host: null, bytes: 0 })
       return answer
     }
-    const line = await lineOf(attempt, found)
-    if (denied(line)) return fail(line)
-    const unclaim = open.claim(planId, parts.maxTunnels)
-    if (unclaim === null) return fail(tooManyConnections(parts.maxTunnels))
+    const line = await lineOf(attempt, planAccess)
+    if (isDenied(line)) return fail(line)
+    const releaseClaim = openTunnels.claim(planId, parts.maxTunnels)
+    if (releaseClaim === null) return fail(tooManyConnections(parts.maxTunnels))
     try {
       const answer = await enter(plan, generation, line)
       return answer.denied ? fail(answer) : answer
     } finally {
-      unclaim()
+      releaseClaim()
     }
   }
 
-  const ofRental = ({ blocked, expiresAtMs }: Rental): Denied | null => {
+  const rentalDenial = ({ blocked, expiresAtMs }: Rental): Denied | null => {
     if (blocked) return accountBlocked
     return expiresAtMs <= clock() ? rentalEnded : null
   }
 
   const admitToRental = async (attempt: ConnectionAttempt, rental: Rental): Promise<Admission | Denied> => {
     const { proxyId, ip } = rental
-    const { credentials: given } = attempt
-    if (given === null) return noCredentials
+    const { credentials: givenCredentials } = attempt
+    if (givenCredentials === null) return noCredentials
     const { username } = credentials.of(proxyId, 0)
-    const right = passwords.generationOf(
+    const validGeneration = passwords.generationOf(
       { id: proxyId, generation: 0, rotatedAtMs: null },
-      given.password,
+      givenCredentials.password,
       clock(),
     )
-    if (right === null || given.username !== username) return wrongCredentials
-    const over = ofRental(rental)
-    if (over) return over
+    if (validGeneration === null || givenCredentials.username !== username) return wrongCredentials
+    const denial = rentalDenial(rental)
+    if (denial) return denial
     const key = `${proxyId} ${ip}`
-    const unclaim = open.claim(key, parts.maxTunnels)
-    if (unclaim === null) return tooManyConnections(parts.maxTunnels)
-    const tunnel = createTunnel(unmetered(), null)
+    const releaseClaim = openTunnels.claim(key, parts.maxTunnels)
+    if (releaseClaim === null) return tooManyConnections(parts.maxTunnels)
+    const tunnel = createTunnel(unmeteredSpending(), null)
     let exit: Exit
     try {
       exit = await parts.exitOf(rental)
-      open.add(key, 0, tunnel)
+      openTunnels.add(key, 0, tunnel)
     } finally {
-      unclaim()
+      releaseClaim()
     }
-    const among = openRentals.get(key) ?? { proxyId, ip, sinceMs: monotonicMs(), tunnels: 0 }
-    among.tunnels += 1
-    openRentals.set(key, among)
-    let closed = false
+    const openRental = openRentals.get(key) ?? { proxyId, ip, sinceMs: monotonicMs(), tunnels: 0 }
+    openRental.tunnels += 1
+    openRentals.set(key, openRental)
+    let isClosed = false
     return {
       denied: false,
       holder: proxyId,
@@ -304,21 +323,21 @@ export const startAccess = (
       dedicated: exit,
       spending: tunnel.spending,
       close: () => {
-        if (closed) return
-        closed = true
-        open.remove(key, tunnel)
-        among.tunnels -= 1
-        if (among.tunnels === 0) openRentals.delete(key)
+        if (isClosed) return
+        isClosed = true
+        openTunnels.remove(key, tunnel)
+        openRental.tunnels -= 1
+        if (openRental.tunnels === 0) openRentals.delete(key)
       },
     }
   }
 
   /** The rental of the dialled address. On the gateway's own address: the plan or the rental of the username. */
   const admitBy = async (attempt: ConnectionAttempt, sinceMs: number): Promise<Admission | Denied> => {
-    const { credentials: given, dialled } = attempt
+    const { credentials: givenCredentials, dialled } = attempt
     const dialledRental = await parts.rentals.at(dialled, sinceMs)
     if (dialledRental !== null) return admitToRental(attempt, dialledRental)
-    const owner = given && (await parts.logins.of(baseOf(given.username)))
+    const owner = givenCredentials && (await parts.logins.of(baseOf(givenCredentials.username)))
     if (owner?.kind !== 'rental') return admitToPlan(attempt, owner?.planId ?? null, sinceMs)
     const rental = await parts.rentals.find(owner.proxyId, sinceMs)
     return rental === null ? admitToPlan(attempt, null, sinceMs) : admitToRental(attempt, rental)
@@ -330,16 +349,19 @@ export const startAccess = (
    * and unknown usernames.
    */
   const admit = async (attempt: ConnectionAttempt): Promise<Admission | Denied> => {
-    const { credentials: given, source } = attempt
-    const askedMs = monotonicMs()
+    const { credentials: givenCredentials, source } = attempt
+    const attemptedMs = monotonicMs()
     const first = await admitBy(attempt, Number.NEGATIVE_INFINITY)
-    if (given === null || !first.denied || first.status !== 407) return first
-    const second = await admitBy(attempt, await parts.logins.caughtUp(baseOf(given.username), askedMs))
+    if (givenCredentials === null || !first.denied || first.status !== 407) return first
+    const second = await admitBy(
+      attempt,
+      await parts.logins.caughtUp(baseOf(givenCredentials.username), attemptedMs),
+    )
     if (second !== wrongCredentials) return second
-    const restMs = Math.max(0, askedMs + wrongMs - monotonicMs())
+    const remainingMs = Math.max(0, attemptedMs + wrongCredentialsMs - monotonicMs())
     await Promise.all([
       parts.throttle.wrong(source, stopping.signal),
-      sleep(restMs, undefined, { signal: stopping.signal }).catch(() => undefined), // the gateway stops
+      sleep(remainingMs, undefined, { signal: stopping.signal }).catch(() => undefined), // the gateway stops
     ])
     return wrongCredentials
   }
@@ -349,37 +371,37 @@ export const startAccess = (
     for (const [key, { proxyId, ip, sinceMs }] of openRentals) {
       const rental = await parts.rentals.find(proxyId, sinceMs)
       // The rental got another address.
-      const over = rental?.ip === ip ? ofRental(rental) : rentalEnded
-      if (over) open.terminate(key, () => true, over)
+      const denial = rental?.ip === ip ? rentalDenial(rental) : rentalEnded
+      if (denial) openTunnels.terminate(key, () => true, denial)
     }
   }
 
   const round = async (): Promise<void> => {
-    open.report(parts.usage)
-    const works = [
+    openTunnels.report(parts.usage)
+    const tasks = [
       directory.refresh(budgets.open()),
       watchRentals(),
       parts.sessionCaps.flush(),
       parts.usage.flush(),
     ]
-    const failed = (await Promise.allSettled(works)).find((outcome) => outcome.status === 'rejected')
+    const failed = (await Promise.allSettled(tasks)).find((outcome) => outcome.status === 'rejected')
     if (failed) throw failed.reason
   }
 
-  let failing = false
-  const toldRound = async (): Promise<void> => {
+  let isFailing = false
+  const runRound = async (): Promise<void> => {
     await round()
-    failing = false
+    isFailing = false
   }
   const failed = (err: unknown): void => {
-    if (!failing)
+    if (!isFailing)
       logger.warn(
         { err },
         'plans and rentals cannot be read: what was known half a minute ago is used until then',
       )
-    failing = true
+    isFailing = true
   }
-  const refreshing = parts.scheduler.start(refreshAccess, toldRound, {
+  const refreshWorker = parts.scheduler.start(refreshAccess, runRound, {
     onError: (error) => {
       failed(error)
       return refreshAccess.trigger.everyMs
@@ -398,14 +420,14 @@ export const startAccess = (
     flush: round,
     stop: async () => {
       stopping.abort()
-      await refreshing.stop()
+      await refreshWorker.stop()
       await round().catch((err) => logger.warn({ err }, 'the last statistics of this process are lost'))
     },
   }
 }
 
 /** A dedicated address has no traffic limit. */
-const unmetered = (): Spending => ({
+const unmeteredSpending = (): Spending => ({
   take: (wanted) => wanted,
   giveBack: () => undefined,
   more: async () => null,

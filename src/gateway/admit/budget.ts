@@ -58,19 +58,19 @@ export type UnreportedBytes = {
 }
 
 export const createUnreportedBytes = (): UnreportedBytes => {
-  let fresh = 0
+  let unreportedBytes = 0
   return {
     add: (bytes) => {
-      fresh += bytes
+      unreportedBytes += bytes
     },
     report: () => {
-      const bytes = Math.max(0, fresh)
-      fresh -= bytes
+      const bytes = Math.max(0, unreportedBytes)
+      unreportedBytes -= bytes
       return bytes
     },
-    prepaid: () => Math.max(0, -fresh),
+    prepaid: () => Math.max(0, -unreportedBytes),
     forget: () => {
-      fresh = 0
+      unreportedBytes = 0
     },
   }
 }
@@ -200,8 +200,8 @@ export class PlanBudget {
   /** Bytes available now. While others wait for the speed, larger amounts queue behind them. */
   #allowed(wanted: number): number {
     const available = this.#available()
-    const queues = this.#bucket !== null && this.#waiters.length > 0 && wanted > promptBytes
-    return queues ? Math.min(available, this.#turn) : available
+    const mustQueue = this.#bucket !== null && this.#waiters.length > 0 && wanted > promptBytes
+    return mustQueue ? Math.min(available, this.#turn) : available
   }
 
   take(wanted: number): number {
@@ -212,10 +212,10 @@ export class PlanBudget {
       this.#bucket.take(bytes)
       this.#usedAtMs = this.#monotonicMs()
     } else {
-      const before = this.#slab
+      const slabBefore = this.#slab
       this.#slab -= bytes
       this.#recent += bytes
-      if (before >= this.#target() / 2 && this.#slab < this.#target() / 2) this.#need()
+      if (slabBefore >= this.#target() / 2 && this.#slab < this.#target() / 2) this.#need()
     }
     this.#unreported.add(bytes)
     return bytes
@@ -269,21 +269,21 @@ export class PlanBudget {
 
   /** Resumes waiters for the speed in order, as many as the available bytes suffice for. */
   #serve(bucket: Bucket): void {
-    const left = this.#available()
+    const availableBytes = this.#available()
     let served = 0
     for (const { wanted } of this.#waiters) {
-      const worth = bucket.worthwhile(wanted)
-      if (this.#turn + worth > left) break
-      this.#turn += worth
+      const worthwhileBytes = bucket.worthwhile(wanted)
+      if (this.#turn + worthwhileBytes > availableBytes) break
+      this.#turn += worthwhileBytes
       served += 1
     }
     for (const { settle } of this.#waiters.splice(0, served)) settle(null)
   }
 
-  #settle(which: (waiter: Waiter) => boolean, denied: Denied | null): void {
-    const settled = this.#waiters.filter(which)
+  #settle(matches: (waiter: Waiter) => boolean, denied: Denied | null): void {
+    const settled = this.#waiters.filter(matches)
     if (settled.length === 0) return
-    this.#waiters = this.#waiters.filter((waiter) => !which(waiter))
+    this.#waiters = this.#waiters.filter((waiter) => !matches(waiter))
     for (const { settle } of settled) settle(denied)
   }
 
@@ -296,27 +296,31 @@ export class PlanBudget {
    * longer needed are removed from the slab here, before other processes may lease them.
    */
   snapshot(): { readonly sold: number; readonly request: LeaseRequest; readonly over: boolean } {
-    const idle = this.#tunnels === 0
+    const isIdle = this.#tunnels === 0
     const idleForMs = this.#monotonicMs() - this.#idleSinceMs
-    const over =
-      idle && (this.#closed || idleForMs > idleMs || this.#free < nearlyUsedUp || this.#denied !== null)
-    if (over || this.#paused) this.#slab = Math.min(this.#slab, this.#unreported.prepaid())
-    const sold = this.#unreported.report()
-    const held = this.#bucket ? this.#active(over) : Math.max(0, this.#slab - this.#unreported.prepaid())
-    const wanted = idle || this.#paused ? 0 : Math.max(0, this.#target() - this.#slab)
+    const isUnused =
+      isIdle && (this.#closed || idleForMs > idleMs || this.#free < nearlyUsedUp || this.#denied !== null)
+    if (isUnused || this.#paused) this.#slab = Math.min(this.#slab, this.#unreported.prepaid())
+    const consumedBytes = this.#unreported.report()
+    const held = this.#bucket ? this.#active(isUnused) : Math.max(0, this.#slab - this.#unreported.prepaid())
+    const wanted = isIdle || this.#paused ? 0 : Math.max(0, this.#target() - this.#slab)
     this.#recent = 0
-    return { sold, over, request: { planId: this.planId, held, wanted: over && held === 0 ? -1 : wanted } }
+    return {
+      sold: consumedBytes,
+      over: isUnused,
+      request: { planId: this.planId, held, wanted: isUnused && held === 0 ? -1 : wanted },
+    }
   }
 
   /** 1 while this process passes traffic of a time-based plan or has tunnels waiting for the speed; else 0. */
-  #active(over: boolean): 0 | 1 {
-    const passes = this.#waiters.length > 0 || this.#monotonicMs() - this.#usedAtMs < activeMs
-    return passes && !over ? 1 : 0
+  #active(isUnused: boolean): 0 | 1 {
+    const isPassing = this.#waiters.length > 0 || this.#monotonicMs() - this.#usedAtMs < activeMs
+    return isPassing && !isUnused ? 1 : 0
   }
 
-  /** Applies a lease. @param askedMs when it was requested, by the monotonic clock */
-  renewed(answer: LeaseAnswer, askedMs: number): void {
-    this.#validUntilMs = askedMs + leaseValidMs
+  /** Applies a lease. @param requestedMs when it was requested, by the monotonic clock */
+  renewed(answer: LeaseAnswer, requestedMs: number): void {
+    this.#validUntilMs = requestedMs + leaseValidMs
     this.#paused = answer.paused
     if (this.#bucket && this.#bytesPerSecond !== null)
       // The processes that pass traffic of the plan share its speed equally. Idle processes get no share.
@@ -324,9 +328,9 @@ export class PlanBudget {
     else {
       this.#slab += answer.granted
       this.#free = (answer.free ?? 0) - answer.granted
-      const all = answer.free === 0 && answer.elsewhere === 0 && !answer.paused
-      if (all && this.#slab === 0) this.deny(trafficExhausted)
-      else if (all) this.#settle(({ least }) => least > this.#slab, trafficExhausted)
+      const isExhausted = answer.free === 0 && answer.elsewhere === 0 && !answer.paused
+      if (isExhausted && this.#slab === 0) this.deny(trafficExhausted)
+      else if (isExhausted) this.#settle(({ least }) => least > this.#slab, trafficExhausted)
     }
     this.#wake()
   }

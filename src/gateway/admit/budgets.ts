@@ -32,16 +32,16 @@ const roundMs = countTraffic.trigger.everyMs
 /** Delay of a round that a tunnel started, milliseconds, so that several tunnels share it. */
 const batchWindowMs = 2
 /** Delay of the next round after one that failed, or that found the rest of a plan leased elsewhere, milliseconds. */
-const againMs = 100
+const retryMs = 100
 /** A used-up plan is requested again after this time, milliseconds. So a top-up has effect within it. */
-const deniedForMs = 200
+const retryDeniedMs = 200
 
 /** After this long without a renewal all leases count as lost, milliseconds: others may soon lease their bytes. */
-const lostMs = 50_000
+const leaseLostMs = 50_000
 
 type Batch = {
   readonly sequence: number
-  readonly sold: ReadonlyMap<PlanId, number>
+  readonly consumedBytes: ReadonlyMap<PlanId, number>
   readonly rounds: ReadonlyMap<PlanId, ReturnType<PlanBudget['snapshot']>>
 }
 
@@ -57,39 +57,39 @@ export const startBudgets = (deps: {
   readonly logger: Pick<Logger, 'warn'>
 }): Budgets => {
   const { reports, leases, worker, monotonicMs, logger } = deps
-  const runs = deps.scheduler.record(countTraffic)
+  const runRecorder = deps.scheduler.record(countTraffic)
   const budgets = new Map<PlanId, PlanBudget>()
   /** Replaced budgets with consumed bytes that are not reported yet. */
   const replaced = new Set<PlanBudget>()
-  const begun = new Set<PlanId>()
+  const registeredPlans = new Set<PlanId>()
   let sequence = 0
-  let unanswered: Batch | null = null
+  let pendingBatch: Batch | null = null
   let timer: NodeJS.Timeout | undefined
   let dueAtMs = Number.POSITIVE_INFINITY
-  let running: Promise<void> | null = null
+  let runningRound: Promise<void> | null = null
   /** A round was requested while another one was running, which may have started too early for it. */
-  let again = false
-  let failing = false
+  let isRoundRequested = false
+  let isFailing = false
   let renewedMs = monotonicMs()
-  let stopped = false
+  let isStopped = false
 
-  const schedule = (inMs: number): void => {
-    const atMs = monotonicMs() + inMs
-    if (stopped || atMs >= dueAtMs) return
+  const schedule = (delayMs: number): void => {
+    const atMs = monotonicMs() + delayMs
+    if (isStopped || atMs >= dueAtMs) return
     dueAtMs = atMs
     clearTimeout(timer)
     timer = setTimeout(() => {
       dueAtMs = Number.POSITIVE_INFINITY
-      if (running) again = true
+      if (runningRound) isRoundRequested = true
       else void round()
-    }, inMs)
+    }, delayMs)
   }
 
-  const gather = (): Batch => {
-    const sold = new Map<PlanId, number>()
+  const collectBatch = (): Batch => {
+    const consumedBytes = new Map<PlanId, number>()
     const rounds = new Map<PlanId, ReturnType<PlanBudget['snapshot']>>()
     const add = (planId: PlanId, bytes: number): void => {
-      if (bytes > 0) sold.set(planId, (sold.get(planId) ?? 0) + bytes)
+      if (bytes > 0) consumedBytes.set(planId, (consumedBytes.get(planId) ?? 0) + bytes)
     }
     for (const budget of replaced) add(budget.planId, budget.snapshot().sold)
     replaced.clear()
@@ -99,31 +99,31 @@ export const startBudgets = (deps: {
       rounds.set(planId, taken)
     }
     sequence += 1
-    return { sequence, sold, rounds }
+    return { sequence, consumedBytes, rounds }
   }
 
-  const report = async ({ sequence, sold }: Batch): Promise<void> => {
-    if (sold.size === 0) return
-    await reports.report({ reporter: worker, sequence, traffic: sold })
+  const report = async ({ sequence, consumedBytes }: Batch): Promise<void> => {
+    if (consumedBytes.size === 0) return
+    await reports.report({ reporter: worker, sequence, traffic: consumedBytes })
   }
 
   const renew = async ({ rounds }: Batch): Promise<void> => {
-    const fresh = [...rounds.keys()].filter((planId) => !begun.has(planId))
-    const unknown = new Set(fresh.length > 0 ? await reports.begin(fresh) : [])
-    for (const planId of fresh) if (!unknown.has(planId)) begun.add(planId)
-    const asked = [...rounds].filter(([planId]) => !unknown.has(planId))
-    if (asked.length === 0) return
-    const askedMs = monotonicMs()
-    const answers = await leases.renew(asked.map(([, { request }]) => request))
-    for (const [planId, { request, over }] of asked) {
+    const newPlanIds = [...rounds.keys()].filter((planId) => !registeredPlans.has(planId))
+    const unknownPlanIds = new Set(newPlanIds.length > 0 ? await reports.begin(newPlanIds) : [])
+    for (const planId of newPlanIds) if (!unknownPlanIds.has(planId)) registeredPlans.add(planId)
+    const renewals = [...rounds].filter(([planId]) => !unknownPlanIds.has(planId))
+    if (renewals.length === 0) return
+    const requestedMs = monotonicMs()
+    const answers = await leases.renew(renewals.map(([, { request }]) => request))
+    for (const [planId, { request, over: isUnused }] of renewals) {
       const budget = budgets.get(planId)
       if (request.wanted < 0) {
         // A tunnel may have opened meanwhile. The next round then requests a lease again.
-        if (over && budget?.unused()) budgets.delete(planId)
+        if (isUnused && budget?.unused()) budgets.delete(planId)
         continue
       }
       const answer = answers.get(planId)
-      if (answer) budget?.renewed(answer, askedMs)
+      if (answer) budget?.renewed(answer, requestedMs)
     }
   }
 
@@ -132,78 +132,78 @@ export const startBudgets = (deps: {
    * charge.
    */
   const forgetLost = (): void => {
-    if (monotonicMs() - renewedMs < lostMs) return
-    if (unanswered !== null || budgets.size > 0)
+    if (monotonicMs() - renewedMs < leaseLostMs) return
+    if (pendingBatch !== null || budgets.size > 0)
       logger.warn('traffic could not be counted for too long: what was sold meanwhile is not counted')
-    unanswered = null
+    pendingBatch = null
     replaced.clear()
     for (const budget of budgets.values()) budget.forget()
   }
 
-  const once = async (): Promise<void> => {
+  const runRound = async (): Promise<void> => {
     const startedMs = monotonicMs()
     if (budgets.size > 0) forgetLost()
-    const batch = unanswered ?? gather()
-    unanswered = batch
+    const batch = pendingBatch ?? collectBatch()
+    pendingBatch = batch
     await report(batch)
     await renew(batch)
-    unanswered = null
+    pendingBatch = null
     renewedMs = startedMs
   }
 
   const round = (): Promise<void> => {
-    if (running) return running
+    if (runningRound) return runningRound
     clearTimeout(timer)
     dueAtMs = Number.POSITIVE_INFINITY
-    running = runs
-      .run(once)
+    runningRound = runRecorder
+      .run(runRound)
       .then(
         () => {
-          if (failing) logger.warn('traffic is counted again')
-          failing = false
+          if (isFailing) logger.warn('traffic is counted again')
+          isFailing = false
         },
         (err) => {
-          if (!failing)
+          if (!isFailing)
             logger.warn({ err }, 'traffic cannot be counted: what is leased is sold, then no more')
-          failing = true
+          isFailing = true
         },
       )
       .finally(() => {
-        running = null
+        runningRound = null
         for (const budget of budgets.values()) budget.expireWaiters()
-        if (budgets.size === 0 && unanswered === null) return
-        const starving = [...budgets.values()].some((budget) => budget.starves())
-        schedule(again && !failing ? batchWindowMs : failing || starving ? againMs : roundMs)
-        again = false
+        if (budgets.size === 0 && pendingBatch === null) return
+        const isStarving = [...budgets.values()].some((budget) => budget.starves())
+        schedule(isRoundRequested && !isFailing ? batchWindowMs : isFailing || isStarving ? retryMs : roundMs)
+        isRoundRequested = false
       })
-    return running
+    return runningRound
   }
 
-  const need = (): void => schedule(batchWindowMs)
+  const requestRound = (): void => schedule(batchWindowMs)
 
   const budgetOf = (terms: BudgetTerms): PlanBudget => {
     const { planId } = terms
-    const before = budgets.get(planId)
-    const denial = before?.denial()
-    if (before && !(denial && denial.forMs >= deniedForMs)) return before
-    if (before) replaced.add(before)
+    const existing = budgets.get(planId)
+    const denial = existing?.denial()
+    if (existing && !(denial && denial.forMs >= retryDeniedMs)) return existing
+    if (existing) replaced.add(existing)
     // There is no lease, so none can be lost.
-    if (budgets.size === 0 && unanswered === null && replaced.size === 0) renewedMs = monotonicMs()
-    const budget = new PlanBudget(terms, { monotonicMs, need })
+    if (budgets.size === 0 && pendingBatch === null && replaced.size === 0) renewedMs = monotonicMs()
+    const budget = new PlanBudget(terms, { monotonicMs, need: requestRound })
     budgets.set(planId, budget)
     return budget
   }
 
-  const drained = (): boolean => unanswered === null && replaced.size === 0 && budgets.size === 0
+  const isDrained = (): boolean => pendingBatch === null && replaced.size === 0 && budgets.size === 0
 
   return {
     enter: async (terms) => {
       const budget = budgetOf(terms)
       budget.enter()
-      let left = false
+      let hasLeft = false
       const leave = (): void => {
-        if (left) return
-        left = true
+        if (hasLeft) return
+        hasLeft = true
         budget.leave()
         schedule(roundMs)
       }
@@ -215,7 +215,7 @@ export const startBudgets = (deps: {
       let lease = budget.lease
       /** Bytes taken under `lease`. */
       let taken = 0
-      const countLease = (): void => {
+      const resetOnNewLease = (): void => {
         if (lease === budget.lease) return
         lease = budget.lease
         taken = 0
@@ -225,14 +225,14 @@ export const startBudgets = (deps: {
         leave,
         spending: {
           take: (wanted) => {
-            countLease()
+            resetOnNewLease()
             const bytes = budget.take(wanted)
             taken += bytes
             return bytes
           },
           // Bytes of a lost lease were not counted, and other processes may consume them.
           giveBack: (wanted) => {
-            countLease()
+            resetOnNewLease()
             const bytes = Math.min(wanted, taken)
             taken -= bytes
             budget.giveBack(bytes)
@@ -245,17 +245,17 @@ export const startBudgets = (deps: {
     deny: (planId, denied) => budgets.get(planId)?.deny(denied),
     open: () => [...budgets.values()].filter((budget) => !budget.unused()).map(({ planId }) => planId),
     flush: async () => {
-      await running
+      await runningRound
       await round()
     },
     stop: async () => {
       for (const budget of budgets.values()) budget.close()
-      for (let attempt = 0; attempt < 10 && !drained(); attempt += 1) {
-        await running
+      for (let attempt = 0; attempt < 10 && !isDrained(); attempt += 1) {
+        await runningRound
         await round()
-        if (failing) await new Promise((done) => setTimeout(done, againMs))
+        if (isFailing) await new Promise((done) => setTimeout(done, retryMs))
       }
-      stopped = true
+      isStopped = true
       clearTimeout(timer)
       for (const budget of budgets.values()) budget.stop()
     },

@@ -79,11 +79,12 @@ export const createLeases = (deps: {
   }
 
   /** Limits a grant to the bytes that the plan has left by the log, because SQL can change a row and a counter. */
-  const confirmed = async ({ plan_id, total, used, ...answer }: LeaseRow): Promise<LeaseAnswer> => {
+  const confirmGrant = async ({ plan_id, total, used, ...answer }: LeaseRow): Promise<LeaseAnswer> => {
     if (total === null || answer.free === null) return answer
     const plan = await planOf(plan_id, total)
-    const beyond = Math.max(0, total - (plan?.totalBytes ?? 0)) + Math.max(0, (plan?.usedBytes ?? 0) - used)
-    const free = Math.max(0, answer.free - beyond)
+    const overstatedBytes =
+      Math.max(0, total - (plan?.totalBytes ?? 0)) + Math.max(0, (plan?.usedBytes ?? 0) - used)
+    const free = Math.max(0, answer.free - overstatedBytes)
     return { ...answer, free, granted: Math.min(answer.granted, free) }
   }
 
@@ -104,11 +105,11 @@ export const createLeases = (deps: {
           expireSeconds,
         ],
       })
-      const selling = new Set(requests.flatMap(({ planId, wanted }) => (wanted > 0 ? [planId] : [])))
+      const plansToGrant = new Set(requests.flatMap(({ planId, wanted }) => (wanted > 0 ? [planId] : [])))
       return new Map(
         await Promise.all(
           rows.map(async (row) => {
-            const answer = selling.has(row.plan_id) ? await confirmed(row) : row
+            const answer = plansToGrant.has(row.plan_id) ? await confirmGrant(row) : row
             return [row.plan_id, answer] as const
           }),
         ),

@@ -23,25 +23,25 @@ export type Tunnel = {
 
 /** Counts the bytes of one tunnel and enforces the cap of its session. */
 export const createTunnel = (spending: Spending, cap: SessionCap | null): Tunnel => {
-  const own = new AbortController()
-  const fresh = { up: 0, down: 0 }
+  const ownController = new AbortController()
+  const unreported = { up: 0, down: 0 }
   let total = 0
   const count = (bytes: number, direction: 'up' | 'down'): void => {
-    fresh[direction] += bytes
+    unreported[direction] += bytes
     total += bytes
   }
   return {
     planEnded: spending.ended,
-    terminate: (denied) => own.abort(denied),
+    terminate: (denied) => ownController.abort(denied),
     passed: () => {
-      const { up, down } = fresh
-      fresh.up = 0
-      fresh.down = 0
+      const { up, down } = unreported
+      unreported.up = 0
+      unreported.down = 0
       return { up, down }
     },
     total: () => total,
     spending: {
-      ended: own.signal,
+      ended: ownController.signal,
       take: (wanted, direction) => {
         const allowed = cap === null ? wanted : cap.take(wanted)
         const bytes = spending.take(allowed, direction)
@@ -66,53 +66,53 @@ export const createTunnel = (spending: Spending, cap: SessionCap | null): Tunnel
 export type OpenTunnels = {
   /**
    * Reserves a slot for a tunnel that is about to open, so that concurrent attempts do not all find the last slot free.
-   * @returns a function that releases the slot: call it when the tunnel is added or fails; null: `most` slots are in
-   * use
+   * @returns a function that releases the slot: call it when the tunnel is added or fails; null: `maxSlots` slots are
+   * in use
    */
-  claim(planId: string, most: number): (() => void) | null
+  claim(planId: string, maxSlots: number): (() => void) | null
   add(planId: string, generation: number, tunnel: Tunnel): void
   remove(planId: string, tunnel: Tunnel): void
   /** Cuts the tunnels of a plan whose credential generation passes the test. */
-  terminate(planId: string, which: (generation: number) => boolean, denied: Denied): void
+  terminate(planId: string, matches: (generation: number) => boolean, denied: Denied): void
   /** Adds the bytes since the last report to the statistics. */
   report(usage: Pick<Usage, 'traffic'>): void
 }
 
 export const createOpenTunnels = (): OpenTunnels => {
   const plans = new Map<string, Map<Tunnel, number>>()
-  const claims = new Map<string, number>()
-  const claimed = (planId: string): number => claims.get(planId) ?? 0
+  const claimCounts = new Map<string, number>()
+  const claimedSlots = (planId: string): number => claimCounts.get(planId) ?? 0
   const abortHandlers = createAbortHandlers()
   // `AbortSignal.any` would leak a kilobyte per tunnel into the signal of its plan.
-  const uncuts = new WeakMap<Tunnel, () => void>()
+  const handlerRemovals = new WeakMap<Tunnel, () => void>()
   return {
-    claim: (planId, most) => {
-      if ((plans.get(planId)?.size ?? 0) + claimed(planId) >= most) return null
-      claims.set(planId, claimed(planId) + 1)
+    claim: (planId, maxSlots) => {
+      if ((plans.get(planId)?.size ?? 0) + claimedSlots(planId) >= maxSlots) return null
+      claimCounts.set(planId, claimedSlots(planId) + 1)
       return () => {
-        const left = claimed(planId) - 1
-        if (left === 0) claims.delete(planId)
-        else claims.set(planId, left)
+        const remaining = claimedSlots(planId) - 1
+        if (remaining === 0) claimCounts.delete(planId)
+        else claimCounts.set(planId, remaining)
       }
     },
     add: (planId, generation, tunnel) => {
-      const open = plans.get(planId) ?? new Map<Tunnel, number>()
-      plans.set(planId, open.set(tunnel, generation))
-      uncuts.set(tunnel, abortHandlers.on(tunnel.planEnded, tunnel.terminate))
+      const planTunnels = plans.get(planId) ?? new Map<Tunnel, number>()
+      plans.set(planId, planTunnels.set(tunnel, generation))
+      handlerRemovals.set(tunnel, abortHandlers.on(tunnel.planEnded, tunnel.terminate))
     },
     remove: (planId, tunnel) => {
-      const open = plans.get(planId)
-      open?.delete(tunnel)
-      uncuts.get(tunnel)?.()
-      if (open?.size === 0) plans.delete(planId)
+      const planTunnels = plans.get(planId)
+      planTunnels?.delete(tunnel)
+      handlerRemovals.get(tunnel)?.()
+      if (planTunnels?.size === 0) plans.delete(planId)
     },
-    terminate: (planId, which, denied) => {
+    terminate: (planId, matches, denied) => {
       for (const [tunnel, generation] of plans.get(planId) ?? [])
-        if (which(generation)) tunnel.terminate(denied)
+        if (matches(generation)) tunnel.terminate(denied)
     },
     report: (usage) => {
-      for (const [planId, open] of plans)
-        for (const tunnel of open.keys()) {
+      for (const [planId, planTunnels] of plans)
+        for (const tunnel of planTunnels.keys()) {
           const { up, down } = tunnel.passed()
           if (up + down !== 0) usage.traffic(planId, up, down)
         }

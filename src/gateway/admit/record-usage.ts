@@ -51,7 +51,7 @@ export const createUsage = (deps: {
   let failures = new Map<string, number>()
   let hosts = new Map<string, Host>()
   let sequence = 0
-  let unanswered: Batch | null = null
+  let pendingBatch: Batch | null = null
 
   const write = async (batch: Batch): Promise<void> => {
     const hourRows = [...batch.hours].map(([key, row]) => ({ key: key.split('\n'), row }))
@@ -109,16 +109,16 @@ export const createUsage = (deps: {
 
   const hourOfPlan = (planId: string): Hour => {
     const key = keyOf(planId, hourOf(clock()))
-    const counted = hours.get(key) ?? { up: 0, down: 0, connections: 0 }
-    hours.set(key, counted)
-    return counted
+    const hourStats = hours.get(key) ?? { up: 0, down: 0, connections: 0 }
+    hours.set(key, hourStats)
+    return hourStats
   }
 
   return {
     traffic: (planId, up, down) => {
-      const counted = hourOfPlan(planId)
-      counted.up += up
-      counted.down += down
+      const hourStats = hourOfPlan(planId)
+      hourStats.up += up
+      hourStats.down += down
     },
     ended: ({ planId, error, host, bytes }) => {
       const hour = hourOf(clock())
@@ -129,30 +129,30 @@ export const createUsage = (deps: {
       }
       if (host === null) return
       const day = hour.slice(0, 10)
-      const own = keyOf(planId, day, host.toLowerCase().slice(0, maxHostLength))
-      const key = hosts.has(own) || hosts.size < maxHosts ? own : keyOf(planId, day, otherHosts)
+      const ownKey = keyOf(planId, day, host.toLowerCase().slice(0, maxHostLength))
+      const key = hosts.has(ownKey) || hosts.size < maxHosts ? ownKey : keyOf(planId, day, otherHosts)
       const total = hosts.get(key) ?? { bytes: 0, connections: 0 }
       total.bytes += bytes
       total.connections += 1
       hosts.set(key, total)
     },
     flush: async () => {
-      if (unanswered === null) {
+      if (pendingBatch === null) {
         if (hours.size === 0) return
         sequence += 1
-        unanswered = { sequence, hours, failures, hosts }
+        pendingBatch = { sequence, hours, failures, hosts }
         hours = new Map()
         failures = new Map()
         hosts = new Map()
       }
       try {
-        await write(unanswered)
+        await write(pendingBatch)
       } catch (error) {
-      // Postgres would reject this batch again, so it is dropped. Later statistics are counted.
-        if (!isDatabaseOutage(error)) unanswered = null
+        // Postgres would reject this batch again, so it is dropped. Later statistics are counted.
+        if (!isDatabaseOutage(error)) pendingBatch = null
         throw error
       }
-      unanswered = null
+      pendingBatch = null
     },
   }
 }

@@ -44,7 +44,7 @@ type Counter = {
   /** The end of the session lifetime in which the lease was taken; null before the first lease. */
   endsAt: string | null
   /** The last requested lease. Requests run one at a time. */
-  leasing: Promise<void>
+  lastLease: Promise<void>
   /** Whether bytes were used since the last flush. */
   busy: boolean
   /** Open tunnels. */
@@ -69,7 +69,7 @@ export const createSessionCaps = ({
   /** The first use of a session sets its end. After the end its bytes count from 0 again. */
   const lease = async (counter: Counter, limitBytes: number, least: number): Promise<void> => {
     const { planId, sessionId, lifetimeMs } = counter
-    const ask = () =>
+    const requestLease = () =>
       pool.query<{ readonly granted: number; readonly used_bytes: number; readonly ends_at: string }>({
         name: 'gateway-session-lease',
         text: `update work.gateway_sessions as known
@@ -88,7 +88,7 @@ export const createSessionCaps = ({
                returning was.granted, known.used_bytes, known.ends_at::text`,
         values: [planId, sessionId, now(), lifetimeMs, limitBytes, least],
       })
-    let { rows } = await ask()
+    let { rows } = await requestLease()
     while (rows.length === 0) {
       await pool.query({
         name: 'gateway-session-begin',
@@ -97,7 +97,7 @@ export const createSessionCaps = ({
                on conflict (plan_id, session_id) do nothing`,
         values: [planId, sessionId, now(), lifetimeMs],
       })
-      rows = (await ask()).rows
+      rows = (await requestLease()).rows
     }
     const [{ granted, used_bytes: used, ends_at: endsAt }] = rows as [(typeof rows)[0]]
     // Leased bytes of an earlier lifetime of the session are void.
@@ -129,8 +129,8 @@ export const createSessionCaps = ({
   return {
     open: ({ planId, sessionId, limitBytes, lifetimeMs }) => {
       const key = `${planId}/${sessionId}`
-      const fresh = { planId, sessionId, lifetimeMs, used: 0, free: 0, endsAt: null, busy: false, users: 0 }
-      const counter: Counter = counters.get(key) ?? { ...fresh, leasing: Promise.resolve() }
+      const initial = { planId, sessionId, lifetimeMs, used: 0, free: 0, endsAt: null, busy: false, users: 0 }
+      const counter: Counter = counters.get(key) ?? { ...initial, lastLease: Promise.resolve() }
       counters.set(key, counter)
       counter.users += 1
       // Tunnels of one session may have different caps.
@@ -148,12 +148,12 @@ export const createSessionCaps = ({
         },
         left,
         lease: async (least) => {
-          const before = counter.leasing.catch(() => undefined)
-          const mine = before.then(async () => {
+          const previousLease = counter.lastLease.catch(() => undefined)
+          const ownLease = previousLease.then(async () => {
             if (left() < least) await lease(counter, limitBytes, least)
           })
-          counter.leasing = mine
-          await mine
+          counter.lastLease = ownLease
+          await ownLease
           return left() >= least
         },
         close: () => {

@@ -13,18 +13,18 @@ export type ComparedRow = { readonly folded_through: number | null }
 /** The facts of the log (null: the object no longer exists), and the position of the last event that they depend on. */
 export type LoggedFacts<Facts> = { readonly facts: Facts | null; readonly position: number }
 
-type Known<Said, Facts> = {
-  readonly said: Said | null
+type CachedComparison<Said, Facts> = {
+  readonly rowFacts: Said | null
   readonly facts: Facts | null
   readonly readMs: number
   readonly reported: boolean
 }
 
 /** The fields of a row that differ from the log. */
-const differences = <Said extends object>(said: Said | null, facts: Said | null): readonly string[] => {
-  if (said === null) return facts === null ? [] : ['the row says that it is over']
+const differences = <Said extends object>(rowFacts: Said | null, facts: Said | null): readonly string[] => {
+  if (rowFacts === null) return facts === null ? [] : ['the row says that it is over']
   if (facts === null) return ['the log has none']
-  return Object.entries(said).flatMap(([name, value]) =>
+  return Object.entries(rowFacts).flatMap(([name, value]) =>
     isDeepStrictEqual(value, facts[name as keyof Said]) ? [] : [name],
   )
 }
@@ -57,45 +57,45 @@ export const createComparison = <Row extends ComparedRow, Said extends object, F
   readonly logger: Pick<Logger, 'error'>
   readonly maxKept: number
 }): ((row: Row) => Promise<Facts | null>) => {
-  const { what, idOf, saidBy, logged, monotonicMs, logger } = deps
-  const kept = new LRUCache<string, Known<Said, Facts>>(growingCacheOptions(deps.maxKept))
+  const { what, idOf, saidBy: rowFactsOf, logged, monotonicMs, logger } = deps
+  const comparisons = new LRUCache<string, CachedComparison<Said, Facts>>(growingCacheOptions(deps.maxKept))
   const rereading = new Set<string>()
 
-  const read = async (row: Row, said: Said | null): Promise<Facts | null> => {
+  const read = async (row: Row, rowFacts: Said | null): Promise<Facts | null> => {
     const id = idOf(row)
     const readMs = monotonicMs()
     const { facts, position } = await logged(row)
-    const fields = (row.folded_through ?? 0) < position ? [] : differences<Said>(said, facts)
-    const before = kept.get(id)
-    const reported = before?.reported && isDeepStrictEqual(before.said, said)
+    const fields = (row.folded_through ?? 0) < position ? [] : differences<Said>(rowFacts, facts)
+    const previous = comparisons.get(id)
+    const reported = previous?.reported && isDeepStrictEqual(previous.rowFacts, rowFacts)
     if (fields.length > 0 && !reported)
       logger.error({ id, fields }, `a row of a ${what} differs from the log: the log is used`)
-    kept.set(id, { said, facts, readMs, reported: fields.length > 0 })
+    comparisons.set(id, { rowFacts, facts, readMs, reported: fields.length > 0 })
     return facts
   }
 
-  const rereadBeside = (row: Row, said: Said | null): void => {
+  const rereadInBackground = (row: Row, rowFacts: Said | null): void => {
     const id = idOf(row)
     if (rereading.has(id)) return
     rereading.add(id)
-    read(row, said)
+    read(row, rowFacts)
       // The log does not answer. The next use reads again, and waits for the answer once the facts are stale.
       .catch(() => undefined)
       .finally(() => rereading.delete(id))
   }
 
   return async (row) => {
-    const said = saidBy(row)
-    const known = kept.get(idOf(row))
-    const ageMs = known ? monotonicMs() - known.readMs : Number.POSITIVE_INFINITY
-    if (known && ageMs < staleMs && isDeepStrictEqual(known.said, said)) {
-      if (ageMs >= compareEveryMs) rereadBeside(row, said)
-      return known.facts
+    const rowFacts = rowFactsOf(row)
+    const cached = comparisons.get(idOf(row))
+    const ageMs = cached ? monotonicMs() - cached.readMs : Number.POSITIVE_INFINITY
+    if (cached && ageMs < staleMs && isDeepStrictEqual(cached.rowFacts, rowFacts)) {
+      if (ageMs >= compareEveryMs) rereadInBackground(row, rowFacts)
+      return cached.facts
     }
     try {
-      return await read(row, said)
+      return await read(row, rowFacts)
     } catch (error) {
-      if (known && ageMs < staleMs) return known.facts
+      if (cached && ageMs < staleMs) return cached.facts
       throw error
     }
   }

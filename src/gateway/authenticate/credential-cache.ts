@@ -12,8 +12,8 @@ export type CachedLookup<Key extends string, Value> = {
    * returned
    */
   find(key: Key, sinceMs?: number): Promise<Value | null>
-  /** Caches a value; `askedMs` is the start of its query, by the monotonic clock. */
-  store(key: Key, value: Value | null, askedMs: number): void
+  /** Caches a value; `requestedMs` is the start of its query, by the monotonic clock. */
+  store(key: Key, value: Value | null, requestedMs: number): void
 }
 
 const freshMs = 1_000
@@ -26,44 +26,47 @@ export const createCachedLookup = <Key extends string, Value extends object>(dep
   readonly monotonicMs: MonotonicClock
 }): CachedLookup<Key, Value> => {
   const { read, monotonicMs } = deps
-  const held = new LRUCache<Key, { readonly value: Value | null; readonly askedMs: number }>({
+  const cachedValues = new LRUCache<Key, { readonly value: Value | null; readonly requestedMs: number }>({
     max: deps.max,
   })
-  const reading = new Map<Key, { readonly value: Promise<Value | null>; readonly askedMs: number }>()
+  const runningQueries = new Map<
+    Key,
+    { readonly value: Promise<Value | null>; readonly requestedMs: number }
+  >()
 
-  const store = (key: Key, value: Value | null, askedMs: number): void => {
-    held.set(key, { value, askedMs })
+  const store = (key: Key, value: Value | null, requestedMs: number): void => {
+    cachedValues.set(key, { value, requestedMs })
   }
 
-  const ask = async (key: Key, askedMs: number): Promise<Value | null> => {
+  const readAndStore = async (key: Key, requestedMs: number): Promise<Value | null> => {
     const value = await read(key)
-    store(key, value, askedMs)
+    store(key, value, requestedMs)
     return value
   }
   /** The running query if it began at `sinceMs` or later, else a new one. */
-  const shared = (key: Key, sinceMs: number): Promise<Value | null> => {
-    const before = reading.get(key)
-    if (before && before.askedMs >= sinceMs) return before.value
-    const askedMs = monotonicMs()
-    const running = { value: ask(key, askedMs), askedMs }
-    reading.set(key, running)
-    const over = (): void => {
-      if (reading.get(key) === running) reading.delete(key)
+  const sharedQuery = (key: Key, sinceMs: number): Promise<Value | null> => {
+    const existing = runningQueries.get(key)
+    if (existing && existing.requestedMs >= sinceMs) return existing.value
+    const requestedMs = monotonicMs()
+    const started = { value: readAndStore(key, requestedMs), requestedMs }
+    runningQueries.set(key, started)
+    const removeIfCurrent = (): void => {
+      if (runningQueries.get(key) === started) runningQueries.delete(key)
     }
-    running.value.then(over, over)
-    return running.value
+    started.value.then(removeIfCurrent, removeIfCurrent)
+    return started.value
   }
 
   return {
     store,
     find: async (key, sinceMs = Number.NEGATIVE_INFINITY) => {
-      const found = held.get(key)
-      const ageMs = found ? monotonicMs() - found.askedMs : Number.POSITIVE_INFINITY
-      if (found && ageMs < freshMs && found.askedMs >= sinceMs) return found.value
+      const cachedValue = cachedValues.get(key)
+      const ageMs = cachedValue ? monotonicMs() - cachedValue.requestedMs : Number.POSITIVE_INFINITY
+      if (cachedValue && ageMs < freshMs && cachedValue.requestedMs >= sinceMs) return cachedValue.value
       try {
-        return await shared(key, sinceMs)
+        return await sharedQuery(key, sinceMs)
       } catch (error) {
-        if (found && ageMs < staleMs) return found.value
+        if (cachedValue && ageMs < staleMs) return cachedValue.value
         throw error
       }
     },
@@ -83,18 +86,18 @@ export type Throttle = {
 const rate = { burst: 20, perSecond: 1 }
 const longestWaitMs = 10_000
 /** Delayed answers in total. Further ones are not delayed, to bound the memory. */
-const maxWaiting = 2_000
+const maxDelayed = 2_000
 
 export const createThrottle = (monotonicMs: MonotonicClock): Throttle => {
   const limiter = createRateLimiter(rate, monotonicMs)
-  let waiting = 0
+  let delayedCount = 0
   return {
     wrong: async (source, signal) => {
       const waitMs = Math.min(longestWaitMs, limiter.take(source) * 1_000)
-      if (waitMs === 0 || waiting >= maxWaiting) return
-      waiting += 1
+      if (waitMs === 0 || delayedCount >= maxDelayed) return
+      delayedCount += 1
       await sleep(waitMs, undefined, { signal }).catch(() => undefined) // the gateway stops: the answer is sent now
-      waiting -= 1
+      delayedCount -= 1
     },
   }
 }

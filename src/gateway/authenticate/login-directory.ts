@@ -19,10 +19,10 @@ export type Logins = {
   /**
    * Waits for a lookup in the read models that begins `lagMs` or more after the attempt. It finds everything that was
    * sold or changed before the attempt. Returns earlier if the username had no owner and now has one.
-   * @param askedMs the time of the attempt, by the monotonic clock
+   * @param attemptedMs the time of the attempt, by the monotonic clock
    * @returns the start of that lookup: data read after this time is fresh enough
    */
-  caughtUp(username: string, askedMs: number): Promise<number>
+  caughtUp(username: string, attemptedMs: number): Promise<number>
 }
 
 /** A table of logins, and the read table that new logins come from. */
@@ -57,7 +57,7 @@ const rentals: Source = {
 const overlap = '10 minutes'
 const pageSize = 5_000
 /** Lookups of new logins start at most this often, milliseconds, because each costs queries. */
-const lookMs = 100
+const lookupIntervalMs = 100
 /** The read models include sales after this time, milliseconds, unless they lag. */
 const lagMs = 150
 
@@ -70,14 +70,14 @@ type Parts = {
 }
 
 /** The result of a lookup, and its start by the monotonic clock. */
-type Look = { readonly begunMs: number; readonly owners: ReadonlyMap<string, Owner> }
+type LookupResult = { readonly startedMs: number; readonly owners: ReadonlyMap<string, Owner> }
 
 /** Creates the lookup of the plans and rentals that usernames belong to. */
 export const createLogins = ({ pool, credentials, monotonicMs }: Parts): Logins => {
-  const known = new LRUCache<string, Owner>({ max: maxKnown })
+  const cachedOwners = new LRUCache<string, Owner>({ max: maxKnown })
 
   /** Adds the usernames that began after the newest one in the table; on the first call, all. */
-  const addNew = async ({ name, table, id, read, since }: Source): Promise<void> => {
+  const addNewLogins = async ({ name, table, id, read, since }: Source): Promise<void> => {
     for (;;) {
       const { rows } = await pool.query<{ id: PlanId | ProxyId; since: string }>({
         name: `gateway-${name}s-new`,
@@ -124,50 +124,54 @@ export const createLogins = ({ pool, credentials, monotonicMs }: Parts): Logins 
     return owners
   }
 
-  let begunMs = Number.NEGATIVE_INFINITY
-  let last: Promise<unknown> = Promise.resolve()
-  let next: { readonly usernames: Set<string>; readonly look: Promise<Look> } | null = null
+  let startedMs = Number.NEGATIVE_INFINITY
+  let lastLookup: Promise<unknown> = Promise.resolve()
+  let nextLookup: { readonly usernames: Set<string>; readonly loginLookup: Promise<LookupResult> } | null =
+    null
 
   /**
    * One lookup for all usernames that join before it begins. It begins after the previous lookup has ended, and at
-   * least `lookMs` after that one began.
+   * least `lookupIntervalMs` after that one began.
    */
-  const look = async (after: Promise<unknown>, usernames: ReadonlySet<string>): Promise<Look> => {
-    await after
-    const restMs = begunMs + lookMs - monotonicMs()
-    if (restMs > 0) await setTimeout(restMs)
-    next = null
-    const begun = monotonicMs()
-    begunMs = begun
-    await Promise.all([addNew(plans), addNew(rentals)])
-    return { begunMs: begun, owners: await find([...usernames]) }
+  const loginLookup = async (
+    previousLookup: Promise<unknown>,
+    usernames: ReadonlySet<string>,
+  ): Promise<LookupResult> => {
+    await previousLookup
+    const remainingMs = startedMs + lookupIntervalMs - monotonicMs()
+    if (remainingMs > 0) await setTimeout(remainingMs)
+    nextLookup = null
+    const lookupStartMs = monotonicMs()
+    startedMs = lookupStartMs
+    await Promise.all([addNewLogins(plans), addNewLogins(rentals)])
+    return { startedMs: lookupStartMs, owners: await find([...usernames]) }
   }
 
-  const joinNext = (username: string): Promise<Look> => {
-    if (next === null) {
+  const joinNextLookup = (username: string): Promise<LookupResult> => {
+    if (nextLookup === null) {
       const usernames = new Set<string>()
-      next = { usernames, look: look(last, usernames) }
+      nextLookup = { usernames, loginLookup: loginLookup(lastLookup, usernames) }
       // Callers that joined the lookup receive its failure.
-      last = next.look.catch(() => undefined)
+      lastLookup = nextLookup.loginLookup.catch(() => undefined)
     }
     // No other name can have an owner. Postgres would reject some, such as one with a zero byte.
-    if (basePattern.test(username)) next.usernames.add(username)
-    return next.look
+    if (basePattern.test(username)) nextLookup.usernames.add(username)
+    return nextLookup.loginLookup
   }
 
   return {
     of: async (username) => {
-      const cached = known.get(username)
+      const cached = cachedOwners.get(username)
       if (cached || !basePattern.test(username)) return cached ?? null
       const owner = (await find([username])).get(username) ?? null
-      if (owner) known.set(username, owner)
+      if (owner) cachedOwners.set(username, owner)
       return owner
     },
-    caughtUp: async (username, askedMs) => {
+    caughtUp: async (username, attemptedMs) => {
       for (;;) {
-        const { begunMs: begun, owners } = await joinNext(username)
-        if (begun >= askedMs + lagMs) return begun
-        if (!known.has(username) && owners.has(username)) return begun
+        const { startedMs: lookupStartMs, owners } = await joinNextLookup(username)
+        if (lookupStartMs >= attemptedMs + lagMs) return lookupStartMs
+        if (!cachedOwners.has(username) && owners.has(username)) return lookupStartMs
       }
     },
   }
@@ -192,13 +196,13 @@ export type Passwords = {
 }
 
 const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest()
-const nobodys = digestOf('')
+const emptyDigest = digestOf('')
 const maxDigests = 100_000
 
 /** Compares digests, so that the time reveals neither the length nor a common prefix. */
 export const createPasswords = (credentials: Credentials): Passwords => {
   const digests = new LRUCache<string, Buffer>({ max: maxDigests })
-  const expected = (id: PlanId | ProxyId, generation: number): Buffer => {
+  const expectedDigest = (id: PlanId | ProxyId, generation: number): Buffer => {
     const key = `${id}/${generation}`
     const cached = digests.get(key)
     if (cached) return cached
@@ -208,17 +212,17 @@ export const createPasswords = (credentials: Credentials): Passwords => {
   }
   return {
     generationOf: ({ id, generation, rotatedAtMs }, password, nowMs) => {
-      const given = digestOf(password)
-      const current = timingSafeEqual(given, expected(id, generation))
+      const givenDigest = digestOf(password)
+      const isCurrentValid = timingSafeEqual(givenDigest, expectedDigest(id, generation))
       const inGrace = rotatedAtMs !== null && nowMs < rotatedAtMs + rotationGraceMs && generation > 0
-      const former = timingSafeEqual(given, expected(id, Math.max(0, generation - 1)))
-      if (current) return generation
-      return former && inGrace ? generation - 1 : null
+      const isPreviousValid = timingSafeEqual(givenDigest, expectedDigest(id, Math.max(0, generation - 1)))
+      if (isCurrentValid) return generation
+      return isPreviousValid && inGrace ? generation - 1 : null
     },
     nobody: (password) => {
-      const given = digestOf(password)
-      timingSafeEqual(given, nobodys)
-      timingSafeEqual(given, nobodys)
+      const givenDigest = digestOf(password)
+      timingSafeEqual(givenDigest, emptyDigest)
+      timingSafeEqual(givenDigest, emptyDigest)
     },
   }
 }

@@ -53,8 +53,10 @@ const bitsPerMegabit = 1_000_000
  * The speed of one unit of a product, bytes per second, from a unit such as `100 Mbps` or `1 Gbps`. Default: 100 Mbps.
  */
 export const unitSpeed = (unit: string): number => {
-  const found = /^(\d{1,6}) ?(Mbps|Gbps)$/i.exec(unit)
-  const megabits = found ? Number(found[1]) * (found[2]?.toLowerCase() === 'gbps' ? 1_000 : 1) : 100
+  const unitMatch = /^(\d{1,6}) ?(Mbps|Gbps)$/i.exec(unit)
+  const megabits = unitMatch
+    ? Number(unitMatch[1]) * (unitMatch[2]?.toLowerCase() === 'gbps' ? 1_000 : 1)
+    : 100
   return (megabits * bitsPerMegabit) / 8
 }
 
@@ -74,7 +76,7 @@ type Row = ComparedRow & {
 }
 
 /** The fields of a row that the log has too. */
-type SaidOfPlan = Pick<
+type PlanRowFacts = Pick<
   KnownPlan,
   'accountId' | 'expiresAtMs' | 'generation' | 'rotatedAtMs' | 'totalBytes'
 > & {
@@ -83,11 +85,12 @@ type SaidOfPlan = Pick<
   readonly shape: string
   readonly speedUnits: number | null
 }
-type PlanFacts = SaidOfPlan & Pick<KnownPlan, 'blocked' | 'usedBytes'> & { readonly product: Product | null }
+type PlanFacts = PlanRowFacts &
+  Pick<KnownPlan, 'blocked' | 'usedBytes'> & { readonly product: Product | null }
 
 const timeOf = (iso: string | null): number | null => (iso === null ? null : Date.parse(iso))
 
-const saidBy = (row: Row): SaidOfPlan => ({
+const rowFactsOf = (row: Row): PlanRowFacts => ({
   accountId: row.account_id,
   blocked: row.blocked,
   expiresAtMs: timeOf(row.expires_at),
@@ -155,7 +158,7 @@ export const createPlanDirectory = (deps: {
   const factsOf = createComparison({
     what: 'plan',
     idOf: ({ plan_id }: Row) => plan_id,
-    saidBy,
+    saidBy: rowFactsOf,
     logged,
     monotonicMs,
     logger,
@@ -165,9 +168,9 @@ export const createPlanDirectory = (deps: {
   const knownPlan = async (row: Row): Promise<KnownPlan | null> => {
     const facts = await factsOf(row)
     if (facts === null) return null
-    const { productId: _productId, shape, speedUnits, product, ...known } = facts
+    const { productId: _productId, shape, speedUnits, product, ...planFields } = facts
     return {
-      ...known,
+      ...planFields,
       planId: row.plan_id,
       targeting: new Set(product && 'generate' in product ? product.generate.targeting : []),
       family: product?.family ?? null,
@@ -194,9 +197,9 @@ export const createPlanDirectory = (deps: {
     find: plans.find,
     refresh: async (planIds) => {
       if (planIds.length === 0) return
-      const askedMs = monotonicMs()
+      const requestedMs = monotonicMs()
       const rows = await readRows(pool, planIds)
-      await Promise.all(rows.map(async (row) => plans.store(row.plan_id, await readPlan(row), askedMs)))
+      await Promise.all(rows.map(async (row) => plans.store(row.plan_id, await readPlan(row), requestedMs)))
     },
   }
 }

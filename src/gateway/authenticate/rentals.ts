@@ -75,7 +75,7 @@ type Row = ComparedRow & {
 }
 
 /** The fields of a row that the log has too. */
-type SaidOfRental = {
+type RentalRowFacts = {
   readonly accountId: AccountId
   readonly blocked: boolean | null
   readonly ip: string
@@ -83,9 +83,9 @@ type SaidOfRental = {
   readonly carrierId: string | null
   readonly endpoint: StockedEndpoint | null
 }
-type RentalFacts = SaidOfRental & { readonly blocked: boolean }
+type RentalFacts = RentalRowFacts & { readonly blocked: boolean }
 
-const saidBy = (row: Row): SaidOfRental | null =>
+const rowFactsOf = (row: Row): RentalRowFacts | null =>
   row.released_at === null
     ? {
         accountId: row.account_id,
@@ -139,7 +139,7 @@ export const createRentals = (deps: {
   const factsOf = createComparison({
     what: 'rental',
     idOf: ({ proxy_id }: Row) => proxy_id,
-    saidBy,
+    saidBy: rowFactsOf,
     logged,
     monotonicMs,
     logger,
@@ -157,11 +157,13 @@ export const createRentals = (deps: {
 
   const endpointOf = async (endpoint: StockedEndpoint | null, row: Row): Promise<RentalEndpoint | null> => {
     if (endpoint === null) return null
-    const { credentialId, ...rest } = endpoint
+    const { credentialId, ...endpointAddress } = endpoint
     const sealed = credentialId && (await sealedOf(credentialId, row))
     const login =
-      credentialId && sealed ? logins.open({ credentialId, place: placeOfEndpoint(rest) }, sealed) : null
-    return { ...rest, login }
+      credentialId && sealed
+        ? logins.open({ credentialId, place: placeOfEndpoint(endpointAddress) }, sealed)
+        : null
+    return { ...endpointAddress, login }
   }
 
   const rentalOf = async (row: Row): Promise<Rental> => {
@@ -195,8 +197,8 @@ export const createRentals = (deps: {
     }
   }
 
-  const reader = (name: string, where: string) => async (key: string) => {
-    const { rows } = await pool.query<Row>({ name, text: `${columns} where ${where}`, values: [key] })
+  const reader = (name: string, condition: string) => async (key: string) => {
+    const { rows } = await pool.query<Row>({ name, text: `${columns} where ${condition}`, values: [key] })
     return rows[0] ? rentalOf(rows[0]) : null
   }
   const at = reader(

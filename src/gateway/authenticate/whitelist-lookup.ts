@@ -8,11 +8,11 @@ import { type Clock, hasElapsed, isoTime } from '../../kernel/clock.ts'
 import type { PlanId } from '../../kernel/ids.ts'
 
 /** Changes of a whitelist have effect within this time, milliseconds. */
-const heldMs = 1_000
+const cacheMs = 1_000
 /** Cached answers are used this long while Postgres does not answer, milliseconds. Leases last as long. */
 const staleMs = 30_000
 const maxAddresses = 50_000
-const noteEveryMs = 60_000
+const recordEveryMs = 60_000
 
 /** The access of an address without credentials. */
 export type Whitelisted = {
@@ -44,11 +44,11 @@ export const createWhitelistLookup = (deps: {
   const held = new LRUCache<string, { readonly found: Whitelisted | null; readonly atMs: number }>({
     max: maxAddresses,
   })
-  const noted = new LRUCache<string, number>({ max: maxAddresses })
+  const recordedUses = new LRUCache<string, number>({ max: maxAddresses })
 
-  const note = (entryId: string): void => {
-    if (!hasElapsed(noted.get(entryId) ?? Number.NEGATIVE_INFINITY, clock(), noteEveryMs)) return
-    noted.set(entryId, clock())
+  const recordUse = (entryId: string): void => {
+    if (!hasElapsed(recordedUses.get(entryId) ?? Number.NEGATIVE_INFINITY, clock(), recordEveryMs)) return
+    recordedUses.set(entryId, clock())
     pool
       .query('update vault.whitelist set last_used_at = $2::timestamptz where entry_id = $1::text', [
         entryId,
@@ -74,7 +74,7 @@ export const createWhitelistLookup = (deps: {
   }
 
   /** The first entry that the log allows, and the entries before it, which the log does not allow. */
-  const compared = async (source: string) => {
+  const findAllowed = async (source: string) => {
     const refused: EntryRow[] = []
     for (const row of await rowsOf(source)) {
       if (await isAllowed(row)) return { row, refused }
@@ -84,28 +84,28 @@ export const createWhitelistLookup = (deps: {
   }
 
   const read = async (source: string): Promise<Whitelisted | null> => {
-    const first = await compared(source)
+    const first = await findAllowed(source)
     // A row may have been changed or removed after it was read. The second read detects this.
-    const { row, refused } = first.refused.length === 0 ? first : await compared(source)
+    const { row, refused } = first.refused.length === 0 ? first : await findAllowed(source)
     for (const { entry_id: entryId, account_id: accountId } of refused)
       logger.error({ entryId, accountId }, 'the log does not allow an entry of a whitelist')
     if (row === null) return null
-    note(row.entry_id)
+    recordUse(row.entry_id)
     return { planId: row.plan_id, targeting: row.targeting }
   }
 
   return {
     find: async (source) => {
-      const known = held.get(source)
+      const cachedAnswer = held.get(source)
       const nowMs = clock()
-      if (known && !hasElapsed(known.atMs, nowMs, heldMs)) return known.found
+      if (cachedAnswer && !hasElapsed(cachedAnswer.atMs, nowMs, cacheMs)) return cachedAnswer.found
       if (!ipaddr.isValid(source)) return null
       try {
         const found = await read(source)
         held.set(source, { found, atMs: clock() })
         return found
       } catch (error) {
-        if (known && nowMs - known.atMs < staleMs) return known.found
+        if (cachedAnswer && nowMs - cachedAnswer.atMs < staleMs) return cachedAnswer.found
         throw error
       }
     },

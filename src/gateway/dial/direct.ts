@@ -39,23 +39,23 @@ export const targetAddresses = async (
   { resolve, rules }: DirectParts,
   { target, localAddress, loopback }: Pick<DirectRequest, 'target' | 'localAddress' | 'loopback'>,
 ): Promise<readonly string[] | Denied> => {
-  let all: readonly string[] = [target.host]
+  let candidates: readonly string[] = [target.host]
   if (target.family === 0) {
     const refused = rules.refusedName(target.host, loopback)
     if (refused) return refused
     try {
-      all = await resolve(target.host)
+      candidates = await resolve(target.host)
     } catch (error) {
       return dnsFault(error)
     }
-    if (all.length === 0) return hostNotFound()
+    if (candidates.length === 0) return hostNotFound()
   }
-  for (const address of all) {
+  for (const address of candidates) {
     const refused = rules.refusedAddress(address, target.port, loopback)
     if (refused) return refused
   }
   const family = localAddress === null ? 0 : isIP(localAddress)
-  const reachable = family === 0 ? all : all.filter((address) => isIP(address) === family)
+  const reachable = family === 0 ? candidates : candidates.filter((address) => isIP(address) === family)
   return reachable.length === 0 ? targetUnreachable() : reachable
 }
 
@@ -65,14 +65,14 @@ export const dialDirect = async (
   request: DirectRequest,
 ): Promise<Dialled> => {
   const { target, localAddress, places, timeoutMs, signal } = request
-  const place = places?.[`${target.host}:${target.port}`]
-  const found = place ? [place.host] : await targetAddresses(parts, request)
+  const sandboxAddress = places?.[`${target.host}:${target.port}`]
+  const found = sandboxAddress ? [sandboxAddress.host] : await targetAddresses(parts, request)
   if ('denied' in found) return targetFailure(found)
   try {
     const wire = await raceToSocket({
       onFault: parts.onFault,
       addresses: interleaveFamilies(found),
-      port: place?.port ?? target.port,
+      port: sandboxAddress?.port ?? target.port,
       localAddress,
       timeoutMs,
       signal,

@@ -83,14 +83,14 @@ export const openRoute = async (
       signal: client.disconnected,
     })
     const ms = clock() - startedMs
-    const isExits = dialled.denied && dialled.fault === 'exit' && !client.disconnected.aborted
+    const isExitFault = dialled.denied && dialled.fault === 'exit' && !client.disconnected.aborted
     // A forbidden target is no measure of the exit.
-    const unused = dialled.denied && dialled.why.status === 464
+    const isUnused = dialled.denied && dialled.why.status === 464
     // The route is closed first, because the next calls may throw.
     if (dialled.denied || dialled.wire.socket.closed) route.close()
     else dialled.wire.socket.once('close', route.close)
     try {
-      route.done(isExits ? 'failed' : unused ? 'unused' : 'connected', ms)
+      route.done(isExitFault ? 'failed' : isUnused ? 'unused' : 'connected', ms)
       metrics.dialled(route.exit.via.kind, outcomeOf(dialled), ms)
     } catch (error) {
       if (!dialled.denied) dialled.wire.socket.destroy()
@@ -101,7 +101,7 @@ export const openRoute = async (
       return { denied: false, wire: dialled.wire, fallback, stickyMinutesLeft }
     }
     why = dialled.why
-    if (!isExits) return why
+    if (!isExitFault) return why
   }
   return session === null || dedicated !== null ? why : sessionFailed()
 }

@@ -34,8 +34,8 @@ export type HandshakeReader = {
   fail(): void
 }
 
-type Waiting = {
-  readonly want: () => number | null
+type PendingRead = {
+  readonly wantedLength: () => number | null
   readonly resolve: (bytes: Buffer) => void
   readonly reject: (error: Error) => void
 }
@@ -47,34 +47,37 @@ export const createHandshakeReader = (
   signal: AbortSignal,
 ): HandshakeReader => {
   let bytes: Buffer = Buffer.alloc(0)
-  let waiting: Waiting | null = null
+  let pendingRead: PendingRead | null = null
   let fault: Error | null = null
 
   const failed = (error: Error): void => {
     fault ??= error
-    waiting?.reject(fault)
-    waiting = null
+    pendingRead?.reject(fault)
+    pendingRead = null
   }
-  const answer = (): void => {
-    if (waiting === null) return
+  const resolvePendingRead = (): void => {
+    if (pendingRead === null) return
     try {
-      const length = waiting.want()
+      const length = pendingRead.wantedLength()
       if (length === null) return
-      const { resolve } = waiting
-      waiting = null
-      const taken = bytes.subarray(0, length)
+      const { resolve } = pendingRead
+      pendingRead = null
+      const consumed = bytes.subarray(0, length)
       bytes = bytes.subarray(length)
-      resolve(taken)
+      resolve(consumed)
     } catch (error) {
       failed(error as Error)
     }
   }
-  const stop = (error: Error): void => {
+  const failAndDestroy = (error: Error): void => {
     failed(error)
     wire.socket.destroy()
   }
-  const timer = setTimeout(() => stop(new RaceTimeout('the exit did not answer in time')), timeoutMs)
-  const canceled = (): void => stop(new RaceCanceled('the client is gone'))
+  const timer = setTimeout(
+    () => failAndDestroy(new RaceTimeout('the exit did not answer in time')),
+    timeoutMs,
+  )
+  const canceled = (): void => failAndDestroy(new RaceCanceled('the client is gone'))
   if (signal.aborted) canceled()
   signal.addEventListener('abort', canceled, { once: true })
   const settle = (): void => {
@@ -84,7 +87,7 @@ export const createHandshakeReader = (
   wire.use({
     bytes: (chunk) => {
       bytes = Buffer.concat([bytes, chunk])
-      answer()
+      resolvePendingRead()
       return true
     },
     end: () => failed(new HandshakeEnded('the exit ended the connection')),
@@ -92,16 +95,16 @@ export const createHandshakeReader = (
     closed: (error) => failed(error ?? new HandshakeEnded('the exit ended the connection')),
     holds: () => false,
   })
-  const ask = (want: () => number | null): Promise<Buffer> =>
+  const readWhen = (wantedLength: () => number | null): Promise<Buffer> =>
     new Promise((resolve, reject) => {
-      waiting = { want, resolve, reject }
-      if (fault === null) answer()
+      pendingRead = { wantedLength, resolve, reject }
+      if (fault === null) resolvePendingRead()
       else failed(fault)
     })
   return {
-    exactly: (length) => ask(() => (bytes.length >= length ? length : null)),
+    exactly: (length) => readWhen(() => (bytes.length >= length ? length : null)),
     head: (maxBytes) =>
-      ask(() => {
+      readWhen(() => {
         const end = lenientHeads.endOf(bytes, 0)
         if (end === -1 && bytes.length > maxBytes)
           throw new HandshakeEnded('the answer of the exit is too long')
@@ -166,7 +169,7 @@ export const tunnelByHttp = async (
 }
 
 const noAuthentication = 0
-const byPassword = 2
+const passwordMethod = 2
 
 /** Maps the reply of a SOCKS5 exit. Many send "general failure" for a target that does not answer. */
 const socksRefusal = (reply: number): NotConnected => {
@@ -188,17 +191,19 @@ const logIn = async (
   handshake: HandshakeReader,
   { username, password }: Endpoint,
 ): Promise<NotConnected | null> => {
-  const method = username === null ? noAuthentication : byPassword
+  const method = username === null ? noAuthentication : passwordMethod
   wire.socket.write(Buffer.of(version, 1, method))
   const chosen = await handshake.exactly(2)
   if (chosen[0] !== version) return exitFailure('The exit does not answer like a SOCKS5 proxy.')
   if (chosen[1] !== method) return exitFailure('The exit does not accept how it is logged in to.')
   if (username === null) return null
   const name = Buffer.from(username)
-  const word = Buffer.from(password ?? '')
-  if (name.length > 255 || word.length > 255)
+  const passwordBytes = Buffer.from(password ?? '')
+  if (name.length > 255 || passwordBytes.length > 255)
     return exitFailure('The credentials of the exit are too long for SOCKS5.')
-  wire.socket.write(Buffer.concat([Buffer.of(1, name.length), name, Buffer.of(word.length), word]))
+  wire.socket.write(
+    Buffer.concat([Buffer.of(1, name.length), name, Buffer.of(passwordBytes.length), passwordBytes]),
+  )
   return (await handshake.exactly(2))[1] === 0
     ? null
     : exitFailure('The exit did not accept its own credentials.')
@@ -260,11 +265,12 @@ export const tunnelBySocks = async (
  */
 export const addressOfPrefix = (prefix: string, name: string | null): string => {
   const [network, bits] = ipaddr.IPv6.parseCIDR(prefix)
-  const fill = name === null ? randomBytes(16) : createHash('sha256').update(name).digest().subarray(0, 16)
+  const hostBits =
+    name === null ? randomBytes(16) : createHash('sha256').update(name).digest().subarray(0, 16)
   const bytes = network.toByteArray().map((byte, at) => {
-    const fixed = Math.min(Math.max(bits - 8 * at, 0), 8)
-    const mask = (0xff << (8 - fixed)) & 0xff
-    return (byte & mask) | ((fill[at] ?? 0) & ~mask & 0xff)
+    const fixedBits = Math.min(Math.max(bits - 8 * at, 0), 8)
+    const mask = (0xff << (8 - fixedBits)) & 0xff
+    return (byte & mask) | ((hostBits[at] ?? 0) & ~mask & 0xff)
   })
   return new ipaddr.IPv6(bytes).toString()
 }

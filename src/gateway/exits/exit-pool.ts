@@ -33,36 +33,36 @@ export type ExitPool = Exits & {
 type Choice = {
   readonly candidates: readonly Candidate[]
   readonly sums: readonly number[]
-  readonly placeOf: ReadonlyMap<string, number>
+  readonly indexByKey: ReadonlyMap<string, number>
   readonly fallback: boolean
 }
 
-const failuresToEnd = 3
+const maxFailures = 3
 const maxChoices = 5_000
-const maxLast = 100_000
+const maxCachedKeys = 100_000
 
-const asked = (targeting: Targeting): string =>
+const describeTargeting = (targeting: Targeting): string =>
   writeTargeting(targeting)
     .slice(1)
     .replaceAll(/-(?=[a-z.]+-)/g, ' ') || 'this line'
 
-const noExit = (targeting: Targeting, need: ConnectionNeeds): Denied =>
+const noExit = (targeting: Targeting, needs: ConnectionNeeds): Denied =>
   refuse(
     465,
     'no_exit',
     targeting.strict && targeting.country !== null
-      ? `no free exit matches ${asked(targeting)}${need.udp ? ' over UDP' : ''}: widen the targeting, or add strict-off to fall back to the country`
-      : `no free exit matches ${asked(targeting)}${need.udp ? ' over UDP' : ''}: widen the targeting`,
+      ? `no free exit matches ${describeTargeting(targeting)}${needs.udp ? ' over UDP' : ''}: widen the targeting, or add strict-off to fall back to the country`
+      : `no free exit matches ${describeTargeting(targeting)}${needs.udp ? ' over UDP' : ''}: widen the targeting`,
   )
 
-const sessionOver = (why: string): Denied =>
+const sessionEnded = (why: string): Denied =>
   refuse(
     568,
     'session_failed',
     `the exit of this session ${why}: use another session id, or release the session`,
   )
 
-const full = refuse(503, 'exits_full', 'every exit that matches is at its capacity: try again', 1)
+const allExitsFull = refuse(503, 'exits_full', 'every exit that matches is at its capacity: try again', 1)
 
 /**
  * The session id that a supplier receives. It differs from ours, and changes each time the session moves to another
@@ -89,72 +89,79 @@ export const createExitPool = (deps: {
 }): ExitPool => {
   const { live, health, sticky, allowLoopback, workers, clock, random, onDialled } = deps
   let choices = new Map<string, Choice>()
-  let choicesOf = ''
-  const inUse = new Map<string, number>()
-  const last = new LRUCache<string, string>({ max: maxLast })
+  let choicesVersion = ''
+  const openConnections = new Map<string, number>()
+  const lastKeys = new LRUCache<string, string>({ max: maxCachedKeys })
   /** Consecutive failed dials of a session. */
-  const failures = new LRUCache<string, number>({ max: maxLast })
+  const failures = new LRUCache<string, number>({ max: maxCachedKeys })
 
-  const aliveOf = (targeting: Targeting, need: ConnectionNeeds): readonly Candidate[] =>
+  const aliveCandidates = (targeting: Targeting, needs: ConnectionNeeds): readonly Candidate[] =>
     live
       .index()
-      .fitting(targeting, need)
+      .fitting(targeting, needs)
       .filter(({ exitId }) => health.isAlive(exitId))
 
-  const choiceFor = (targeting: Targeting, need: ConnectionNeeds): Choice => {
+  const choiceFor = (targeting: Targeting, needs: ConnectionNeeds): Choice => {
     const version = live.version()
-    if (choicesOf !== version || choices.size >= maxChoices) choices = new Map()
-    choicesOf = version
-    const key = `${writeTargeting(targeting)} ${need.udp} ${need.family}`
-    const known = choices.get(key)
-    if (known) return known
-    const exact = aliveOf(targeting, need)
-    const fallback = exact.length === 0 && !targeting.strict && targeting.country !== null
-    const candidates = fallback ? aliveOf(countryOnly(targeting), need) : exact
+    if (choicesVersion !== version || choices.size >= maxChoices) choices = new Map()
+    choicesVersion = version
+    const key = `${writeTargeting(targeting)} ${needs.udp} ${needs.family}`
+    const cached = choices.get(key)
+    if (cached) return cached
+    const exactMatches = aliveCandidates(targeting, needs)
+    const fallback = exactMatches.length === 0 && !targeting.strict && targeting.country !== null
+    const candidates = fallback ? aliveCandidates(countryOnly(targeting), needs) : exactMatches
     let sum = 0
     const sums = candidates.map(({ terms }) => {
       sum += terms.weight
       return sum
     })
-    const placeOf = new Map(candidates.map(({ key: of }, at) => [of, at]))
-    const choice = { candidates, sums, placeOf, fallback: fallback && candidates.length > 0 }
+    const indexByKey = new Map(candidates.map(({ key: entryKey }, at) => [entryKey, at]))
+    const choice = { candidates, sums, indexByKey, fallback: fallback && candidates.length > 0 }
     choices.set(key, choice)
     return choice
   }
 
-  const isFree = ({ exitId, terms: { capacity } }: Candidate): boolean =>
-    capacity === null || (inUse.get(exitId) ?? 0) < Math.max(1, Math.floor(capacity / workers))
+  const hasFreeSlot = ({ exitId, terms: { capacity } }: Candidate): boolean =>
+    capacity === null || (openConnections.get(exitId) ?? 0) < Math.max(1, Math.floor(capacity / workers))
 
-  /** A random free candidate, by weight. Differs from `before` if there is another one. */
-  const drawn = ({ candidates, sums, placeOf }: Choice, before: string | undefined): Candidate | null => {
-    const skipped = candidates.length > 1 && before !== undefined ? placeOf.get(before) : undefined
-    const gapEnd = skipped === undefined ? 0 : (sums[skipped] ?? 0)
-    const gap = skipped === undefined ? 0 : (candidates[skipped]?.terms.weight ?? 0)
-    const total = (sums.at(-1) ?? 0) - gap
+  /** A random free candidate, by weight. Differs from `previousKey` if there is another one. */
+  const drawCandidate = (
+    { candidates, sums, indexByKey }: Choice,
+    previousKey: string | undefined,
+  ): Candidate | null => {
+    const skippedIndex =
+      candidates.length > 1 && previousKey !== undefined ? indexByKey.get(previousKey) : undefined
+    const skippedEnd = skippedIndex === undefined ? 0 : (sums[skippedIndex] ?? 0)
+    const skippedWeight = skippedIndex === undefined ? 0 : (candidates[skippedIndex]?.terms.weight ?? 0)
+    const total = (sums.at(-1) ?? 0) - skippedWeight
     for (let attempt = 0; attempt < 8; attempt += 1) {
-      const point = random() * total
-      const wanted = skipped !== undefined && point >= gapEnd - gap ? point + gap : point
+      const drawnPoint = random() * total
+      const weightPoint =
+        skippedIndex !== undefined && drawnPoint >= skippedEnd - skippedWeight
+          ? drawnPoint + skippedWeight
+          : drawnPoint
       let low = 0
       let high = sums.length - 1
       while (low < high) {
         const middle = (low + high) >> 1
-        if ((sums[middle] ?? 0) > wanted) high = middle
+        if ((sums[middle] ?? 0) > weightPoint) high = middle
         else low = middle + 1
       }
       const candidate = candidates[low]
-      if (candidate && isFree(candidate)) return candidate
+      if (candidate && hasFreeSlot(candidate)) return candidate
     }
-    const free = candidates.filter(isFree)
-    return free.find(({ key }) => key !== before) ?? free[0] ?? null
+    const free = candidates.filter(hasFreeSlot)
+    return free.find(({ key }) => key !== previousKey) ?? free[0] ?? null
   }
 
   /**
    * Weighted rendezvous hashing: all processes choose the same candidate, and most choices stay when candidates
    * disappear.
    */
-  const rendezvous = (choice: Choice, session: SessionRef, round: number, before: string | null) => {
+  const rendezvous = (choice: Choice, session: SessionRef, round: number, previousKey: string | null) => {
     const seed = hash32(session.key, mix32(round + 1))
-    const others = choice.candidates.filter(({ key }) => key !== before)
+    const others = choice.candidates.filter(({ key }) => key !== previousKey)
     let best: Candidate | null = null
     let bestScore = Number.NEGATIVE_INFINITY
     for (const candidate of others.length > 0 ? others : choice.candidates) {
@@ -182,7 +189,7 @@ export const createExitPool = (deps: {
       return { ...common, via: { kind: via.kind, host, port, username, password } }
     }
     const { state, city, isp, asn, os } = targeting
-    const given = {
+    const placeholders = {
       country: cover.country,
       COUNTRY: cover.country.toUpperCase(),
       state,
@@ -193,7 +200,7 @@ export const createExitPool = (deps: {
       session: session?.id ?? null,
       lifetime: session === null ? null : String(session.minutes),
     }
-    const values = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null))
+    const values = Object.fromEntries(Object.entries(placeholders).filter(([, value]) => value !== null))
     return {
       ...common,
       via: {
@@ -209,7 +216,7 @@ export const createExitPool = (deps: {
   const routeTo = (
     candidate: Candidate,
     exit: Exit,
-    rest: {
+    details: {
       readonly fallback: boolean
       readonly minutesLeft: number | null
       readonly session: SessionRef | null
@@ -217,15 +224,15 @@ export const createExitPool = (deps: {
     },
   ): Route => {
     const { exitId } = candidate
-    const { session } = rest
-    let open = true
-    inUse.set(exitId, (inUse.get(exitId) ?? 0) + 1)
+    const { session } = details
+    let isOpen = true
+    openConnections.set(exitId, (openConnections.get(exitId) ?? 0) + 1)
     return {
       denied: false,
       exit,
-      fallback: rest.fallback,
-      stickyMinutesLeft: rest.minutesLeft,
-      sessionName: rest.sessionName,
+      fallback: details.fallback,
+      stickyMinutesLeft: details.minutesLeft,
+      sessionName: details.sessionName,
       done: (outcome, latencyMs) => {
         if (outcome === 'unused') return
         onDialled?.(exitId, outcome, latencyMs)
@@ -238,25 +245,25 @@ export const createExitPool = (deps: {
         if (!session) return
         const count = (failures.get(session.key) ?? 0) + 1
         failures.set(session.key, count)
-        if (count >= failuresToEnd) sticky.fail(session)
+        if (count >= maxFailures) sticky.fail(session)
       },
       close: () => {
-        if (!open) return
-        open = false
-        const left = (inUse.get(exitId) ?? 1) - 1
-        if (left > 0) inUse.set(exitId, left)
-        else inUse.delete(exitId)
+        if (!isOpen) return
+        isOpen = false
+        const remaining = (openConnections.get(exitId) ?? 1) - 1
+        if (remaining > 0) openConnections.set(exitId, remaining)
+        else openConnections.delete(exitId)
       },
     }
   }
 
-  const rotating = (line: Line, holder: string, need: ConnectionNeeds): Route | Denied => {
-    const choice = choiceFor(line.targeting, need)
-    if (choice.candidates.length === 0) return noExit(line.targeting, need)
-    const of = `${holder}${writeTargeting(line.targeting)}`
-    const candidate = drawn(choice, last.get(of))
-    if (candidate === null) return full
-    last.set(of, candidate.key)
+  const rotatingRoute = (line: Line, holder: string, needs: ConnectionNeeds): Route | Denied => {
+    const choice = choiceFor(line.targeting, needs)
+    if (choice.candidates.length === 0) return noExit(line.targeting, needs)
+    const entryKey = `${holder}${writeTargeting(line.targeting)}`
+    const candidate = drawCandidate(choice, lastKeys.get(entryKey))
+    if (candidate === null) return allExitsFull
+    lastKeys.set(entryKey, candidate.key)
     const targeting = choice.fallback ? countryOnly(line.targeting) : line.targeting
     return routeTo(candidate, exitOf(candidate, targeting, null), {
       fallback: choice.fallback,
@@ -266,16 +273,16 @@ export const createExitPool = (deps: {
     })
   }
 
-  const pinned = async (
+  const pinnedRoute = async (
     line: Line,
     lifetimeMinutes: number,
     session: SessionRef,
-    need: ConnectionNeeds,
+    needs: ConnectionNeeds,
   ): Promise<Route | Denied> => {
     const { targeting } = line
-    const propose = (former: SessionPin | null): ProposedPin | null => {
-      const round = former === null ? 0 : former.round + 1
-      const candidate = rendezvous(choiceFor(targeting, need), session, round, former?.exitKey ?? null)
+    const propose = (previousPin: SessionPin | null): ProposedPin | null => {
+      const round = previousPin === null ? 0 : previousPin.round + 1
+      const candidate = rendezvous(choiceFor(targeting, needs), session, round, previousPin?.exitKey ?? null)
       if (candidate === null) return null
       failures.delete(session.key)
       const startedAtMs = clock()
@@ -287,16 +294,16 @@ export const createExitPool = (deps: {
       }
     }
     const pin = await sticky.pin(session, propose)
-    if (pin === null) return noExit(targeting, need)
-    if (pin.failed) return sessionOver('failed')
+    if (pin === null) return noExit(targeting, needs)
+    if (pin.failed) return sessionEnded('failed')
     const candidate = live.index().byKey.get(pin.exitKey)
     if (candidate === undefined) {
       sticky.fail(session)
-      return sessionOver('is gone')
+      return sessionEnded('is gone')
     }
-    if (!health.isAlive(candidate.exitId)) return sessionOver('does not answer')
-    if (need.udp && !candidate.terms.udp) return noExit(targeting, need)
-    if (!isFree(candidate)) return full
+    if (!health.isAlive(candidate.exitId)) return sessionEnded('does not answer')
+    if (needs.udp && !candidate.terms.udp) return noExit(targeting, needs)
+    if (!hasFreeSlot(candidate)) return allExitsFull
     const fallback = !matchesTargeting(candidate, targeting)
     const minutesLeft = Math.max(1, Math.ceil((pin.expiresAtMs - clock()) / 60_000))
     const supplier = { id: supplierSession(session.key, pin.round), minutes: minutesLeft }
@@ -311,12 +318,12 @@ export const createExitPool = (deps: {
   return {
     route: async ({ holder, line, udp, family = null }) => {
       const { targeting, session } = line
-      const need: ConnectionNeeds = { udp: udp || targeting.udp, family }
-      const unknown = live.index().unknownPlace(targeting)
-      if (unknown) return refuse(403, 'bad_targeting', `${unknown.token}: ${unknown.detail}`)
+      const needs: ConnectionNeeds = { udp: udp || targeting.udp, family }
+      const unknownToken = live.index().unknownPlace(targeting)
+      if (unknownToken) return refuse(403, 'bad_targeting', `${unknownToken.token}: ${unknownToken.detail}`)
       return session === null
-        ? rotating(line, holder, need)
-        : pinned(line, session.lifetimeMinutes, sessionRef(holder, session.id, targeting), need)
+        ? rotatingRoute(line, holder, needs)
+        : pinnedRoute(line, session.lifetimeMinutes, sessionRef(holder, session.id, targeting), needs)
     },
     find: (exitId) => {
       const candidate = live.index().byExit.get(exitId)?.[0]

@@ -16,15 +16,15 @@ import { type Clock, hasElapsed } from '../../kernel/clock.ts'
 import type { RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
 import { exitProbes, machineExitProbes } from '../workers.ts'
 
-const atOnce = 128
+const maxParallelProbes = 128
 /** How often a standby process tries to become the leader, milliseconds. */
 const standbyMs = 10_000
 const cleanupIntervalMs = 60 * 60_000
 
 /** Probes an exit. A failed probe is repeated at once before the exit counts as dead. */
-const lookAt = async (look: ProbeExit, { terms: { via }, login }: Candidate) => {
-  const first = await look({ via, login })
-  return first.ok ? first : look({ via, login })
+const probeTwice = async (probeExit: ProbeExit, { terms: { via }, login }: Candidate) => {
+  const first = await probeExit({ via, login })
+  return first.ok ? first : probeExit({ via, login })
 }
 
 /** Probes one exit. */
@@ -34,11 +34,11 @@ const inParallel = async <Item>(
   items: readonly Item[],
   work: (item: Item) => Promise<void>,
 ): Promise<void> => {
-  const waiting = items.values()
+  const remaining = items.values()
   const worker = async (): Promise<void> => {
-    for (const item of waiting) await work(item)
+    for (const item of remaining) await work(item)
   }
-  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker))
+  await Promise.all(Array.from({ length: Math.min(maxParallelProbes, items.length) }, worker))
 }
 
 /**
@@ -58,15 +58,15 @@ export const startProbes = (deps: {
   readonly clock: Clock
   readonly logger: Logger
 }): Pick<RunningWorker, 'stop'> => {
-  const { scheduler, pool, live, health, table, machine, probe: look, clock, logger } = deps
-  let forgotAtMs = Number.NEGATIVE_INFINITY
+  const { scheduler, pool, live, health, table, machine, probe: probeExit, clock, logger } = deps
+  let cleanedUpAtMs = Number.NEGATIVE_INFINITY
 
-  const found = async (exits: readonly Candidate[]): Promise<readonly HealthChange[]> => {
-    const places = Map.groupBy(exits, ({ terms: { via }, login }) => probeKey({ via, login }))
+  const findChanges = async (exits: readonly Candidate[]): Promise<readonly HealthChange[]> => {
+    const candidatesByProbe = Map.groupBy(exits, ({ terms: { via }, login }) => probeKey({ via, login }))
     const changes: HealthChange[] = []
-    await inParallel([...places.values()], async (same) => {
-      const { ok, problem } = await lookAt(look, same[0]!)
-      for (const { exitId } of same)
+    await inParallel([...candidatesByProbe.values()], async (sameEndpoint) => {
+      const { ok, problem } = await probeTwice(probeExit, sameEndpoint[0]!)
+      for (const { exitId } of sameEndpoint)
         if (health.isAlive(exitId) !== ok) changes.push({ exitId, alive: ok, problem })
     })
     for (const change of changes) logger.debug(change, 'an exit changed')
@@ -77,21 +77,21 @@ export const startProbes = (deps: {
       candidate && isLocal(candidate.terms.via) === local ? [candidate] : [],
     )
   /** Probes the exits of this machine. Reports only if there are any. */
-  const roundHere = async (): Promise<void> => {
+  const probeLocalExits = async (): Promise<void> => {
     const exits = exitsOf(true)
     if (exits.length === 0) return
-    health.learn(await found(exits))
+    health.learn(await findChanges(exits))
     await machine.report(exits.map(({ exitId }) => exitId).filter((exitId) => !health.isAlive(exitId)))
   }
 
-  const here = scheduler.start(machineExitProbes, roundHere)
-  const elsewhere = scheduler.lead(
+  const localProbes = scheduler.start(machineExitProbes, probeLocalExits)
+  const leaderProbes = scheduler.lead(
     exitProbes,
     ({ repeat }) =>
       repeat(async () => {
-        await table.probed(await found(exitsOf(false)))
-        if (hasElapsed(forgotAtMs, clock(), cleanupIntervalMs)) {
-          forgotAtMs = clock()
+        await table.probed(await findChanges(exitsOf(false)))
+        if (hasElapsed(cleanedUpAtMs, clock(), cleanupIntervalMs)) {
+          cleanedUpAtMs = clock()
           await deleteExpiredSessions(pool, clock())
         }
         return exitProbes.trigger.everyMs
@@ -100,7 +100,7 @@ export const startProbes = (deps: {
   )
   return {
     stop: async () => {
-      await Promise.all([here.stop(), elsewhere.stop()])
+      await Promise.all([localProbes.stop(), leaderProbes.stop()])
     },
   }
 }

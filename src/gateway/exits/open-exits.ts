@@ -70,12 +70,12 @@ export const openExits = async (parts: ExitParts): Promise<OpenedExits> => {
     throw new StartRefused(
       "FAREBOX_GATEWAY_ALLOW_LOOPBACK=on is for the sandbox's exits alone, and exits are imported here: take it out, or remove them with farebox exits remove",
     )
-  let told = false
+  let isReported = false
   const allowsLoopback = (): boolean => parts.allowLoopback && !live.hasOwn()
-  const following = scheduler.start(followExits, async () => {
+  const exitFollower = scheduler.start(followExits, async () => {
     await live.refresh()
-    if (told || !parts.allowLoopback || allowsLoopback()) return
-    told = true
+    if (isReported || !parts.allowLoopback || allowsLoopback()) return
+    isReported = true
     logger.error(
       "exits were imported: FAREBOX_GATEWAY_ALLOW_LOOPBACK=on is for the sandbox's exits alone and no longer holds here; take it out before the next start",
     )
@@ -101,7 +101,7 @@ export const openExits = async (parts: ExitParts): Promise<OpenedExits> => {
     },
     stop: async () => {
       await probes.stop()
-      await following.stop()
+      await exitFollower.stop()
       await Promise.all([health.flush(), sticky.flush()])
     },
   }

@@ -5,9 +5,9 @@ import type { Rental } from '../authenticate/rentals.ts'
 import type { Exit } from '../gateway-ports.ts'
 
 /** A hash that selects the first exit, so that the rentals of a carrier are spread over its exits. */
-const placeOf = (text: string): number => {
+const firstIndexOf = (text: string): number => {
   let hash = 0
-  for (const letter of text) hash = (hash * 31 + letter.charCodeAt(0)) >>> 0
+  for (const character of text) hash = (hash * 31 + character.charCodeAt(0)) >>> 0
   return hash
 }
 
@@ -39,8 +39,8 @@ export const addressExit = (
     }
   const { protocol: kind, host, port, udp, login } = endpoint
   if (sandbox && host === addressesHost) {
-    const place = { host: '127.0.0.1', port: sandbox.supplier.port }
-    const via = { kind, ...place, username: ip, password: sandbox.supplier.password }
+    const simulatedProxy = { host: '127.0.0.1', port: sandbox.supplier.port }
+    const via = { kind, ...simulatedProxy, username: ip, password: sandbox.supplier.password }
     return { exitId, via, sandbox: allowLoopback, udp }
   }
   const { username = null, password = null } = login ?? {}
@@ -67,5 +67,5 @@ export const rentalExit = (
   const exits = [...ofCarrier(rotation.carrierId)].sort((one, other) => (one.exitId < other.exitId ? -1 : 1))
   const { everyMs, sinceMs, turns } = rotation
   const turn = everyMs === null ? turns : Math.floor((nowMs - sinceMs) / everyMs)
-  return exits[(placeOf(proxyId) + turn) % exits.length] ?? own
+  return exits[(firstIndexOf(proxyId) + turn) % exits.length] ?? own
 }

@@ -18,8 +18,8 @@ const wholeNumber = /^\d{1,15}$/
 export const requestFraming = (fields: readonly Field[], version: 0 | 1): Framing | null => {
   const length = singleHeader(fields, 'content-length')
   const codings = listOf(fields, 'transfer-encoding')
-  const encoded = fields.some(({ name }) => name === 'transfer-encoding')
-  if (encoded) {
+  const isEncoded = fields.some(({ name }) => name === 'transfer-encoding')
+  if (isEncoded) {
     if (length !== null) throw new BadMessage('both Content-Length and Transfer-Encoding')
     if (version === 0) throw new BadMessage('Transfer-Encoding in HTTP/1.0')
     if (codings.length !== 1 || codings[0] !== 'chunked')
@@ -42,14 +42,16 @@ const agreedLength = (members: readonly string[]): number => {
 }
 
 /** Replaces all fields of this name with one line. */
-const withOnly = (fields: readonly Field[], name: string, value: string): readonly Field[] => {
-  const only = { name: name.toLowerCase(), value, line: `${name}: ${value}` }
-  const [first, second] = fields.filter((field) => field.name === only.name)
+const withSingleField = (fields: readonly Field[], name: string, value: string): readonly Field[] => {
+  const onlyField = { name: name.toLowerCase(), value, line: `${name}: ${value}` }
+  const [first, second] = fields.filter((field) => field.name === onlyField.name)
   if (first?.value === value && second === undefined) return fields
-  const at = fields.findIndex((field) => field.name === only.name)
-  return fields.flatMap((field, n) => (n === at ? [only] : field.name === only.name ? [] : [field]))
+  const at = fields.findIndex((field) => field.name === onlyField.name)
+  return fields.flatMap((field, index) =>
+    index === at ? [onlyField] : field.name === onlyField.name ? [] : [field],
+  )
 }
-const without = (fields: readonly Field[], name: string): readonly Field[] =>
+const withoutField = (fields: readonly Field[], name: string): readonly Field[] =>
   fields.filter((field) => field.name !== name)
 
 /** The framing of a response body, and the forwarded fields, which state that framing once. */
@@ -62,13 +64,13 @@ export type ResponseFraming = {
 
 /**
  * The framing of a response body, by RFC 9112 section 6.3.
- * @param bodyless whether the status or the request's method rules a body out
+ * @param isBodyless whether the status or the request's method rules a body out
  * @throws BadMessage when the length cannot be determined
  */
 export const responseFraming = (
   fields: readonly Field[],
   version: 0 | 1,
-  bodyless: boolean,
+  isBodyless: boolean,
 ): ResponseFraming => {
   // `identity` (RFC 2616) has no effect.
   const codings = listOf(fields, 'transfer-encoding').filter((coding) => coding !== 'identity')
@@ -76,20 +78,24 @@ export const responseFraming = (
   const hasLength = fields.some(({ name }) => name === 'content-length')
   if (codings.length > 0) {
     // Transfer-Encoding overrides Content-Length, which is removed before the message is forwarded (item 3).
-    const rest = without(fields, 'content-length')
+    const rest = withoutField(fields, 'content-length')
     const faulty = hasLength || version === 0
-    if (bodyless) return { framing: none, fields: rest, faulty }
+    if (isBodyless) return { framing: none, fields: rest, faulty }
     // Some servers send the field twice for one coding.
     if (codings.every((coding) => coding === 'chunked'))
-      return { framing: { kind: 'chunked' }, fields: withOnly(rest, 'Transfer-Encoding', 'chunked'), faulty }
+      return {
+        framing: { kind: 'chunked' },
+        fields: withSingleField(rest, 'Transfer-Encoding', 'chunked'),
+        faulty,
+      }
     const isLast = codings.indexOf('chunked') === codings.length - 1
     return { framing: { kind: isLast ? 'chunked' : 'close' }, fields: rest, faulty: true }
   }
-  const rest = without(fields, 'transfer-encoding')
-  if (!hasLength) return { framing: bodyless ? none : { kind: 'close' }, fields: rest, faulty: false }
+  const rest = withoutField(fields, 'transfer-encoding')
+  if (!hasLength) return { framing: isBodyless ? none : { kind: 'close' }, fields: rest, faulty: false }
   const length = agreedLength(lengths)
-  const framing: Framing = bodyless || length === 0 ? none : { kind: 'length', length }
-  return { framing, fields: withOnly(rest, 'Content-Length', String(length)), faulty: false }
+  const framing: Framing = isBodyless || length === 0 ? none : { kind: 'length', length }
+  return { framing, fields: withSingleField(rest, 'Content-Length', String(length)), faulty: false }
 }
 
 export type BodyReader = {
@@ -102,16 +108,16 @@ export type BodyReader = {
 }
 
 const lengthReader = (length: number): BodyReader => {
-  let left = length
+  let remaining = length
   return {
     take: (chunk, pass) => {
-      const taken = Math.min(left, chunk.length)
-      left -= taken
-      pass(chunk.subarray(0, taken))
-      return taken
+      const consumed = Math.min(remaining, chunk.length)
+      remaining -= consumed
+      pass(chunk.subarray(0, consumed))
+      return consumed
     },
     get done() {
-      return left === 0
+      return remaining === 0
     },
   }
 }
@@ -132,7 +138,7 @@ const maxTrailers = 8_192
 const sizeLine = /^([0-9A-Fa-f]{1,12})[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/
 const trailerLine = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[\t\x20-\x7e\x80-\xff]*$/
 /** Fields that frame or route a message are not allowed as trailers (RFC 9110 section 6.5.1). */
-const noTrailer =
+const forbiddenTrailer =
   /^(?:content-length|transfer-encoding|host|trailer|connection|te|upgrade|proxy-.*|authorization)$/i
 
 /**
@@ -141,16 +147,16 @@ const noTrailer =
  */
 const strictChunks = (): BodyReader => {
   let state: 'size' | 'data' | 'data_end' | 'trailers' | 'done' = 'size'
-  let left = 0
+  let remaining = 0
   let line = ''
   let trailers = 0
 
   /** The line that ends in this chunk. Null: the line is incomplete, and its first part is stored in `line`. */
   const lineFrom = (chunk: Buffer, at: number, max: number): { text: string; next: number } | null => {
     const end = chunk.indexOf(lf, at)
-    const stop = end === -1 ? chunk.length : end
-    if (line.length + stop - at > max + 1) throw new BadMessage('a line of a chunk is too long')
-    line += chunk.toString('latin1', at, stop)
+    const lineEnd = end === -1 ? chunk.length : end
+    if (line.length + lineEnd - at > max + 1) throw new BadMessage('a line of a chunk is too long')
+    line += chunk.toString('latin1', at, lineEnd)
     if (end === -1) return null
     if (!line.endsWith('\r')) throw new BadMessage('a line of a chunk does not end in CR LF')
     const text = line.slice(0, -1)
@@ -162,23 +168,23 @@ const strictChunks = (): BodyReader => {
     if (found === null) return chunk.length
     const size = sizeLine.exec(found.text)?.[1]
     if (size === undefined) throw new BadMessage('a chunk without a size')
-    left = Number.parseInt(size, 16)
-    state = left === 0 ? 'trailers' : 'data'
+    remaining = Number.parseInt(size, 16)
+    state = remaining === 0 ? 'trailers' : 'data'
     return found.next
   }
   const readData = (chunk: Buffer, at: number): number => {
-    const taken = Math.min(left, chunk.length - at)
-    left -= taken
-    if (left === 0) {
+    const consumed = Math.min(remaining, chunk.length - at)
+    remaining -= consumed
+    if (remaining === 0) {
       state = 'data_end'
-      left = 2
+      remaining = 2
     }
-    return at + taken
+    return at + consumed
   }
   const readDataEnd = (chunk: Buffer, at: number): number => {
-    if (chunk[at] !== (left === 2 ? cr : lf)) throw new BadMessage('a chunk is longer than its size')
-    left -= 1
-    if (left === 0) state = 'size'
+    if (chunk[at] !== (remaining === 2 ? cr : lf)) throw new BadMessage('a chunk is longer than its size')
+    remaining -= 1
+    if (remaining === 0) state = 'size'
     return at + 1
   }
   const readTrailer = (chunk: Buffer, at: number): number => {
@@ -188,7 +194,7 @@ const strictChunks = (): BodyReader => {
     else {
       const name = trailerLine.exec(found.text)?.[1]
       trailers += found.text.length
-      if (name === undefined || noTrailer.test(name) || trailers > maxTrailers)
+      if (name === undefined || forbiddenTrailer.test(name) || trailers > maxTrailers)
         throw new BadMessage('a trailer that may not stand there')
     }
     return found.next
@@ -222,7 +228,7 @@ const trailerName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const lenientTrailer = (text: string): string => {
   const colon = text.indexOf(':')
   const name = trimBlanks(text.slice(0, Math.max(colon, 0)))
-  if (!trailerName.test(name) || noTrailer.test(name) || ownHeaders.has(name.toLowerCase())) return ''
+  if (!trailerName.test(name) || forbiddenTrailer.test(name) || ownHeaders.has(name.toLowerCase())) return ''
   return `${name}${text.slice(colon)}\r\n`.replace(/\0|\r(?!\n$)/g, ' ')
 }
 
@@ -233,8 +239,8 @@ const lenientTrailer = (text: string): string => {
  */
 const lenientChunks = (decode: boolean): BodyReader => {
   let state: 'size' | 'data' | 'data_end' | 'trailers' | 'done' = 'size'
-  let left = 0
-  let afterReturn = false
+  let remaining = 0
+  let isAfterCr = false
   let line = ''
   let trailers = 0
 
@@ -242,53 +248,57 @@ const lenientChunks = (decode: boolean): BodyReader => {
     take: (chunk, pass) => {
       let at = 0
       let from = 0
-      /** Passes on the bytes read so far, and `instead` in place of the bytes up to `to`. */
-      const replace = (to: number, instead: string): void => {
+      /** Passes on the bytes read so far, and `replacement` in place of the bytes up to `to`. */
+      const replace = (to: number, replacement: string): void => {
         if (at > from) pass(chunk.subarray(from, at))
-        if (instead !== '' && !decode) pass(Buffer.from(instead, 'latin1'))
+        if (replacement !== '' && !decode) pass(Buffer.from(replacement, 'latin1'))
         at = to
         from = to
       }
       /** The next line with its end. Null: the line is incomplete, and its first part is stored in `line`. */
-      const nextLine = (): { readonly raw: string; readonly to: number; readonly here: boolean } | null => {
+      const nextLine = (): {
+        readonly raw: string
+        readonly to: number
+        readonly isWithinChunk: boolean
+      } | null => {
         const end = chunk.indexOf(lf, at)
         const to = end === -1 ? chunk.length : end + 1
         if (line.length + to - at > maxLenientLine) throw new BadMessage('a line of a chunk is too long')
         const raw = line + chunk.toString('latin1', at, to)
-        const here = line === ''
+        const isWithinChunk = line === ''
         line = end === -1 ? raw : ''
-        if (end !== -1) return { raw, to, here }
+        if (end !== -1) return { raw, to, isWithinChunk }
         replace(to, '')
         return null
       }
       const readSize = (): void => {
         const found = nextLine()
         if (found === null) return
-        const { raw, to, here } = found
+        const { raw, to, isWithinChunk } = found
         const text = raw.slice(0, raw.endsWith('\r\n') ? -2 : -1)
         const digits = lenientSize.exec(text)?.[1]?.replace(/^0+/, '')
         if (digits === undefined || digits.length > 12) throw new BadMessage('a chunk without a size')
-        left = digits === '' ? 0 : Number.parseInt(digits, 16)
-        if (here && !decode && cleanSizeLine.test(raw)) at = to
-        else replace(to, `${left.toString(16)}\r\n`)
-        state = left === 0 ? 'trailers' : 'data'
+        remaining = digits === '' ? 0 : Number.parseInt(digits, 16)
+        if (isWithinChunk && !decode && cleanSizeLine.test(raw)) at = to
+        else replace(to, `${remaining.toString(16)}\r\n`)
+        state = remaining === 0 ? 'trailers' : 'data'
       }
       const readData = (): void => {
-        const taken = Math.min(left, chunk.length - at)
-        left -= taken
-        at += taken
-        if (left === 0) state = 'data_end'
+        const consumed = Math.min(remaining, chunk.length - at)
+        remaining -= consumed
+        at += consumed
+        if (remaining === 0) state = 'data_end'
       }
       const readDataEnd = (): void => {
         const code = chunk[at]
         if (code === lf) {
           if (decode) replace(at + 1, '')
-          else if (afterReturn) at += 1
+          else if (isAfterCr) at += 1
           else replace(at + 1, '\r\n')
-          afterReturn = false
+          isAfterCr = false
           state = 'size'
-        } else if (code === cr && !afterReturn) {
-          afterReturn = true
+        } else if (code === cr && !isAfterCr) {
+          isAfterCr = true
           if (decode) replace(at + 1, '')
           else at += 1
         } else throw new BadMessage('a chunk is longer than its size')
@@ -320,15 +330,15 @@ const lenientChunks = (decode: boolean): BodyReader => {
 
 const noBody: BodyReader = { take: () => 0, done: true }
 
-/** @param of a request, a response with forwarded chunks, or a response with decoded chunks */
-export const readerOf = (framing: Framing, of: 'request' | 'response' | 'decoded'): BodyReader => {
+/** @param bodyKind a request, a response with forwarded chunks, or a response with decoded chunks */
+export const readerOf = (framing: Framing, bodyKind: 'request' | 'response' | 'decoded'): BodyReader => {
   switch (framing.kind) {
     case 'none':
       return noBody
     case 'length':
       return lengthReader(framing.length)
     case 'chunked':
-      return of === 'request' ? strictChunks() : lenientChunks(of === 'decoded')
+      return bodyKind === 'request' ? strictChunks() : lenientChunks(bodyKind === 'decoded')
     case 'close':
       return untilClose
     default:

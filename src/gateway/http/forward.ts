@@ -25,15 +25,15 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
   const { wire, watch } = client
   let upstreamSession: UpstreamSession | null = null
   let running: Exchange | null = null
-  let draining = false
+  let isDraining = false
 
-  const closeLane = (error: Failure | null): void => {
-    const former = upstreamSession
+  const closeUpstreamSession = (error: Failure | null): void => {
+    const previousSession = upstreamSession
     upstreamSession = null
-    former?.close(error)
+    previousSession?.close(error)
   }
   const refuse = (answer: OwnAnswer | Denied, { method }: ForwardRequest): void => {
-    closeLane(answer.error)
+    closeUpstreamSession(answer.error)
     if (wire.socket.destroyed) return
     answerAndEnd(client, answer, limits.lingerMs, method !== 'HEAD')
   }
@@ -46,7 +46,7 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
       bytes: () => true,
       end: () => undefined,
       drain: () => down.drained(),
-      closed: () => closeLane(error),
+      closed: () => closeUpstreamSession(error),
       holds: () => false,
     })
     down.end()
@@ -55,31 +55,31 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
   const breakOff = (
     upstreamConnection: UpstreamConnection,
     { status, error }: OwnAnswer,
-    unclear: boolean,
+    hasUnclearEnd: boolean,
   ): void => {
     client.refused(status, error)
     upstreamConnection.down.stop()
     upstreamSession?.dropRoad()
-    if (!unclear) {
+    if (!hasUnclearEnd) {
       endAfter(upstreamConnection, error)
       return
     }
-    closeLane(error)
+    closeUpstreamSession(error)
     const { socket } = wire
     watch.within(limits.lingerMs, client.reset)
     // The callback runs when all earlier bytes are sent.
     socket.write('', client.reset)
   }
   const upgrade = (upstreamConnection: UpstreamConnection): void => {
-    const former = upstreamSession!
+    const previousSession = upstreamSession!
     upstreamSession = null
-    former.handOverRoad()
-    tunnelOf(context, client, upstreamConnection.wire, former.admission, 'http', (error) =>
-      former.close(error),
+    previousSession.handOverRoad()
+    tunnelOf(context, client, upstreamConnection.wire, previousSession.admission, 'http', (error) =>
+      previousSession.close(error),
     )
   }
   /** Pauses reading from a client that sends requests without reading the answers. */
-  const whenRead = ({ down }: UpstreamConnection, next: () => void): void => {
+  const afterAnswerRead = ({ down }: UpstreamConnection, next: () => void): void => {
     if (!wire.socket.writableNeedDrain || wire.socket.writableLength === 0) {
       next()
       return
@@ -94,22 +94,22 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
         down.drained()
         next()
       },
-      closed: () => closeLane(null),
+      closed: () => closeUpstreamSession(null),
       holds: () => false,
     })
   }
 
   const send = (request: ForwardRequest, upstreamConnection: UpstreamConnection, next: () => void): void => {
     upstreamConnection.wire.socket.write(request.head, 'latin1')
-    const again = upstreamConnection.used && request.repeatable
+    const canRetry = upstreamConnection.used && request.repeatable
     upstreamConnection.used = true
     watch.within(limits.idleMs, () => running?.fail(timeout))
     let exchange: Exchange | null = null
-    let over = false
+    let hasEnded = false
     const ended = (ending: ExchangeEnd): void => {
       if (running === exchange) running = null
-      over = true
-      finish(ending, request, upstreamConnection, next, again)
+      hasEnded = true
+      finish(ending, request, upstreamConnection, next, canRetry)
     }
     exchange = runExchange({
       request,
@@ -119,24 +119,24 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
       down: upstreamConnection.down,
       responseHeadBytes: limits.responseHeadBytes,
       routeHeaders: upstreamConnection.routeHeaders,
-      persists: () => !draining,
+      persists: () => !isDraining,
       touch: watch.touch,
       ended,
     })
-    if (!over) running = exchange
+    if (!hasEnded) running = exchange
   }
   const finish = (
     ending: ExchangeEnd,
     request: ForwardRequest,
     upstreamConnection: UpstreamConnection,
     next: () => void,
-    again: boolean,
+    canRetry: boolean,
   ): void => {
     switch (ending.kind) {
       case 'done':
         if (ending.upstreamReusable) upstreamSession?.leaveRoad()
         else upstreamSession?.dropRoad()
-        if (ending.clientPersists) whenRead(upstreamConnection, next)
+        if (ending.clientPersists) afterAnswerRead(upstreamConnection, next)
         else endAfter(upstreamConnection, null)
         return
       case 'upgraded':
@@ -145,7 +145,7 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
       case 'unanswered':
         upstreamSession?.dropRoad()
         // The target closed the idle connection while the request was sent.
-        if (again && ending.unheard && ending.answer.error === 'target_closed')
+        if (canRetry && ending.unheard && ending.answer.error === 'target_closed')
           containBuild(request, next, true)
         else refuse(ending.answer, request)
         return
@@ -159,7 +159,7 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
 
   const admit = async ({ authorization, target }: ForwardRequest): Promise<Denied | null> => {
     if (upstreamSession?.serves(authorization, target)) return null
-    closeLane(null)
+    closeUpstreamSession(null)
     const admission = await client.admit('http', credentialsOf(authorization))
     if (admission.denied) return admission
     upstreamSession = createUpstreamSession(context, client, admission, { authorization, target }, (why) =>
@@ -167,30 +167,33 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
     )
     return null
   }
-  const prepare = async (request: ForwardRequest, paid: boolean): Promise<UpstreamConnection | Denied> => {
+  const prepare = async (
+    request: ForwardRequest,
+    isCharged: boolean,
+  ): Promise<UpstreamConnection | Denied> => {
     const denied = await admit(request)
     if (denied) return denied
     const used = upstreamSession!
     const upstreamConnection = used.connection() ?? (await used.connect())
-    if ('denied' in upstreamConnection || paid) return upstreamConnection
+    if ('denied' in upstreamConnection || isCharged) return upstreamConnection
     return (await chargeBytes(used.admission.spending, request.length, 'up')) ?? upstreamConnection
   }
-  const build = async (request: ForwardRequest, next: () => void, paid: boolean): Promise<void> => {
+  const build = async (request: ForwardRequest, next: () => void, isCharged: boolean): Promise<void> => {
     client.detach()
-    const upstreamConnection = await prepare(request, paid).catch((error) => {
+    const upstreamConnection = await prepare(request, isCharged).catch((error) => {
       context.onFault(error)
       return gatewayUnavailable()
     })
-    if (client.disconnected.aborted) return closeLane(null)
+    if (client.disconnected.aborted) return closeUpstreamSession(null)
     if ('denied' in upstreamConnection) return refuse(upstreamConnection, request)
-    if (!paid) metrics.countBytes('up', request.length)
+    if (!isCharged) metrics.countBytes('up', request.length)
     send(request, upstreamConnection, next)
   }
   /** Runs `build`. A fault closes the connection to the target. */
-  const containBuild = (request: ForwardRequest, next: () => void, paid: boolean): void =>
+  const containBuild = (request: ForwardRequest, next: () => void, isCharged: boolean): void =>
     client.contain(
-      build(request, next, paid).catch((error) => {
-        closeLane(null)
+      build(request, next, isCharged).catch((error) => {
+        closeUpstreamSession(null)
         throw error
       }),
     )
@@ -207,9 +210,9 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
       metrics.countBytes('up', request.length)
       send(request, upstreamConnection, next)
     },
-    close: () => closeLane(null),
+    close: () => closeUpstreamSession(null),
     drain: () => {
-      draining = true
+      isDraining = true
     },
   }
 }

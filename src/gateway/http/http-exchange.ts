@@ -53,18 +53,18 @@ export const parseResponse = (head: Head, method: string): Response => {
 
 /**
  * The head of the answer to the client.
- * @param said the `Connection` field: `close`, `keep-alive`, or null for none
+ * @param connectionOption the `Connection` field: `close`, `keep-alive`, or null for none
  * @param routeHeaders lines of the gateway, each with its line end
  */
 export const responseHead = (
   { code, reason, connection }: Response,
-  said: 'close' | 'keep-alive' | null,
+  connectionOption: 'close' | 'keep-alive' | null,
   routeHeaders: string,
 ): string => {
   let head = `HTTP/1.1 ${code} ${reason}\r\n`
   for (const { line } of connection.passed) head += `${line}\r\n`
   if (connection.upgrade !== null) head += `Connection: Upgrade\r\nUpgrade: ${connection.upgrade}\r\n`
-  else if (said !== null) head += `Connection: ${said}\r\n`
+  else if (connectionOption !== null) head += `Connection: ${connectionOption}\r\n`
   return `${head}${routeHeaders}\r\n`
 }
 
@@ -109,7 +109,7 @@ const badBody = (why: string): OwnAnswer => ({
 const clientGone: OwnAnswer = { status: 400, error: 'client_reset', detail: 'The request was broken off.' }
 
 /** A body part up to this size is sent in one write with the head, bytes. */
-const joinedBytes = 16_384
+const maxJoinedBytes = 16_384
 
 /** Handles one request, whose head is already sent, and its answer. */
 export const runExchange = (parts: ExchangeParts): Exchange => {
@@ -121,56 +121,56 @@ export const runExchange = (parts: ExchangeParts): Exchange => {
   /** The answer ends with the client's connection, so the client cannot detect a missing part. */
   let endsByClose = false
   let clientPersists = false
-  let extra = false
-  let unheard = true
-  let over = false
+  let hasExtraBytes = false
+  let isTargetSilent = true
+  let isFinished = false
 
   const finish = (ending: ExchangeEnd): void => {
-    if (over) return
-    over = true
+    if (isFinished) return
+    isFinished = true
     ended(ending)
   }
   const fail = (why: OwnAnswer): void =>
     finish(
       answer === null
-        ? { kind: 'unanswered', answer: why, unheard }
+        ? { kind: 'unanswered', answer: why, unheard: isTargetSilent }
         : { kind: 'broken', why, unclear: endsByClose },
     )
   /** Runs a parser. A BadMessage ends the exchange. */
-  const reading = (read: () => boolean, bad: (why: string) => OwnAnswer): boolean => {
+  const failOnBadMessage = (read: () => boolean, toAnswer: (why: string) => OwnAnswer): boolean => {
     try {
       return read()
     } catch (error) {
       if (!(error instanceof BadMessage)) throw error
-      fail(bad(error.message))
+      fail(toAnswer(error.message))
       return false
     }
   }
   const settle = (): void => {
     if (answer === null || !answer.reader.done || !body.done) return
-    const upstreamReusable = answer.response.persistent && !extra && !up.pending()
+    const upstreamReusable = answer.response.persistent && !hasExtraBytes && !up.pending()
     finish({ kind: 'done', upstreamReusable, clientPersists: clientPersists && !up.pending() })
   }
 
   const passBody = (chunk: Buffer, reader: BodyReader): boolean => {
-    let goOn = true
-    const taken = reader.take(chunk, (piece) => {
-      goOn = down.write(piece) && goOn
+    let canContinue = true
+    const consumed = reader.take(chunk, (piece) => {
+      canContinue = down.write(piece) && canContinue
     })
     // Bytes after the answer belong to no request.
-    if (taken < chunk.length) extra = true
+    if (consumed < chunk.length) hasExtraBytes = true
     settle()
-    return goOn
+    return canContinue
   }
   const passHead = (text: string, rest: Buffer, reader: BodyReader): boolean => {
     const pieces: Buffer[] = [Buffer.from(text, 'latin1')]
-    const taken = rest.length === 0 ? 0 : reader.take(rest, (piece) => void pieces.push(piece))
-    if (taken < rest.length) extra = true
-    const out = pieces.length > 1 && taken <= joinedBytes ? [Buffer.concat(pieces)] : pieces
-    let goOn = true
-    for (const piece of out) goOn = down.write(piece) && goOn
+    const consumed = rest.length === 0 ? 0 : reader.take(rest, (piece) => void pieces.push(piece))
+    if (consumed < rest.length) hasExtraBytes = true
+    const out = pieces.length > 1 && consumed <= maxJoinedBytes ? [Buffer.concat(pieces)] : pieces
+    let canContinue = true
+    for (const piece of out) canContinue = down.write(piece) && canContinue
     settle()
-    return goOn
+    return canContinue
   }
   /** The head for a client of HTTP/1.0, which cannot read chunks. @throws BadMessage */
   const decodedHead = (response: Response): Response => {
@@ -181,16 +181,16 @@ export const runExchange = (parts: ExchangeParts): Exchange => {
       throw new BadMessage('a Transfer-Encoding that no client of HTTP/1.0 reads')
     return { ...response, connection: { ...connection, passed } }
   }
-  const passFinal = (sent: Response, rest: Buffer): boolean => {
-    const { framing } = sent
-    const isOld = request.version === 0
-    const response = isOld ? decodedHead(sent) : sent
-    endsByClose = framing.kind === 'close' || (isOld && framing.kind === 'chunked')
+  const passFinal = (upstreamResponse: Response, rest: Buffer): boolean => {
+    const { framing } = upstreamResponse
+    const isHttp10 = request.version === 0
+    const response = isHttp10 ? decodedHead(upstreamResponse) : upstreamResponse
+    endsByClose = framing.kind === 'close' || (isHttp10 && framing.kind === 'chunked')
     clientPersists = request.persistent && !endsByClose && persists()
-    const said = clientPersists ? (isOld ? 'keep-alive' : null) : 'close'
-    const reader = readerOf(framing, isOld ? 'decoded' : 'response')
+    const connectionOption = clientPersists ? (isHttp10 ? 'keep-alive' : null) : 'close'
+    const reader = readerOf(framing, isHttp10 ? 'decoded' : 'response')
     answer = { response, reader }
-    return passHead(responseHead(response, said, routeHeaders), rest, reader)
+    return passHead(responseHead(response, connectionOption, routeHeaders), rest, reader)
   }
   /** Not sent to a client of HTTP/1.0 (RFC 9110 section 15.2). */
   const passInterim = (response: Response): boolean =>
@@ -204,16 +204,16 @@ export const runExchange = (parts: ExchangeParts): Exchange => {
     finish({ kind: 'upgraded' })
     return false
   }
-  const heard = (chunk: Buffer): boolean => {
-    let goOn = true
+  const handleResponseBytes = (chunk: Buffer): boolean => {
+    let canContinue = true
     let rest = chunk
     while (answer === null) {
       const found = heads.add(rest)
-      if (found === null) return goOn
+      if (found === null) return canContinue
       const response = parseResponse(found.head, request.method)
       if (response.status === 101) return changeProtocol(response, found.rest)
-      if (!isInterim(response.status)) return passFinal(response, found.rest) && goOn
-      goOn = passInterim(response) && goOn
+      if (!isInterim(response.status)) return passFinal(response, found.rest) && canContinue
+      canContinue = passInterim(response) && canContinue
       rest = found.rest
     }
     return passBody(chunk, answer.reader)
@@ -221,21 +221,21 @@ export const runExchange = (parts: ExchangeParts): Exchange => {
 
   const clientHandler: ConnectionHandler = {
     bytes: (chunk) =>
-      reading(() => {
+      failOnBadMessage(() => {
         touch()
         if (body.done) {
           // The next request. It is read after this exchange.
           client.unshift(chunk)
           return false
         }
-        let goOn = true
-        const taken = body.take(chunk, (piece) => {
-          goOn = up.write(piece)
+        let canContinue = true
+        const consumed = body.take(chunk, (piece) => {
+          canContinue = up.write(piece)
         })
-        const rest = chunk.subarray(taken)
+        const rest = chunk.subarray(consumed)
         client.unshift(rest)
         settle()
-        return goOn && rest.length === 0
+        return canContinue && rest.length === 0
       }, badBody),
     end: () => {
       if (!body.done) fail(clientGone)
@@ -244,29 +244,29 @@ export const runExchange = (parts: ExchangeParts): Exchange => {
     closed: () => fail(clientGone),
     holds: () => false,
   }
-  const lost = (fault: Error | null): void => {
-    if (over) return
+  const handleTargetEnd = (fault: Error | null): void => {
+    if (isFinished) return
     if (answer === null) {
       fail(targetClosed())
       return
     }
-    const whole = answer.response.framing.kind === 'close' ? fault === null : answer.reader.done
-    if (whole) finish({ kind: 'done', upstreamReusable: false, clientPersists: false })
+    const isComplete = answer.response.framing.kind === 'close' ? fault === null : answer.reader.done
+    if (isComplete) finish({ kind: 'done', upstreamReusable: false, clientPersists: false })
     else fail(targetClosed())
   }
   const targetHandler: ConnectionHandler = {
     bytes: (chunk) =>
-      reading(() => {
+      failOnBadMessage(() => {
         touch()
-        unheard = false
-        return heard(chunk)
+        isTargetSilent = false
+        return handleResponseBytes(chunk)
       }, badAnswer),
-    end: () => lost(null),
+    end: () => handleTargetEnd(null),
     drain: () => up.drained(),
-    closed: lost,
+    closed: handleTargetEnd,
     holds: () => down.holds(),
   }
   upstream.use(targetHandler)
-  if (!over) client.use(clientHandler)
+  if (!isFinished) client.use(clientHandler)
   return { fail }
 }

@@ -55,14 +55,14 @@ export const serveHttp = (context: GatewayContext, client: Client): void => {
   const { wire, watch } = client
   const heads = createHeadCollector(limits.headBytes)
   let forwarding: Forwarding | null = null
-  let draining = false
-  let between = false
+  let isDraining = false
+  let isBetweenRequests = false
 
   /** Created with the first plain request, because a tunnel needs none. */
   const forwarder = (): Forwarding => {
     if (forwarding === null) {
       forwarding = createForwarding(context, client)
-      if (draining) forwarding.drain()
+      if (isDraining) forwarding.drain()
     }
     return forwarding
   }
@@ -83,7 +83,7 @@ export const serveHttp = (context: GatewayContext, client: Client): void => {
     answerAndEnd(client, why, limits.lingerMs)
   }
   const serve = (head: Head): void => {
-    between = false
+    isBetweenRequests = false
     const request = parseRequest(head)
     if (request.kind === 'forward') {
       forwarder().forward(request, readNext)
@@ -92,7 +92,7 @@ export const serveHttp = (context: GatewayContext, client: Client): void => {
     forwarding?.close()
     client.contain(serveConnect(context, client, request))
   }
-  const refused = (error: unknown): void => {
+  const handleError = (error: unknown): void => {
     if (error instanceof SchemeRefused) client.contain(refuseScheme(error))
     else if (error instanceof BadMessage) end(badRequest(error))
     else throw error
@@ -101,44 +101,44 @@ export const serveHttp = (context: GatewayContext, client: Client): void => {
     try {
       const rest = heads.begun ? chunk : withoutEmptyLine(chunk)
       if (rest.length === 0) return true
-      if (!heads.begun && between) watch.within(limits.headMs, late)
-      const found = heads.add(rest)
-      if (found === null) return true
-      wire.unshift(found.rest)
-      serve(found.head)
+      if (!heads.begun && isBetweenRequests) watch.within(limits.headMs, handleTimeout)
+      const parsedHead = heads.add(rest)
+      if (parsedHead === null) return true
+      wire.unshift(parsedHead.rest)
+      serve(parsedHead.head)
     } catch (error) {
-      refused(error)
+      handleError(error)
     }
     return false
   }
-  const late = (): void => {
-    if (between && !heads.begun) {
+  const handleTimeout = (): void => {
+    if (isBetweenRequests && !heads.begun) {
       forwarding?.close()
       wire.socket.destroySoon()
     } else end(headTimeout(limits.headMs))
   }
-  const gone = (): void => forwarding?.close()
-  const read = (): void =>
+  const closeForwarding = (): void => forwarding?.close()
+  const readHead = (): void =>
     wire.use({
       bytes,
       end: () => {
-        gone()
+        closeForwarding()
         wire.socket.end()
       },
       drain: () => undefined,
-      closed: gone,
+      closed: closeForwarding,
       holds: () => false,
     })
   const readNext = (): void => {
-    between = true
-    watch.within(limits.idleMs, late)
-    read()
+    isBetweenRequests = true
+    watch.within(limits.idleMs, handleTimeout)
+    readHead()
   }
   client.onDrain(() => {
-    draining = true
+    isDraining = true
     forwarding?.drain()
-    if (between && !heads.begun) late()
+    if (isBetweenRequests && !heads.begun) handleTimeout()
   })
-  watch.within(limits.headMs, late)
-  read()
+  watch.within(limits.headMs, handleTimeout)
+  readHead()
 }

@@ -66,15 +66,16 @@ const deleteCharacter = 0x7f
 /**
  * Line ends must be CR LF. A parser that accepts a bare CR or LF as a line end reads a different message.
  * @param from earlier bytes are already checked
- * @param whole whether the bytes end with a line; otherwise the LF of a last CR may be in the next chunk
+ * @param endsWithLine whether the bytes end with a line; otherwise the LF of a last CR may be in the next chunk
  * @throws BadMessage
  */
-const checkCharacters = (bytes: Buffer, from: number, whole: boolean): void => {
+const checkCharacters = (bytes: Buffer, from: number, endsWithLine: boolean): void => {
   for (let at = from; at < bytes.length; at++) {
     const code = bytes[at]!
     if (code === carriageReturn) {
       const next = bytes[at + 1]
-      if (next === undefined ? whole : next !== lineFeed) throw new BadMessage('a line does not end in CR LF')
+      if (next === undefined ? endsWithLine : next !== lineFeed)
+        throw new BadMessage('a line does not end in CR LF')
     } else if (code === lineFeed) {
       if (bytes[at - 1] !== carriageReturn) throw new BadMessage('a line does not end in CR LF')
     } else if ((code < blank && code !== tab) || code === deleteCharacter)
@@ -135,33 +136,37 @@ const printable = (line: string): string => line.replace(/[\0\r]/g, ' ')
  */
 const lenientFields = (lines: readonly string[]): readonly Field[] => {
   const fields: Field[] = []
-  let folding: Field | null = null
-  for (const sent of lines) {
-    const line = printable(sent)
+  let lastField: Field | null = null
+  for (const raw of lines) {
+    const line = printable(raw)
     if (isBlank(line.charCodeAt(0))) {
       // A folded line continues the previous field (RFC 9112 section 5.2). After the status line it is dropped (section
       // 2.2).
-      if (folding === null) continue
-      const { name, value, line: before }: Field = folding
-      const more = trimBlanks(line)
-      folding = { name, value: trimBlanks(`${value} ${more}`), line: `${before} ${more}` }
-      fields[fields.length - 1] = folding
+      if (lastField === null) continue
+      const { name, value, line: previousLine }: Field = lastField
+      const continuation = trimBlanks(line)
+      lastField = {
+        name,
+        value: trimBlanks(`${value} ${continuation}`),
+        line: `${previousLine} ${continuation}`,
+      }
+      fields[fields.length - 1] = lastField
       continue
     }
     const colon = line.indexOf(':')
-    const sentName = line.slice(0, Math.max(colon, 0))
+    const rawName = line.slice(0, Math.max(colon, 0))
     // A proxy removes blanks before the colon of a response (RFC 9112 section 5.1).
-    const name = trimBlanks(sentName)
+    const name = trimBlanks(rawName)
     if (!token.test(name)) {
-      folding = null
+      lastField = null
       continue
     }
-    folding = {
+    lastField = {
       name: name.toLowerCase(),
       value: trimBlanks(line.slice(colon + 1)),
-      line: name === sentName ? line : `${name}${line.slice(colon)}`,
+      line: name === rawName ? line : `${name}${line.slice(colon)}`,
     }
-    fields.push(folding)
+    fields.push(lastField)
   }
   return fields
 }
@@ -197,36 +202,36 @@ export const createHeadCollector = (maxBytes: number, grammar: HeadGrammar = str
   const tooLong = (): BadMessage => new BadMessage(`the head has more than ${maxBytes} bytes`, 431)
   const append = (chunk: Buffer): void => {
     if (length + chunk.length > bytes.length) {
-      const grown = Buffer.allocUnsafe(Math.max(2 * bytes.length, length + chunk.length))
-      bytes.copy(grown, 0, 0, length)
-      bytes = grown
+      const largerBuffer = Buffer.allocUnsafe(Math.max(2 * bytes.length, length + chunk.length))
+      bytes.copy(largerBuffer, 0, 0, length)
+      bytes = largerBuffer
     }
     chunk.copy(bytes, length)
     length += chunk.length
   }
-  const cut = (all: Buffer, end: number): { head: Head; rest: Buffer } => {
+  const splitHead = (bytesSoFar: Buffer, end: number): { head: Head; rest: Buffer } => {
     if (end > maxBytes) throw tooLong()
-    return { head: grammar.parse(all.subarray(0, end)), rest: all.subarray(end) }
+    return { head: grammar.parse(bytesSoFar.subarray(0, end)), rest: bytesSoFar.subarray(end) }
   }
   return {
-    add: (sent) => {
-      const chunk = length === 0 ? grammar.withoutPrefix(sent) : sent
+    add: (raw) => {
+      const chunk = length === 0 ? grammar.withoutPrefix(raw) : raw
       if (length === 0) {
         // Nearly every head arrives in one chunk.
         const end = grammar.endOf(chunk, 0)
-        if (end !== -1) return cut(chunk, end)
+        if (end !== -1) return splitHead(chunk, end)
       }
       const from = length
       append(chunk)
-      const all = bytes.subarray(0, length)
-      const end = grammar.endOf(all, from)
+      const bytesSoFar = bytes.subarray(0, length)
+      const end = grammar.endOf(bytesSoFar, from)
       if (end !== -1) {
         length = 0
         bytes = Buffer.alloc(0)
-        return cut(all, end)
+        return splitHead(bytesSoFar, end)
       }
       if (length > maxBytes) throw tooLong()
-      grammar.checkPart(all, from)
+      grammar.checkPart(bytesSoFar, from)
       return null
     },
     get begun() {
@@ -257,10 +262,10 @@ export const singleHeader = (fields: readonly Field[], name: string): string | n
 /**
  * Hop-by-hop fields (RFC 9110 section 7.6.1). `Transfer-Encoding` is forwarded, because chunks are forwarded unchanged.
  */
-const always: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'te', 'upgrade'])
+const hopByHopFields: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'te', 'upgrade'])
 
 /** Fields that define the meaning of a message. `Connection` must not remove them. */
-const never: ReadonlySet<string> = new Set([
+const protectedFields: ReadonlySet<string> = new Set([
   'host',
   'content-length',
   'transfer-encoding',
@@ -289,25 +294,25 @@ export const ownHeaders: ReadonlySet<string> = new Set([
  * `Connection` of a response names a field such as Transfer-Encoding, as some servers do, that field is forwarded.
  * @throws BadMessage for a request that does this
  */
-export const connectionOf = (fields: readonly Field[], of: 'request' | 'response'): Connection => {
-  const named = listOf(fields, 'connection')
+export const connectionOf = (fields: readonly Field[], messageKind: 'request' | 'response'): Connection => {
+  const connectionOptions = listOf(fields, 'connection')
   const proxyConnection = listOf(fields, 'proxy-connection')
-  const kept = named.find((name) => never.has(name))
-  if (kept !== undefined && of === 'request')
-    throw new BadMessage(`Connection names ${kept}, which is not about the connection`)
-  const upgrade = named.includes('upgrade') ? listOf(fields, 'upgrade').join(', ') : ''
+  const protectedName = connectionOptions.find((name) => protectedFields.has(name))
+  if (protectedName !== undefined && messageKind === 'request')
+    throw new BadMessage(`Connection names ${protectedName}, which is not about the connection`)
+  const upgrade = connectionOptions.includes('upgrade') ? listOf(fields, 'upgrade').join(', ') : ''
   return {
-    close: named.includes('close') || proxyConnection.includes('close'),
-    keepAlive: named.includes('keep-alive') || proxyConnection.includes('keep-alive'),
+    close: connectionOptions.includes('close') || proxyConnection.includes('close'),
+    keepAlive: connectionOptions.includes('keep-alive') || proxyConnection.includes('keep-alive'),
     upgrade: upgrade === '' ? null : upgrade,
     passed: fields.filter(
       ({ name }) =>
-        never.has(name) ||
+        protectedFields.has(name) ||
         !(
-          always.has(name) ||
+          hopByHopFields.has(name) ||
           name.startsWith('proxy-') ||
-          named.includes(name) ||
-          (of === 'response' && ownHeaders.has(name))
+          connectionOptions.includes(name) ||
+          (messageKind === 'response' && ownHeaders.has(name))
         ),
     ),
   }

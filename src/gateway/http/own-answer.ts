@@ -55,12 +55,12 @@ export const answerAndEnd = (
   const { socket } = wire
   const requestId = client.refused(answer.status, answer.error)
   watch.within(lingerMs, () => socket.destroy())
-  let read = 0
+  let receivedBytes = 0
   wire.use({
     ...discardHandler,
     bytes: ({ length }) => {
-      read += length
-      if (read > lingerBytes) socket.destroy()
+      receivedBytes += length
+      if (receivedBytes > lingerBytes) socket.destroy()
       return true
     },
   })

@@ -38,10 +38,10 @@ export class SchemeRefused extends Error {
 }
 
 const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):\/\//
-const repeatable: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
+const repeatableMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
 const httpPort = 80
 /** `ws` is HTTP with an Upgrade (RFC 6455 section 4.1). */
-const forwarded: ReadonlySet<string> = new Set(['http', 'ws'])
+const forwardedSchemes: ReadonlySet<string> = new Set(['http', 'ws'])
 
 const badTarget = (): BadMessage =>
   new BadMessage('the target is neither a host name nor an address with a port')
@@ -69,27 +69,27 @@ const parseForward = (
   url: string,
   version: 0 | 1,
 ): ForwardRequest => {
-  const found = scheme.exec(url)
-  if (found === null)
+  const schemeMatch = scheme.exec(url)
+  if (schemeMatch === null)
     throw new BadMessage('this is a proxy: the request line has to name the whole URL, http://host/path')
   const authorization = singleHeader(fields, 'proxy-authorization')
-  if (!forwarded.has(found[1]!.toLowerCase())) throw new SchemeRefused(authorization)
+  if (!forwardedSchemes.has(schemeMatch[1]!.toLowerCase())) throw new SchemeRefused(authorization)
   if (url.includes('#')) throw badTarget()
-  const { authority, path } = splitUrl(url.slice(found[0].length))
+  const { authority, path } = splitUrl(url.slice(schemeMatch[0].length))
   if (authority.includes('@')) throw new BadMessage('a user in the URL; send an Authorization header')
   const target = parseAuthority(authority, httpPort)
   if (target === null) throw badTarget()
   singleHeader(fields, 'host')
-  const { close, keepAlive, upgrade: asks, passed } = connectionOf(fields, 'request')
+  const { close, keepAlive, upgrade: requestedUpgrade, passed } = connectionOf(fields, 'request')
   // HTTP/1.0 requests have neither upgrades nor expectations (RFC 9110 sections 7.8 and 10.1.1).
-  const upgrade = version === 0 ? null : asks
-  const isLeftOut = (name: string): boolean => name === 'host' || (version === 0 && name === 'expect')
+  const upgrade = version === 0 ? null : requestedUpgrade
+  const isOmitted = (name: string): boolean => name === 'host' || (version === 0 && name === 'expect')
   const framing = requestFraming(fields, version) ?? { kind: 'none' }
-  const asked = path === '' ? (method === 'OPTIONS' ? '*' : '/') : path
+  const requestTarget = path === '' ? (method === 'OPTIONS' ? '*' : '/') : path
   const host = target.port === httpPort ? hostText(target) : `${hostText(target)}:${target.port}`
   // `Host` is the host of the URL (RFC 9112 section 3.2.2). The version is the gateway's own (RFC 9112 section 2.3).
-  let head = `${method} ${asked} HTTP/1.1\r\nHost: ${host}\r\n`
-  for (const { name, line } of passed) if (!isLeftOut(name)) head += `${line}\r\n`
+  let head = `${method} ${requestTarget} HTTP/1.1\r\nHost: ${host}\r\n`
+  for (const { name, line } of passed) if (!isOmitted(name)) head += `${line}\r\n`
   if (upgrade !== null) head += `Connection: Upgrade\r\nUpgrade: ${upgrade}\r\n`
   head += '\r\n'
   return {
@@ -103,7 +103,7 @@ const parseForward = (
     framing,
     persistent: version === 1 ? !close : keepAlive && !close,
     upgrade,
-    repeatable: framing.kind === 'none' && repeatable.has(method) && upgrade === null,
+    repeatable: framing.kind === 'none' && repeatableMethods.has(method) && upgrade === null,
   }
 }
 

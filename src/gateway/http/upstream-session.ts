@@ -51,7 +51,7 @@ export const createUpstreamSession = (
   const { metrics, abortHandlers } = context
   const { spending } = admission
   let upstreamConnection: UpstreamConnection | null = null
-  let closed = false
+  let isClosed = false
   metrics.opened('http')
 
   const destroy = (): void => {
@@ -72,27 +72,27 @@ export const createUpstreamSession = (
       denied: onDenied,
     })
   /** Closes an idle connection when the target sends bytes, which would be mistaken for the next answer. */
-  const idle = (built: UpstreamConnection): void =>
-    built.wire.use({
+  const watchIdle = (idleConnection: UpstreamConnection): void =>
+    idleConnection.wire.use({
       bytes: () => {
-        if (upstreamConnection === built) destroy()
+        if (upstreamConnection === idleConnection) destroy()
         return false
       },
       end: () => {
-        if (upstreamConnection === built) destroy()
+        if (upstreamConnection === idleConnection) destroy()
       },
-      drain: () => built.up.drained(),
+      drain: () => idleConnection.up.drained(),
       closed: () => {
-        if (upstreamConnection === built) destroy()
+        if (upstreamConnection === idleConnection) destroy()
       },
-      holds: () => built.down.holds(),
+      holds: () => idleConnection.down.holds(),
     })
-  const uncut = abortHandlers.on(spending.ended, onDenied)
+  const removeAbortHandler = abortHandlers.on(spending.ended, onDenied)
   return {
     admission,
     target,
     serves: (otherAuthorization, other) =>
-      !closed &&
+      !isClosed &&
       !spending.ended.aborted &&
       authorization === otherAuthorization &&
       target.host === other.host &&
@@ -109,22 +109,22 @@ export const createUpstreamSession = (
         routeHeaders: formatRouteHeaders(opened),
         used: false,
       }
-      idle(upstreamConnection)
-      if (closed || client.disconnected.aborted) destroy()
+      watchIdle(upstreamConnection)
+      if (isClosed || client.disconnected.aborted) destroy()
       return upstreamConnection ?? targetClosed()
     },
     leaveRoad: () => {
-      if (upstreamConnection) idle(upstreamConnection)
+      if (upstreamConnection) watchIdle(upstreamConnection)
     },
     dropRoad: destroy,
     handOverRoad: () => {
       upstreamConnection = null
-      uncut()
+      removeAbortHandler()
     },
     close: (error) => {
-      if (closed) return
-      closed = true
-      uncut()
+      if (isClosed) return
+      isClosed = true
+      removeAbortHandler()
       destroy()
       metrics.closed('http')
       admission.close({ error, host: target.host })

@@ -1,17 +1,17 @@
 import type { Denied } from '../gateway-ports.ts'
 import type { OnFault } from '../refusals.ts'
 
-type Cut = (why: Denied) => void
+type AbortHandler = (why: Denied) => void
 
 export type AbortHandlers = {
   /**
-   * Calls `cut` when the signal is aborted, or at once if it already is.
+   * Calls `onAbort` when the signal is aborted, or at once if it already is.
    * @returns a function that removes the handler
    */
-  on(signal: AbortSignal, cut: Cut): () => void
+  on(signal: AbortSignal, onAbort: AbortHandler): () => void
 }
 
-const thrown: OnFault = (error) => {
+const rethrow: OnFault = (error) => {
   throw error
 }
 
@@ -20,19 +20,19 @@ const thrown: OnFault = (error) => {
  * each signal has one listener and a set of handlers.
  * @param onFault receives the exception of a handler; the other handlers still run
  */
-export const createAbortHandlers = (onFault: OnFault = thrown): AbortHandlers => {
-  const known = new WeakMap<AbortSignal, Set<Cut>>()
-  const setOf = (signal: AbortSignal): Set<Cut> => {
-    const before = known.get(signal)
-    if (before) return before
-    const abortHandlers = new Set<Cut>()
-    known.set(signal, abortHandlers)
+export const createAbortHandlers = (onFault: OnFault = rethrow): AbortHandlers => {
+  const handlersBySignal = new WeakMap<AbortSignal, Set<AbortHandler>>()
+  const handlersFor = (signal: AbortSignal): Set<AbortHandler> => {
+    const existing = handlersBySignal.get(signal)
+    if (existing) return existing
+    const abortHandlers = new Set<AbortHandler>()
+    handlersBySignal.set(signal, abortHandlers)
     signal.addEventListener(
       'abort',
       () => {
-        for (const cut of [...abortHandlers])
+        for (const onAbort of [...abortHandlers])
           try {
-            cut(signal.reason as Denied)
+            onAbort(signal.reason as Denied)
           } catch (error) {
             onFault(error)
           }
@@ -42,14 +42,14 @@ export const createAbortHandlers = (onFault: OnFault = thrown): AbortHandlers =>
     return abortHandlers
   }
   return {
-    on: (signal, cut) => {
+    on: (signal, onAbort) => {
       if (signal.aborted) {
-        cut(signal.reason as Denied)
+        onAbort(signal.reason as Denied)
         return () => undefined
       }
-      const abortHandlers = setOf(signal)
-      abortHandlers.add(cut)
-      return () => void abortHandlers.delete(cut)
+      const abortHandlers = handlersFor(signal)
+      abortHandlers.add(onAbort)
+      return () => void abortHandlers.delete(onAbort)
     },
   }
 }

@@ -126,8 +126,12 @@ export class Pump {
 
   /** Requests more from the spending until all waiting bytes are passed on. */
   async #ask(): Promise<void> {
-    for (let held = this.#held; held !== null && !this.#stopped; held = this.#held) {
-      const why = await this.#parts.spending.more(held[0]?.length)
+    for (
+      let waitingChunks = this.#held;
+      waitingChunks !== null && !this.#stopped;
+      waitingChunks = this.#held
+    ) {
+      const why = await this.#parts.spending.more(waitingChunks[0]?.length)
       if (this.#stopped) return
       if (why !== null) return this.#parts.denied(why)
       if (!this.#takeHeld()) await new Promise((resolve) => setTimeout(resolve, retryMs))
@@ -138,17 +142,17 @@ export class Pump {
   /** @returns whether any bytes were taken */
   #takeHeld(): boolean {
     const { spending, direction } = this.#parts
-    const held = this.#held ?? []
-    let some = false
-    for (let chunk = held[0]; chunk !== undefined && !this.#stopped; chunk = held[0]) {
+    const waitingChunks = this.#held ?? []
+    let hasTaken = false
+    for (let chunk = waitingChunks[0]; chunk !== undefined && !this.#stopped; chunk = waitingChunks[0]) {
       const granted = spending.take(chunk.length, direction)
-      some ||= granted > 0
+      hasTaken ||= granted > 0
       if (granted > 0) this.#pass(granted === chunk.length ? chunk : chunk.subarray(0, granted))
       if (granted < chunk.length) {
-        held[0] = chunk.subarray(granted)
-        return some
+        waitingChunks[0] = chunk.subarray(granted)
+        return hasTaken
       }
-      held.shift()
+      waitingChunks.shift()
     }
     this.#held = null
     return true

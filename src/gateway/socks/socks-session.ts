@@ -14,21 +14,21 @@ const passwordVersion = 1
 const commands = { connect: 1, bind: 2, associate: 3 } as const
 
 /** A parsed message and its length; null: the message is incomplete. */
-type Read<Value> = { readonly value: Value; readonly length: number } | null
+type ParseResult<Value> = { readonly value: Value; readonly length: number } | null
 
-const readGreeting = (bytes: Buffer): Read<readonly number[]> => {
+const readGreeting = (bytes: Buffer): ParseResult<readonly number[]> => {
   const count = bytes[1]
   if (count === undefined || bytes.length < 2 + count) return null
   return { value: [...bytes.subarray(2, 2 + count)], length: 2 + count }
 }
 
-const readPassword = (bytes: Buffer): Read<{ username: string; password: string } | 'bad'> => {
+const readPassword = (bytes: Buffer): ParseResult<{ username: string; password: string } | 'bad'> => {
   if (bytes[0] !== passwordVersion) return { value: 'bad', length: bytes.length }
   const nameLength = bytes[1]
   if (nameLength === undefined) return null
-  const wordLength = bytes[2 + nameLength]
-  if (wordLength === undefined) return null
-  const end = 3 + nameLength + wordLength
+  const passwordLength = bytes[2 + nameLength]
+  if (passwordLength === undefined) return null
+  const end = 3 + nameLength + passwordLength
   if (bytes.length < end) return null
   return {
     value: {
@@ -41,9 +41,9 @@ const readPassword = (bytes: Buffer): Read<{ username: string; password: string 
 
 type SocksRequest = { readonly command: number; readonly destination: ReturnType<typeof decodeTarget> }
 
-const readRequest = (bytes: Buffer): Read<SocksRequest | 'bad'> => {
-  const [first = version, , reserved = 0] = bytes
-  if (first !== version || reserved !== 0) return { value: 'bad', length: bytes.length }
+const readRequest = (bytes: Buffer): ParseResult<SocksRequest | 'bad'> => {
+  const [firstByte = version, , reserved = 0] = bytes
+  if (firstByte !== version || reserved !== 0) return { value: 'bad', length: bytes.length }
   if (bytes.length < 5) return null
   const destination = decodeTarget(bytes, 3)
   if (destination.kind === 'more') return null
@@ -58,16 +58,19 @@ export const serveSocks = (context: GatewayContext, client: Client): void => {
   const { socket } = wire
   let admission: Admission | null = null
   /** The deadline of the log-in. The request after it gets the same time again. */
-  let untilMs = clock() + limits.headMs
+  let deadlineMs = clock() + limits.headMs
 
   const close = (error: Failure | null): void => {
     admission?.close({ error, host: null })
     admission = null
   }
   /** Reads one message. Later bytes are buffered. */
-  const read = <Value>(parse: (bytes: Buffer) => Read<Value>, then: (value: Value) => void): void => {
+  const read = <Value>(
+    parse: (bytes: Buffer) => ParseResult<Value>,
+    handle: (value: Value) => void,
+  ): void => {
     let bytes: Buffer = Buffer.alloc(0)
-    watch.within(Math.max(untilMs - clock(), 0), () => socket.destroy())
+    watch.within(Math.max(deadlineMs - clock(), 0), () => socket.destroy())
     wire.use({
       bytes: (chunk) => {
         bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk])
@@ -75,7 +78,7 @@ export const serveSocks = (context: GatewayContext, client: Client): void => {
         if (found === null) return true
         wire.unshift(bytes.subarray(found.length))
         client.detach()
-        then(found.value)
+        handle(found.value)
         return false
       },
       end: () => {
@@ -87,10 +90,10 @@ export const serveSocks = (context: GatewayContext, client: Client): void => {
       holds: () => false,
     })
   }
-  const end = (last: Buffer): void => {
+  const end = (finalBytes: Buffer): void => {
     watch.within(limits.lingerMs, () => socket.destroy())
     wire.use(discardHandler)
-    socket.end(last)
+    socket.end(finalBytes)
   }
   const refuse = (why: Denied, host: string | null): void => {
     client.refused(why.status, why.error)
@@ -104,29 +107,29 @@ export const serveSocks = (context: GatewayContext, client: Client): void => {
     end(socksReply(reply))
   }
 
-  const connect = async (known: Admission, { destination }: SocksRequest): Promise<void> => {
+  const connect = async (admitted: Admission, { destination }: SocksRequest): Promise<void> => {
     if (destination.kind !== 'read' || destination.target === null)
       return endWith(socksReplies.hostUnreachable, 'bad_target')
     const { target } = destination
-    const opened = await openRoute(context, client, known, target)
+    const opened = await openRoute(context, client, admitted, target)
     if (opened.denied) return refuse(opened, target.host)
     admission = null
     socket.write(socksReply(socksReplies.succeeded))
-    tunnelOf(context, client, opened.wire, known, 'socks5', (error) =>
-      known.close({ error, host: target.host }),
+    tunnelOf(context, client, opened.wire, admitted, 'socks5', (error) =>
+      admitted.close({ error, host: target.host }),
     )
   }
-  const serve = (known: Admission | Denied, asked: SocksRequest | 'bad'): void => {
-    if (asked === 'bad') endWith(socksReplies.failure, 'bad_request')
-    else if (known.denied) refuse(known, null)
-    else if (asked.destination.kind === 'unknown_type')
+  const serve = (admitted: Admission | Denied, socksRequest: SocksRequest | 'bad'): void => {
+    if (socksRequest === 'bad') endWith(socksReplies.failure, 'bad_request')
+    else if (admitted.denied) refuse(admitted, null)
+    else if (socksRequest.destination.kind === 'unknown_type')
       endWith(socksReplies.addressNotSupported, 'bad_request')
-    else obey(known, asked)
+    else runCommand(admitted, socksRequest)
   }
-  const obey = (known: Admission, asked: SocksRequest): void => {
-    switch (asked.command) {
+  const runCommand = (admitted: Admission, socksRequest: SocksRequest): void => {
+    switch (socksRequest.command) {
       case commands.connect:
-        client.contain(connect(known, asked))
+        client.contain(connect(admitted, socksRequest))
         return
       case commands.bind:
         refuse(targetBlocked('BIND is not supported.'), null)
@@ -134,7 +137,7 @@ export const serveSocks = (context: GatewayContext, client: Client): void => {
       case commands.associate:
         admission = null
         client.contain(
-          associate(context, client, known, (why) => {
+          associate(context, client, admitted, (why) => {
             client.refused(why.status, why.error)
             end(socksReply(socksReplyOf(why)))
           }),
@@ -145,11 +148,11 @@ export const serveSocks = (context: GatewayContext, client: Client): void => {
     }
   }
   /** Reads the request. A refusal other than 407 is sent after the request, whose reply has more codes. */
-  const awaitRequest = (known: Admission | Denied): void => {
-    if (!known.denied) admission = known
-    untilMs = clock() + limits.headMs
+  const awaitRequest = (admitted: Admission | Denied): void => {
+    if (!admitted.denied) admission = admitted
+    deadlineMs = clock() + limits.headMs
     if (client.disconnected.aborted) close(null)
-    else read(readRequest, (asked) => serve(known, asked))
+    else read(readRequest, (socksRequest) => serve(admitted, socksRequest))
   }
   const withPassword = (): void => {
     socket.write(Buffer.of(version, methods.password))
@@ -157,27 +160,27 @@ export const serveSocks = (context: GatewayContext, client: Client): void => {
   }
   const signIn = async (credentials: { username: string; password: string } | 'bad'): Promise<void> => {
     if (credentials === 'bad') return end(Buffer.of(passwordVersion, 1))
-    const known = await client.admit('socks5', credentials)
-    if (known.denied && known.status === 407) {
-      client.refused(known.status, known.error)
+    const admitted = await client.admit('socks5', credentials)
+    if (admitted.denied && admitted.status === 407) {
+      client.refused(admitted.status, admitted.error)
       return end(Buffer.of(passwordVersion, 1))
     }
     socket.write(Buffer.of(passwordVersion, 0))
-    awaitRequest(known)
+    awaitRequest(admitted)
   }
   const withoutPassword = async (): Promise<void> => {
-    const known = await client.admit('socks5', null)
-    if (known.denied && known.status === 407) {
-      client.refused(known.status, known.error)
+    const admitted = await client.admit('socks5', null)
+    if (admitted.denied && admitted.status === 407) {
+      client.refused(admitted.status, admitted.error)
       return end(Buffer.of(version, methods.notAcceptable))
     }
     socket.write(Buffer.of(version, methods.none))
-    awaitRequest(known)
+    awaitRequest(admitted)
   }
-  read(readGreeting, (offered) => {
+  read(readGreeting, (offeredMethods) => {
     // The password method is preferred, because its username defines the line.
-    if (offered.includes(methods.password)) return withPassword()
-    if (offered.includes(methods.none)) return client.contain(withoutPassword())
+    if (offeredMethods.includes(methods.password)) return withPassword()
+    if (offeredMethods.includes(methods.none)) return client.contain(withoutPassword())
     client.refused(407, 'no_common_method')
     end(Buffer.of(version, methods.notAcceptable))
   })

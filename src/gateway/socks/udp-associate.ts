@@ -62,7 +62,7 @@ export const openUdpRoute = async (
   client: Pick<Client, 'disconnected'>,
   admission: Admission,
   onDatagram: OnDatagram,
-): Promise<{ readonly denied: false; readonly route: Route; readonly way: UdpUpstream } | Denied> => {
+): Promise<{ readonly denied: false; readonly route: Route; readonly udpUpstream: UdpUpstream } | Denied> => {
   const { limits, clock } = context
   const { dedicated } = admission
   const deadlineMs = clock() + limits.dialMs
@@ -78,7 +78,7 @@ export const openUdpRoute = async (
       return noRelay()
     }
     try {
-      const way = await openUdpUpstream(context, {
+      const udpUpstream = await openUdpUpstream(context, {
         exit: route.exit,
         session: route.sessionName ?? session,
         timeoutMs,
@@ -86,7 +86,7 @@ export const openUdpRoute = async (
         onDatagram,
       })
       route.done('connected', clock() - startedMs)
-      return { denied: false, route, way }
+      return { denied: false, route, udpUpstream }
     } catch {
       route.done(client.disconnected.aborted ? 'unused' : 'failed', clock() - startedMs)
       route.close()
@@ -133,9 +133,9 @@ export const associate = async (
   // Null until the client sends its first datagram. Datagrams of the exit are dropped until then.
   let peer: RemoteInfo | null = null
   let error: Failure | null = null
-  let over = false
+  let isEnded = false
   let relay: UdpSocket
-  let uncut = (): void => undefined
+  let removeAbortHandler = (): void => undefined
 
   const chargeOf = ({ length }: Buffer, direction: 'up' | 'down'): DatagramCharge => ({
     reserve: () => reserveBytes(spending, length, direction),
@@ -146,29 +146,29 @@ export const associate = async (
     refund: () => spending.giveBack(length, direction),
   })
   const toClient = (from: { readonly address: string; readonly port: number }, payload: Buffer): void => {
-    if (over || peer === null) return
+    if (isEnded || peer === null) return
     const host = unmapped(from.address)
     const header = encodeTarget({ host, family: isIP(host) as 4 | 6, port: from.port })
     sendDatagram(relay, [headerStart, header, payload], chargeOf(payload, 'down'), peer)
   }
   const opened = await openUdpRoute(context, client, admission, toClient)
   if (opened.denied) return fail(opened)
-  const { route, way } = opened
-  const here = unmapped(control.localAddress ?? '')
+  const { route, udpUpstream } = opened
+  const dialledAddress = unmapped(control.localAddress ?? '')
   try {
-    relay = await bindUdp(isIPv6(here) ? 6 : 4, here)
+    relay = await bindUdp(isIPv6(dialledAddress) ? 6 : 4, dialledAddress)
   } catch {
     route.close()
-    way.close()
+    udpUpstream.close()
     return fail(gatewayUnavailable())
   }
   const end = (why: Failure | null): void => {
-    if (over) return
-    over = true
+    if (isEnded) return
+    isEnded = true
     error = why
-    uncut()
+    removeAbortHandler()
     relay.close()
-    way.close()
+    udpUpstream.close()
     route.close()
     control.destroySoon()
     metrics.closed('udp')
@@ -183,15 +183,15 @@ export const associate = async (
     client.guard((bytes: Buffer, from: RemoteInfo) => {
       // The first source port of the client's address is the client's port.
       if (unmapped(from.address) !== source || (peer !== null && peer.port !== from.port)) return
-      const read = readDatagram(bytes)
-      if (read === null) return
+      const parsedDatagram = readDatagram(bytes)
+      if (parsedDatagram === null) return
       peer ??= from
-      way.send(read.target, read.payload, chargeOf(read.payload, 'up'))
+      udpUpstream.send(parsedDatagram.target, parsedDatagram.payload, chargeOf(parsedDatagram.payload, 'up'))
     }),
   )
-  client.contain(way.closed.then(() => end('exit_failed')))
+  client.contain(udpUpstream.closed.then(() => end('exit_failed')))
   metrics.opened('udp')
-  uncut = abortHandlers.on(spending.ended, (why) => end(why.error))
+  removeAbortHandler = abortHandlers.on(spending.ended, (why) => end(why.error))
   watch.within(limits.idleMs, () => end('idle_timeout'))
   wire.use({
     bytes: () => true,
@@ -200,7 +200,7 @@ export const associate = async (
     closed: () => end(null),
     holds: () => false,
   })
-  if (over) return
+  if (isEnded) return
   const { address, port } = relay.address()
   const bound = encodeTarget({ host: unmapped(address), family: isIP(unmapped(address)) as 4 | 6, port })
   control.write(socksReply(socksReplies.succeeded, bound))

@@ -63,16 +63,16 @@ export const directUdpUpstream = (
   const { rules, limits } = context
   const sockets = new Map<4 | 6, Promise<UdpSocket>>()
   const peers = new Set<string>()
-  let waiting = 0
-  let closed = false
+  let pendingLookups = 0
+  let isClosed = false
   const socketFor = (family: 4 | 6): Promise<UdpSocket> => {
-    const known = sockets.get(family)
-    if (known) return known
+    const existing = sockets.get(family)
+    if (existing) return existing
     const opened = bindUdp(family, localAddress).then((socket) => {
       socket.on('message', (payload, { address, port }) => {
         if (peers.has(`${unmapped(address)} ${port}`)) arrived({ address, port }, payload)
       })
-      if (closed) socket.close()
+      if (isClosed) socket.close()
       return socket
     })
     sockets.set(family, opened)
@@ -87,24 +87,24 @@ export const directUdpUpstream = (
     const peer = `${unmapped(address)} ${target.port}`
     if (!peers.has(peer) && peers.size >= limits.udpPeers) return
     const socket = await socketFor(isIPv6(address) ? 6 : 4)
-    if (closed) return
+    if (isClosed) return
     peers.add(peer)
     sendDatagram(socket, [payload], charge, { address, port: target.port })
   }
   return {
     send: (target, payload, charge) => {
       if (rules.refused(target)) return
-      const waits = target.family === 0 ? 1 : 0
-      if (waiting + waits > limits.udpWaiting) return
-      waiting += waits
+      const newLookups = target.family === 0 ? 1 : 0
+      if (pendingLookups + newLookups > limits.udpWaiting) return
+      pendingLookups += newLookups
       send(target, payload, charge)
         .catch(() => undefined)
         .finally(() => {
-          waiting -= waits
+          pendingLookups -= newLookups
         })
     },
     close: () => {
-      closed = true
+      isClosed = true
       for (const opened of sockets.values()) opened.then((socket) => socket.close()).catch(() => undefined)
     },
     closed: new Promise(() => undefined),
@@ -126,9 +126,9 @@ const relayOf = (
   rules: TargetRules,
   loopback: boolean,
 ): { readonly host: string; readonly port: number } => {
-  const named = decodeTarget(bound, 0)
-  if (named.kind !== 'read' || named.target === null) throw new Error('the exit names no relay')
-  const { host, port, family } = named.target
+  const decoded = decodeTarget(bound, 0)
+  if (decoded.kind !== 'read' || decoded.target === null) throw new Error('the exit names no relay')
+  const { host, port, family } = decoded.target
   const isElsewhere = family !== 0 && rules.refusedAddress(host, port, loopback) === null
   return { host: isElsewhere ? host : exitAddress, port }
 }
@@ -154,11 +154,11 @@ const relayThrough = async (
     if (from?.kind === 'read' && from.target !== null && from.target.family !== 0)
       onDatagram({ address: from.target.host, port: from.target.port }, bytes.subarray(3 + from.length))
   })
-  const { promise: lost, resolve } = Promise.withResolvers<void>()
-  let closed = false
+  const { promise: closedPromise, resolve } = Promise.withResolvers<void>()
+  let isClosed = false
   const close = (): void => {
-    if (closed) return
-    closed = true
+    if (isClosed) return
+    isClosed = true
     socket.close()
     control.socket.destroy()
     resolve()
@@ -172,10 +172,11 @@ const relayThrough = async (
       : rules.refusedAddress(target.host, target.port, loopback)) !== null
   return {
     send: (target, payload, charge) => {
-      if (!closed && !isRefused(target)) sendDatagram(socket, [header, encodeTarget(target), payload], charge)
+      if (!isClosed && !isRefused(target))
+        sendDatagram(socket, [header, encodeTarget(target), payload], charge)
     },
     close,
-    closed: lost,
+    closed: closedPromise,
   }
 }
 

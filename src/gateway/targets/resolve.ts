@@ -54,15 +54,15 @@ export const cachedResolve = (lookup: Lookup, clock: MonotonicClock): Resolve =>
   type Entry = { readonly answer: Promise<readonly string[]>; untilMs: number }
   const entries = new LRUCache<string, Entry>({ max: maxNames })
   const ask = (name: string): Entry => {
-    const asked = lookup(name)
+    const lookupResult = lookup(name)
     const entry: Entry = {
-      answer: asked.then(({ addresses }) => addresses),
+      answer: lookupResult.then(({ addresses }) => addresses),
       untilMs: Number.POSITIVE_INFINITY,
     }
     const until = (ms: number): void => {
       entry.untilMs = clock() + ms
     }
-    asked.then(
+    lookupResult.then(
       ({ ttlSeconds }) => until(Math.min(Math.max(ttlSeconds * 1_000, minMs), maxMs)),
       (error) => until(isAbsent(error) ? absentMs : 0),
     )
@@ -71,7 +71,9 @@ export const cachedResolve = (lookup: Lookup, clock: MonotonicClock): Resolve =>
     return entry
   }
   return (name) => {
-    const known = entries.get(name)
-    return known !== undefined && clock() < known.untilMs ? known.answer.then((all) => all) : ask(name).answer
+    const cached = entries.get(name)
+    return cached !== undefined && clock() < cached.untilMs
+      ? cached.answer.then((addressList) => addressList)
+      : ask(name).answer
   }
 }

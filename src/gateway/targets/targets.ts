@@ -21,16 +21,16 @@ const name = /^[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/
 const endsInNumber = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/
 
 /** The ASCII form of a UTF-8 name, given as one character per byte: curl without IDN support sends such names. */
-const inAscii = (text: string): string =>
+const toAscii = (text: string): string =>
   /[\x80-\xff]/.test(text) ? domainToASCII(Buffer.from(text, 'latin1').toString('utf8')) : text
 
 /**
- * @param given a name or an address; IPv6 without brackets; one character per byte.
+ * @param hostInput a name or an address; IPv6 without brackets; one character per byte.
  * @returns null when it is neither
  */
-export const targetOf = (given: string, port: number): Target | null => {
+export const targetOf = (hostInput: string, port: number): Target | null => {
   if (!(port >= 1 && port <= 65_535)) return null
-  const text = inAscii(given)
+  const text = toAscii(hostInput)
   const family = isIP(text)
   // A zone id names an interface of this machine.
   if (family !== 0) return text.includes('%') ? null : { host: text, family: family as 4 | 6, port }
@@ -41,16 +41,16 @@ export const targetOf = (given: string, port: number): Target | null => {
 
 const digits = /^\d{1,5}$/
 
-/** Parses `host:port` or `[address]:port`. The port is optional if `usualPort` is set. */
-export const parseAuthority = (text: string, usualPort: number | null): Target | null => {
-  const bracketed = text.startsWith('[')
-  const end = bracketed ? text.indexOf(']') : text.indexOf(':')
-  if (bracketed && end === -1) return null
-  const host = bracketed ? text.slice(1, end) : end === -1 ? text : text.slice(0, end)
-  const rest = bracketed ? text.slice(end + 1) : end === -1 ? '' : text.slice(end)
-  if (bracketed !== (isIP(host) === 6)) return null
+/** Parses `host:port` or `[address]:port`. The port is optional if `defaultPort` is set. */
+export const parseAuthority = (text: string, defaultPort: number | null): Target | null => {
+  const isBracketed = text.startsWith('[')
+  const end = isBracketed ? text.indexOf(']') : text.indexOf(':')
+  if (isBracketed && end === -1) return null
+  const host = isBracketed ? text.slice(1, end) : end === -1 ? text : text.slice(0, end)
+  const rest = isBracketed ? text.slice(end + 1) : end === -1 ? '' : text.slice(end)
+  if (isBracketed !== (isIP(host) === 6)) return null
   // The port in a URL may be empty (RFC 3986 section 3.2.3), the port of CONNECT may not (RFC 9110 section 9.3.6).
-  if (rest === '' || rest === ':') return usualPort === null ? null : targetOf(host, usualPort)
+  if (rest === '' || rest === ':') return defaultPort === null ? null : targetOf(host, defaultPort)
   if (!rest.startsWith(':') || !digits.test(rest.slice(1))) return null
   return targetOf(host, Number(rest.slice(1)))
 }
@@ -68,15 +68,15 @@ export type TargetPolicy = {
 /**
  * Mail, because recipients would attribute it to us, and Windows shares. Networks lose their addresses for these.
  */
-const usualPorts = [25, 135, 137, 138, 139, 445, 465, 587, 2525] as const
+const defaultBlockedPorts = [25, 135, 137, 138, 139, 445, 465, 587, 2525] as const
 
 export const defaultTargetPolicy: TargetPolicy = {
-  blockedPorts: new Set(usualPorts),
+  blockedPorts: new Set(defaultBlockedPorts),
   blockedHosts: new Set(),
 }
 
 const file = z.strictObject({
-  blockedPorts: z.array(z.int().min(1).max(65_535)).default([...usualPorts]),
+  blockedPorts: z.array(z.int().min(1).max(65_535)).default([...defaultBlockedPorts]),
   blockedHosts: z
     .array(z.string().regex(/^[A-Za-z0-9_.:-]{1,253}$/, 'a host name or an address'))
     .default([]),
@@ -140,9 +140,9 @@ export type OwnAddresses = {
   readonly ports: ReadonlySet<number>
 }
 
-const localName = /(?:^|\.)localhost$/
-const plain = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '').toLowerCase()
-const isLoopback = (address: string): boolean => /^127\.|^::1$/.test(plain(address))
+const localhostName = /(?:^|\.)localhost$/
+const normalized = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '').toLowerCase()
+const isLoopback = (address: string): boolean => /^127\.|^::1$/.test(normalized(address))
 
 /** The machine's addresses are read again at most this often, milliseconds. */
 const interfacesMs = 30_000
@@ -157,7 +157,7 @@ export const ownAddresses = (clock: () => number, ports: ReadonlySet<number>): O
         const all = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
         addresses = new Set(all.map((each) => each.address.toLowerCase()))
       }
-      return addresses.has(plain(address))
+      return addresses.has(normalized(address))
     },
     ports,
   }
@@ -173,16 +173,16 @@ export const createTargetRules = (
     return isBlockedHost(host, policy) ? targetBlocked('This host is blocked by the usage policy.') : null
   },
   refusedAddress: (address, port, loopback) => {
-    if (isBlockedHost(plain(address), policy))
+    if (isBlockedHost(normalized(address), policy))
       return targetBlocked('This host is blocked by the usage policy.')
-    const mayLoop = loopback || allowLoopback()
-    if (!isAllowedAddress(address, { allowLoopback: mayLoop }))
+    const canLoop = loopback || allowLoopback()
+    if (!isAllowedAddress(address, { allowLoopback: canLoop }))
       return targetBlocked('The target has a private, local or reserved address.')
-    const ours = isLoopback(address) ? own.ports.has(port) : own.has(address)
-    return ours ? targetBlocked('The target is the gateway itself.') : null
+    const isGateway = isLoopback(address) ? own.ports.has(port) : own.has(address)
+    return isGateway ? targetBlocked('The target is the gateway itself.') : null
   },
   refusedName: (host, loopback) =>
-    localName.test(host) && !loopback && !allowLoopback()
+    localhostName.test(host) && !loopback && !allowLoopback()
       ? targetBlocked('The target has a private, local or reserved address.')
       : null,
 })
