@@ -107,9 +107,10 @@ const maxDepositsAKey = 10_000
 /** Retry-After if a gateway did not answer, seconds. */
 const gatewayRetryS = 5
 
-const noGateway = (rail: Rail, live: readonly Rail[]) => {
-  const others = live.length === 0 ? 'no method has one' : `method must be one of ${live.join(', ')}`
-  return refuse('deposits_not_available', `no live payment gateway serves "${rail}" here; ${others}`)
+const noGateway = (rail: Rail, availableRails: readonly Rail[]) => {
+  const alternatives =
+    availableRails.length === 0 ? 'no method has one' : `method must be one of ${availableRails.join(', ')}`
+  return refuse('deposits_not_available', `no live payment gateway serves "${rail}" here; ${alternatives}`)
 }
 
 export const createDeposits = (deps: {
@@ -132,7 +133,7 @@ export const createDeposits = (deps: {
   const invoice = createInvoiceFactory({ ...deps, read })
 
   /** The open deposit with its pay page; null if it is closed by now. */
-  const goOn = async (
+  const continueOpening = async (
     deposit: Deposit,
     { returnUrl }: DepositRequest,
     cause: Cause,
@@ -153,12 +154,12 @@ export const createDeposits = (deps: {
       await close(deposit, 'no_invoice', cause)
       return null
     }
-    const live = await gateways.byId(gatewayId)
-    if (!live) {
+    const liveGateway = await gateways.byId(gatewayId)
+    if (!liveGateway) {
       await close(deposit, 'gateway_removed', cause)
       return null
     }
-    return invoice(deposit, live, returnUrl, cause)
+    return invoice(deposit, liveGateway, returnUrl, cause)
   }
 
   const openOnce = async (
@@ -172,16 +173,16 @@ export const createDeposits = (deps: {
         'idempotency_conflict',
         'this Idempotency-Key stands for another request; send a new key for a new deposit',
       )
-    const standing = await read(depositId, cause)
-    if (standing) {
-      if (standing.details.fingerprint !== fingerprint) throw conflict()
-      return isClosed(standing) ? null : goOn(standing, request, cause)
+    const existing = await read(depositId, cause)
+    if (existing) {
+      if (existing.details.fingerprint !== fingerprint) throw conflict()
+      return isClosed(existing) ? null : continueOpening(existing, request, cause)
     }
     const owner = customerId === null ? null : accountId
-    const live = await gateways.forRail(owner, rail)
-    if (!live) throw noGateway(rail, await gateways.liveRails(owner))
+    const liveGateway = await gateways.forRail(owner, rail)
+    if (!liveGateway) throw noGateway(rail, await gateways.liveRails(owner))
     openingLimits.take(accountId, owner === null)
-    const { gatewayId, provider, merchantName } = live
+    const { gatewayId, provider, merchantName } = liveGateway
     const amountCents = Math.max(request.amountCents, floorCents(rail))
     await request.relate?.()
     const { answer } = await runner.run({
@@ -209,13 +210,13 @@ export const createDeposits = (deps: {
     })
     if (answer.kind === 'conflict') throw conflict()
     if (answer.kind === 'standing')
-      return isClosed(answer.deposit) ? null : goOn(answer.deposit, request, cause)
+      return isClosed(answer.deposit) ? null : continueOpening(answer.deposit, request, cause)
     hooks.at('deposit-logged')
-    return invoice(answer.deposit, live, request.returnUrl, cause)
+    return invoice(answer.deposit, liveGateway, request.returnUrl, cause)
   }
 
   /** For a deposit that was only read: adds the position of its last event. */
-  const placed = async (open: OpenDeposit): Promise<OpenDeposit> => {
+  const withPosition = async (open: OpenDeposit): Promise<OpenDeposit> => {
     if (open.position !== null) return open
     const last = await log.lastOf(depositStream(open.deposit.details.depositId))
     return { ...open, position: last?.position ?? null }
@@ -236,7 +237,7 @@ export const createDeposits = (deps: {
       try {
         for (let n = 0; n < maxDepositsAKey; n += 1) {
           const open = await openOnce(request, depositIdOf(accountId, customerId, idempotencyKey, n), cause)
-          if (open) return placed(open)
+          if (open) return withPosition(open)
         }
         throw new Error(`a key of ${accountId} has had ${maxDepositsAKey} deposits`)
       } catch (error) {
