@@ -94,7 +94,7 @@ export const keyPages = ({
 
   const list = async (visit: AccountVisit) => {
     const keys = await keysOf(visit)
-    const uses = await lastUses(
+    const lastUsedAt = await lastUses(
       pool,
       keys.map(({ keyId }) => keyId),
     )
@@ -121,7 +121,7 @@ export const keyPages = ({
               dailyCapCents === null ? html`<span class="soft">none</span>` : amountText(dailyCapCents),
           },
           { title: 'From', cell: ({ networks }) => networks?.join(', ') ?? 'anywhere' },
-          { title: 'Last used', cell: ({ keyId }) => timeText(uses.get(keyId) ?? null) },
+          { title: 'Last used', cell: ({ keyId }) => timeText(lastUsedAt.get(keyId) ?? null) },
           {
             title: 'Ends',
             cell: ({ expiresAtMs }) => timeText(expiresAtMs === null ? null : isoTime(expiresAtMs)),

@@ -52,8 +52,8 @@ const exampleTarget = (product: Product, stock: readonly StockCount[], wantedDay
   const country = preferred(inStock.length > 0 ? inStock : priced, 'USA')
   const periodDays = preferred(periodsOf(product, country), wantedDays)
   if (country === undefined || periodDays === undefined) return null
-  const wanted = { country, periodDays, carrierId: null, service: null, rotationMinutes: null }
-  const rate = chooseRate(product, wanted, product.minQuantity, lineInStock(stock, product.minQuantity))
+  const rateRequest = { country, periodDays, carrierId: null, service: null, rotationMinutes: null }
+  const rate = chooseRate(product, rateRequest, product.minQuantity, lineInStock(stock, product.minQuantity))
   return rate.ok ? rate.value.target : null
 }
 

@@ -39,11 +39,11 @@ const ownCost = 60
 const customersRate = { burst: 500, perSecond: 10 }
 
 export const createOpeningLimits = (monotonicMs: MonotonicClock): OpeningLimits => {
-  const own = createRateLimiter(ownRate, monotonicMs)
-  const customers = createRateLimiter(customersRate, monotonicMs)
+  const ownLimiter = createRateLimiter(ownRate, monotonicMs)
+  const customerLimiter = createRateLimiter(customersRate, monotonicMs)
   return {
     take: (accountId, isOwn) => {
-      const waitS = isOwn ? own.take(accountId, ownCost) : customers.take(accountId)
+      const waitS = isOwn ? ownLimiter.take(accountId, ownCost) : customerLimiter.take(accountId)
       if (waitS > 0)
         throw refuseWithRetryAfter(
           'rate_limited',

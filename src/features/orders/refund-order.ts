@@ -167,7 +167,7 @@ export const refundOrder = async (
   }
   await settle()
   const moment = (nowMs: number) => ({ actor, nowMs })
-  const whatOf = refundIn(details, request)
+  const proposedRefundOf = refundIn(details, request)
   const { answer } = await withRefundEvidence(deps.log, streams.ledger.stream, (evidence) =>
     deps.runner.run({
       name: 'refund-order',
@@ -179,8 +179,10 @@ export const refundOrder = async (
       decide: (states, { nowMs }): CommandDecision<RefundOutcome | NeedsEvidence> => {
         const decideNow = () => decideRefund(states, refundId, request, nowMs, evidence)
         if (approving)
-          return withAnswerKind(decideApproval(states.proposal, moment(nowMs), decideNow, whatOf))
-        const decision = withAnswerKind(decideWithApproval(states, moment(nowMs), decideNow(), whatOf))
+          return withAnswerKind(decideApproval(states.proposal, moment(nowMs), decideNow, proposedRefundOf))
+        const decision = withAnswerKind(
+          decideWithApproval(states, moment(nowMs), decideNow(), proposedRefundOf),
+        )
         const isProposed = decision.answer.kind === 'four_eyes'
         return isProposed && request.reference === undefined ? referenceNeeded : decision
       },

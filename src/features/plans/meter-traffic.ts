@@ -240,11 +240,11 @@ export const startTrafficSweep = (deps: {
   readonly clock: Clock
 }): RunningWorker => {
   const { scheduler, meter, clock } = deps
-  let forgotAtMs = Number.NEGATIVE_INFINITY
+  let cleanedUpAtMs = Number.NEGATIVE_INFINITY
   return scheduler.start(trafficSweep, async () => {
     await meter.sweep()
-    if (!hasElapsed(forgotAtMs, clock(), cleanupIntervalMs)) return
-    forgotAtMs = clock()
+    if (!hasElapsed(cleanedUpAtMs, clock(), cleanupIntervalMs)) return
+    cleanedUpAtMs = clock()
     await meter.forget()
   })
 }

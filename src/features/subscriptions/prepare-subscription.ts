@@ -81,8 +81,8 @@ export const prepareFirstPeriod = async (
   const product = requireAccepted(productOfOrder(catalog.current(), productId))
   checkBilling(product, interval)
   requireAccepted(quantityOf(product, quantity))
-  const wanted = rateRequestOf(product, interval, meta)
-  const period = periodOf(product, interval, isDedicated(product) ? (wanted?.periodDays ?? null) : null)
+  const rateRequest = rateRequestOf(product, interval, meta)
+  const period = periodOf(product, interval, isDedicated(product) ? (rateRequest?.periodDays ?? null) : null)
   await refreshTerms(caller)
   const prepared = await prepareOrder(
     {

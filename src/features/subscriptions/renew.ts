@@ -254,7 +254,7 @@ export const createRenewals = (deps: {
   const note = async (state: Subscription, refused: Refused, triedAtMs: number): Promise<void> => {
     const end = Date.parse(state.currentPeriodEnd)
     // Retries at the end of the period and of the grace period, even if these passed during this try.
-    const stops = [end, end + graceMs].filter((stop) => stop > triedAtMs)
+    const deadlines = [end, end + graceMs].filter((stop) => stop > triedAtMs)
     await pool.query(
       `insert into work.renewals (subscription_id, period_start, reason, needed_micros, retry_at)
        values ($1::text, $2::timestamptz, $3::text, $4::bigint, $5::timestamptz)
@@ -266,7 +266,7 @@ export const createRenewals = (deps: {
         state.currentPeriodEnd,
         refused.reason,
         refused.neededMicros,
-        isoTime(Math.min(triedAtMs + retryMs, ...stops)),
+        isoTime(Math.min(triedAtMs + retryMs, ...deadlines)),
       ],
     )
   }
