@@ -24,13 +24,13 @@ const lastOf = async (
   position: number,
   fits: (event: RecordedEvent) => boolean,
 ): Promise<RecordedEvent | null> => {
-  let found: RecordedEvent | null = null
+  let lastMatch: RecordedEvent | null = null
   for await (const stored of log.readStream(stream)) {
     if (stored.position > position) break
     const event = decode(stored)
-    if (fits(event)) found = event
+    if (fits(event)) lastMatch = event
   }
-  return found
+  return lastMatch
 }
 
 /**
@@ -45,7 +45,7 @@ export const termsOf = async (
   const accountId = order.accountId as AccountId
   const { catalogDigest, keyId, termsRevision } = order
   const ofKey = (event: RecordedEvent) => (event.data as { readonly keyId?: string }).keyId === keyId
-  const found: readonly (readonly [what: string, event: RecordedEvent | null])[] = [
+  const termEvents: readonly (readonly [what: string, event: RecordedEvent | null])[] = [
     [
       `catalogue ${catalogDigest.slice(0, 12)}`,
       await lastOf(
@@ -64,7 +64,7 @@ export const termsOf = async (
     ],
     [`key ${keyId}`, keyId === null ? null : await lastOf(log, accountStream(accountId), position, ofKey)],
   ]
-  return found.flatMap(([what, event]) => (event ? [{ what, event }] : []))
+  return termEvents.flatMap(([what, event]) => (event ? [{ what, event }] : []))
 }
 
 /** An event of a chain, with its postings. */

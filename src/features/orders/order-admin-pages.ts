@@ -94,7 +94,10 @@ const shownOrder = async (
   const { details } = order
   const { orderId } = details
   const { roles } = visit.visitor
-  const found = await explainResource({ pool, log }, orderId, { head: await journalHead(), limit: events })
+  const explanation = await explainResource({ pool, log }, orderId, {
+    head: await journalHead(),
+    limit: events,
+  })
   const detailRow = (name: string, value: Html | string | null): Html =>
     value === null ? nothing : html`<dt>${name}</dt><dd>${value}</dd>\n`
   const idLink = (id: string | null): Html | null => (id === null ? null : linkedText(id, roles))
@@ -120,7 +123,7 @@ ${detailRow('Ordered', timeText(details.createdAt))}
 ${detailRow('Why it failed', order.failureReason?.replaceAll('_', ' ') ?? null)}
 </dl>
 <h2>What happened</h2>
-${found === null ? nothing : chainOf(found, roles)}`,
+${explanation === null ? nothing : chainOf(explanation, roles)}`,
     same: [`npx farebox orders show ${orderId}`, `npx farebox ledger explain ${orderId} --limit ${events}`],
   })
 }

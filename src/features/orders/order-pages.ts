@@ -79,13 +79,13 @@ const list = async (
   const before = query.get('before')
   const after = afterOf(before)
   await reads.settled(account.accountId)
-  const found = await ordersAfter(
+  const orderRows = await ordersAfter(
     db,
     wholeAccount(account.accountId),
     { status, after, limit: pageRows + 1 },
     nowMs,
   )
-  const { rows, next } = pagedOf(found, ({ details }) => afterText(details.createdAt, details.orderId))
+  const { rows, next } = pagedOf(orderRows, ({ details }) => afterText(details.createdAt, details.orderId))
   const filter: Readonly<Record<string, string>> = status === undefined ? {} : { status }
   return show({
     title: 'Orders',
@@ -179,9 +179,9 @@ const shownOrder = async (
 ) => {
   const orderId = params.id ?? ''
   await reads.settled(account.accountId)
-  const found = await findOrder(db, wholeAccount(account.accountId), orderId, nowMs, payUrlOf)
-  if (!found) throw refuse('not_found', 'no order has this id')
-  const order = orderRecord(found, account.reseller)
+  const orderRow = await findOrder(db, wholeAccount(account.accountId), orderId, nowMs, payUrlOf)
+  if (!orderRow) throw refuse('not_found', 'no order has this id')
+  const order = orderRecord(orderRow, account.reseller)
   const detailRow = (name: string, value: Html | string | null): Html =>
     value === null ? nothing : html`<dt>${name}</dt><dd>${value}</dd>\n`
   return show({

@@ -143,9 +143,9 @@ const requestOf = ({ cents, proxy, reference: referenceText }: RefundOptions): R
 }
 
 export const showOrder = async (context: CliContext, id: string) => {
-  const found = await readOrder(context.log, id as OrderId)
-  if (!found) throw noSuchOrder(id)
-  const order = await shownOf(context, found)
+  const storedOrder = await readOrder(context.log, id as OrderId)
+  if (!storedOrder) throw noSuchOrder(id)
+  const order = await shownOf(context, storedOrder)
   return { json: json(order), text: text(order) }
 }
 

@@ -205,17 +205,17 @@ export const createStripeGateway = (
 
   /** Refunds since then; empty if the key may not read them. */
   const refundsSince = async (created: Stripe.RangeQueryParam): Promise<readonly FoundChange[]> => {
-    const found: FoundChange[] = []
+    const changes: FoundChange[] = []
     try {
       for await (const refund of stripe.refunds.list({ created, limit: 100 })) {
         const charge = idOf(refund.charge)
         if (charge !== null)
-          found.push({ eventId: `found ${refund.id} ${refund.status}`, reference: `charge:${charge}` })
+          changes.push({ eventId: `found ${refund.id} ${refund.status}`, reference: `charge:${charge}` })
       }
     } catch (error) {
       if (!(error instanceof Stripe.errors.StripePermissionError)) throw error
     }
-    return found
+    return changes
   }
 
   return {
@@ -228,15 +228,15 @@ export const createStripeGateway = (
     },
     changesSince: (sinceMs) =>
       callStripe(async () => {
-        const found: FoundChange[] = []
+        const changes: FoundChange[] = []
         const created = { gte: Math.floor(sinceMs / 1000) }
         for await (const dispute of stripe.disputes.list({ created, limit: 100 })) {
           const { state, adjusted } = disputeStateOf(dispute)
           if (state === 'inquiry' && adjusted === undefined) continue
           const eventId = `found ${dispute.id} ${state}${adjusted === undefined ? '' : ` ${adjusted}`}`
-          found.push({ eventId, reference: `dispute:${dispute.id}` })
+          changes.push({ eventId, reference: `dispute:${dispute.id}` })
         }
-        return [...found, ...(await refundsSince(created))]
+        return [...changes, ...(await refundsSince(created))]
       }),
     createInvoice: (request) =>
       callStripe(async () => {

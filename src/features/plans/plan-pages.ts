@@ -84,8 +84,8 @@ const list = async (
   const before = query.get('before')
   const after = afterOf(before)
   await reads.settled(account.accountId)
-  const found = await plansAfter(db, wholeAccount(account.accountId), { after, limit: pageRows + 1 })
-  const { rows, next } = pagedOf(found, (plan) => afterText(plan.started_at, plan.plan_id))
+  const planRows = await plansAfter(db, wholeAccount(account.accountId), { after, limit: pageRows + 1 })
+  const { rows, next } = pagedOf(planRows, (plan) => afterText(plan.started_at, plan.plan_id))
   return show({
     title: 'Plans',
     body: html`${tableOf({

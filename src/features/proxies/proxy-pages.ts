@@ -116,8 +116,8 @@ export const addressListPages = ({
     await reads.settled(account.accountId)
     const scope = wholeAccount(account.accountId)
     const page = { after, limit: pageRows + 1 }
-    const found = await proxiesAfter(db, scope, { status, family, country }, page, nowMs)
-    const { rows, next } = pagedOf(found, (row) => afterText(row.created_at, row.proxy_id))
+    const proxyRows = await proxiesAfter(db, scope, { status, family, country }, page, nowMs)
+    const { rows, next } = pagedOf(proxyRows, (row) => afterText(row.created_at, row.proxy_id))
     const records = await proxyRecords(account.accountId, rows)
     const filter: Readonly<Record<string, string>> = {
       ...(status !== undefined && { status }),

@@ -42,8 +42,8 @@ const stock = async ({ pool, clock, caughtUp }: StockReads, { query }: PersonVis
   const before = query.get('before')
   const after = keyOf(before)
   await caughtUp()
-  const found = await poolsAfter({ pool, clock }, { after, limit: pageRows + 1 })
-  const { rows, next } = pagedOf(found, keyText)
+  const poolRows = await poolsAfter({ pool, clock }, { after, limit: pageRows + 1 })
+  const { rows, next } = pagedOf(poolRows, keyText)
   return show({
     title: 'Stock',
     acts: html`<a class="button first" href="${path}/add">Add addresses</a>`,

@@ -63,8 +63,8 @@ export const subscriptionPages = ({
     const after = afterOf(before)
     await reads.settled(account.accountId)
     const page = { status, after, limit: pageRows + 1 }
-    const found = await subscriptionsAfter(db, wholeAccount(account.accountId), page, nowMs)
-    const { rows, next } = pagedOf(found, (row) => afterText(row.started_at, row.subscription_id))
+    const subscriptionRows = await subscriptionsAfter(db, wholeAccount(account.accountId), page, nowMs)
+    const { rows, next } = pagedOf(subscriptionRows, (row) => afterText(row.started_at, row.subscription_id))
     const filter: Readonly<Record<string, string>> = status === undefined ? {} : { status }
     return show({
       title: 'Subscriptions',

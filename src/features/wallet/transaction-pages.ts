@@ -36,11 +36,11 @@ type TransactionReads = { readonly db: BalanceQueries; readonly reads: Pick<Read
 const list = async ({ db, reads }: TransactionReads, { account, query }: AccountVisit) => {
   const before = positionOf(query.get('before'))
   await reads.settled(account.accountId)
-  const found = await transactionsBefore(db, wholeAccount(account.accountId), {
+  const transactionRows = await transactionsBefore(db, wholeAccount(account.accountId), {
     before,
     limit: pageRows + 1,
   })
-  const { rows, next } = pagedOf(found, ({ position }) => String(position))
+  const { rows, next } = pagedOf(transactionRows, ({ position }) => String(position))
   return show({
     title: 'Transactions',
     acts: html`<a class="button" href="/console/transactions.csv">All as CSV</a>`,
