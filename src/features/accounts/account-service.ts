@@ -152,15 +152,15 @@ export const createAccounts = ({
     cause: Cause,
     decide: (
       state: AccountState,
-      fresh: Pick<KeyIssue, 'keyId' | 'displayPrefix' | 'commitment'>,
+      newKey: Pick<KeyIssue, 'keyId' | 'displayPrefix' | 'commitment'>,
       nowMs: number,
     ) => AccountDecision,
   ): Promise<AccountsResult<{ readonly keyId: KeyId; readonly key: ApiKey }>> => {
     const key = generateKey()
     const keyId = newId<KeyId>('key', accountId)
     const commitment = await storeKey(pool, { hash: hashKey(key), keyId, accountId })
-    const fresh = { keyId, displayPrefix: displayPrefixOf(key), commitment }
-    const result = await change(name, accountId, cause, (state, nowMs) => decide(state, fresh, nowMs))
+    const newKey = { keyId, displayPrefix: displayPrefixOf(key), commitment }
+    const result = await change(name, accountId, cause, (state, nowMs) => decide(state, newKey, nowMs))
     if (result.outcome === 'done') return { ...result, keyId, key }
     await dropKey(pool, keyId)
     return result
@@ -210,18 +210,18 @@ export const createAccounts = ({
     unblock: (accountId, cause) => change('unblock-account', accountId, cause, decideUnblock),
 
     issueKey: ({ accountId, ...issue }, cause) =>
-      makeKey('issue-key', accountId, cause, (state, fresh, nowMs) =>
-        decideIssue(state, { name: null, expiresAtMs: null, networks: null, ...issue, ...fresh }, nowMs),
+      makeKey('issue-key', accountId, cause, (state, newKey, nowMs) =>
+        decideIssue(state, { name: null, expiresAtMs: null, networks: null, ...issue, ...newKey }, nowMs),
       ),
 
     async rollKey({ keyId, overlapMs, expiresAtMs }, cause) {
       const accountId = await accountOfKey(pool, keyId)
       if (accountId === null) return refused({ code: 'unknown_key' })
-      const made = await makeKey('roll-key', accountId, cause, (state, fresh, nowMs) => {
-        const next = expiresAtMs === undefined ? fresh : { ...fresh, expiresAtMs }
+      const issued = await makeKey('roll-key', accountId, cause, (state, newKey, nowMs) => {
+        const next = expiresAtMs === undefined ? newKey : { ...newKey, expiresAtMs }
         return decideRoll(state, { keyId, overlapMs, next }, nowMs)
       })
-      return made.outcome === 'done' ? { ...made, accountId } : made
+      return issued.outcome === 'done' ? { ...issued, accountId } : issued
     },
 
     capKey: (keyId, dailyCapCents, cause) =>

@@ -37,16 +37,16 @@ const storedEmail = ({ account_id: accountId, email, salt }: EmailRow): StoredEm
 export const claimEmail = async (
   pool: pg.Pool,
   email: string,
-  fresh: AccountId,
+  newAccountId: AccountId,
 ): Promise<{ readonly accountId: AccountId; readonly commitment: string }> => {
   const { rows } = await pool.query<EmailRow & { readonly salt: Buffer }>(
     `insert into vault.accounts (account_id, email, salt) values ($1::text, $2::text, $3::bytea)
      on conflict ((lower(email))) do update set salt = coalesce(vault.accounts.salt, excluded.salt)
      returning account_id, email, salt`,
-    [fresh, email, freshSalt()],
+    [newAccountId, email, freshSalt()],
   )
-  const { account_id: accountId, email: kept, salt } = rows[0]!
-  return { accountId, commitment: emailCommitment(accountId, salt, kept) }
+  const { account_id: accountId, email: emailInVault, salt } = rows[0]!
+  return { accountId, commitment: emailCommitment(accountId, salt, emailInVault) }
 }
 
 /** Stores a key's hash and returns its commitment. The key works once its `KeyIssued` is in the log. */
@@ -117,33 +117,33 @@ export const listAccounts = async (
   pool: pg.Pool,
   page: { readonly limit: number; readonly offset: number },
 ): Promise<{ readonly accounts: readonly ListedAccount[]; readonly total: number }> => {
-  const made = await pool.query<{ found: boolean }>(
+  const tableCheck = await pool.query<{ found: boolean }>(
     `select to_regclass('read.accounts') is not null as found`,
   )
-  const known = `(select account_id, email, created_at from vault.accounts${
-    made.rows[0]?.found === true
+  const accountsQuery = `(select account_id, email, created_at from vault.accounts${
+    tableCheck.rows[0]?.found === true
       ? ` union all
         select r.account_id, null, r.created_at from read.accounts r
         where not exists (select from vault.accounts v where v.account_id = r.account_id)`
       : ''
   }) known`
-  const [found, counted] = await Promise.all([
+  const [listResult, countResult] = await Promise.all([
     // Account ids begin with the time of their creation.
     pool.query<ListedRow>(
-      `select account_id, email, created_at from ${known}
+      `select account_id, email, created_at from ${accountsQuery}
        order by account_id desc limit $1::bigint offset $2::bigint`,
       [page.limit, page.offset],
     ),
-    pool.query<{ total: number }>(`select count(*) as total from ${known}`),
+    pool.query<{ total: number }>(`select count(*) as total from ${accountsQuery}`),
   ])
-  const accounts = found.rows.map(
+  const accounts = listResult.rows.map(
     ({ account_id: accountId, email, created_at: createdAt }): ListedAccount => ({
       accountId,
       email,
       createdAt,
     }),
   )
-  return { accounts, total: counted.rows[0]?.total ?? 0 }
+  return { accounts, total: countResult.rows[0]?.total ?? 0 }
 }
 
 /** An account of the read tables, with its e-mail. */

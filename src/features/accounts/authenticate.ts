@@ -21,7 +21,7 @@ export type FindCallerDeps = {
   readonly logger: Pick<Logger, 'error'>
 }
 
-type Found = {
+type KeyRow = {
   readonly hash: Buffer
   readonly salt: Buffer | null
   readonly account_id: AccountId
@@ -48,7 +48,7 @@ export type FoundKey = {
 }
 
 const foundOf = (
-  { account_id: accountId, key_id: keyId, email }: Found,
+  { account_id: accountId, key_id: keyId, email }: KeyRow,
   { reseller, blocked }: NonNullable<AccountState>,
   { scopes, capKeyId, dailyCapCents, expiresAtMs, networks }: KeyState,
 ): FoundKey => ({
@@ -63,14 +63,14 @@ const foundOf = (
  * replaced in the database does not authenticate, and is logged.
  */
 export const createFindCaller = ({ pool, log, logger }: FindCallerDeps) => {
-  const look = createBatchLoader(async (ids: readonly string[]) => {
+  const loadKey = createBatchLoader(async (ids: readonly string[]) => {
     const values = [ids.map((id) => Buffer.from(id, 'base64'))]
-    const { rows } = await pool.query<Found>({ name: 'find-caller', text: query, values })
+    const { rows } = await pool.query<KeyRow>({ name: 'find-caller', text: query, values })
     return new Map(rows.map((row) => [row.hash.toString('base64'), row]))
   })
   const accountOf = createLogStates(log, (owner) => accountRef(owner as AccountId))
   return async (hash: Buffer): Promise<FoundKey | null> => {
-    const found = await look(hash.toString('base64'))
+    const found = await loadKey(hash.toString('base64'))
     if (!found) return null
     const { account_id: accountId, key_id: keyId, salt } = found
     const { state: account } = await accountOf(accountId)
@@ -102,14 +102,14 @@ export type DirectoryOptions = FindCallerDeps & {
  * second on every process.
  */
 const callerMs = 10_000
-const untoldMs = 500
+const unwatchedCallerMs = 500
 /** A key may be tried just before it is issued. */
 const unknownMs = 100
 /** Callers that are cached. */
 const maxCallers = 20_000
 const maxUnknown = 1_000
 
-type Cached = { readonly found: FoundKey; readonly version: number | null; readonly askedMs: number }
+type Cached = { readonly found: FoundKey; readonly version: number | null; readonly queriedAtMs: number }
 
 /**
  * Authenticates API keys. A key that was found after the last change of accounts and keys needs no query. Concurrent
@@ -126,34 +126,35 @@ export const createDirectory = ({
 }: DirectoryOptions): Directory => {
   const findCaller = createFindCaller(deps)
   const callers = new LRUCache<string, Cached>(growingCacheOptions(maxCallers))
-  const unknown = new LRUCache<string, number>({ max: maxUnknown })
-  const lookUps = new Map<string, Promise<FoundKey | null>>()
+  const unknownKeys = new LRUCache<string, number>({ max: maxUnknown })
+  const pendingLookups = new Map<string, Promise<FoundKey | null>>()
 
-  const ask = async (id: string, hash: Buffer): Promise<FoundKey | null> => {
+  const queryCaller = async (id: string, hash: Buffer): Promise<FoundKey | null> => {
     // Read before the query, so that the result is at least as new as this version.
     const version = watch.version()
-    const askedMs = monotonicMs()
+    const queriedAtMs = monotonicMs()
     const found = await findCaller(hash)
     if (found) {
-      callers.set(id, { found, version, askedMs })
-      unknown.delete(id)
+      callers.set(id, { found, version, queriedAtMs })
+      unknownKeys.delete(id)
     } else {
       callers.delete(id)
-      unknown.set(id, askedMs)
+      unknownKeys.set(id, queriedAtMs)
     }
     return found
   }
 
-  const lookUp = (id: string, hash: Buffer): Promise<FoundKey | null> => {
-    const running = lookUps.get(id)
+  const lookUpOnce = (id: string, hash: Buffer): Promise<FoundKey | null> => {
+    const running = pendingLookups.get(id)
     if (running) return running
-    const started = ask(id, hash).finally(() => lookUps.delete(id))
-    lookUps.set(id, started)
+    const started = queryCaller(id, hash).finally(() => pendingLookups.delete(id))
+    pendingLookups.set(id, started)
     return started
   }
 
-  const isCurrent = ({ version, askedMs }: Cached): boolean =>
-    version === watch.version() && monotonicMs() - askedMs < (version === null ? untoldMs : callerMs)
+  const isCurrent = ({ version, queriedAtMs }: Cached): boolean =>
+    version === watch.version() &&
+    monotonicMs() - queriedAtMs < (version === null ? unwatchedCallerMs : callerMs)
 
   const find = async (text: string): Promise<FoundKey | null> => {
     const key = parseKey(text)
@@ -162,9 +163,9 @@ export const createDirectory = ({
     const id = hash.toString('base64')
     const cached = callers.get(id)
     if (cached && isCurrent(cached)) return cached.found
-    const missedMs = unknown.get(id)
-    if (missedMs !== undefined && monotonicMs() - missedMs < unknownMs) return null
-    return lookUp(id, hash)
+    const unknownSinceMs = unknownKeys.get(id)
+    if (unknownSinceMs !== undefined && monotonicMs() - unknownSinceMs < unknownMs) return null
+    return lookUpOnce(id, hash)
   }
 
   return {

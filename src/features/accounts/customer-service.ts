@@ -38,16 +38,21 @@ export const customerField = z
  * that customer and never by mistake by the reseller. A resource that was found within the scope of a request that
  * names a customer belongs to that customer.
  * @param holder the customer to whom it belongs; null: the account itself
- * @param named the customer of the request; null: none
- * @param what the resource, for the message of the refusal
+ * @param requestCustomer the customer of the request; null: none
+ * @param resourceText the resource, for the message of the refusal
  * @throws ApiError invalid_customer_id (it belongs to a customer, and the request names none)
  */
-export const requireHolderNamed = (holder: string | null, named: string | null, what: string): void => {
-  if (holder === named) return
-  if (named !== null) throw new Error(`${what} was found for a customer who does not hold it`)
+export const requireHolderNamed = (
+  holder: string | null,
+  requestCustomer: string | null,
+  resourceText: string,
+): void => {
+  if (holder === requestCustomer) return
+  if (requestCustomer !== null)
+    throw new Error(`${resourceText} was found for a customer who does not hold it`)
   throw refuse(
     'invalid_customer_id',
-    `${what} is held for a customer: name the customer with X-Reseller-Customer-Id, whose credit pays`,
+    `${resourceText} is held for a customer: name the customer with X-Reseller-Customer-Id, whose credit pays`,
   )
 }
 
@@ -62,7 +67,7 @@ export type Customers = {
   ensure(reseller: AccountId, ref: string): Promise<CustomerId>
 }
 
-const maxKept = 100_000
+const maxCached = 100_000
 
 export const createCustomers = ({
   pool,
@@ -73,14 +78,14 @@ export const createCustomers = ({
 }): Customers => {
   const idOf = createCustomerIds(master)
   // Relations that this process has seen, so that only a customer's first order here needs a query.
-  const kept = new LRUCache<CustomerId, true>(growingCacheOptions(maxKept))
+  const knownCustomers = new LRUCache<CustomerId, true>(growingCacheOptions(maxCached))
   return {
     idOf,
     ensure: async (accountId, ref) => {
       const customerId = idOf(accountId, ref)
-      if (kept.has(customerId)) return customerId
+      if (knownCustomers.has(customerId)) return customerId
       await storeCustomer(pool, { customerId, accountId, ref })
-      kept.set(customerId, true)
+      knownCustomers.set(customerId, true)
       return customerId
     },
   }

@@ -86,13 +86,13 @@ export const customerRefs = async (
   reseller: AccountId | null,
   customerIds: Iterable<string | null>,
 ): Promise<ReadonlyMap<string | null, string>> => {
-  const asked = [...new Set(customerIds)].filter((id) => id !== null)
-  if (asked.length === 0) return new Map()
+  const requestedIds = [...new Set(customerIds)].filter((id) => id !== null)
+  if (requestedIds.length === 0) return new Map()
   const { rows } = await pool.query<{ customer_id: string; ref: string }>({
     name: 'customer-refs',
     text: `select customer_id, ref from vault.customers
             where customer_id = any ($1::text[]) and ($2::text is null or account_id = $2::text) and ref is not null`,
-    values: [asked, reseller],
+    values: [requestedIds, reseller],
   })
   return new Map(rows.map(({ customer_id, ref }) => [customer_id, ref]))
 }
@@ -103,7 +103,7 @@ export const listCustomers = async (
   reseller: AccountId | null,
   page: { readonly limit: number; readonly offset: number },
 ): Promise<{ readonly customers: readonly CustomerRecord[]; readonly total: number }> => {
-  const [found, counted] = await Promise.all([
+  const [listResult, countResult] = await Promise.all([
     pool.query<Row>({
       name: 'list-customers',
       text: `select ${columns} from vault.customers where $1::text is null or account_id = $1::text
@@ -116,7 +116,7 @@ export const listCustomers = async (
       values: [reseller],
     }),
   ])
-  return { customers: found.rows.map(recordOf), total: counted.rows[0]?.total ?? 0 }
+  return { customers: listResult.rows.map(recordOf), total: countResult.rows[0]?.total ?? 0 }
 }
 
 /**

@@ -10,9 +10,9 @@ const capOption = wholeNumber(0, 1_000_000_000)
 
 /** Parses addresses and networks with commas between. */
 const networksOption = (text: string): readonly string[] => {
-  const found = parseNetworks(text)
-  if ('problem' in found) throw new InvalidArgumentError(found.problem)
-  return found.networks
+  const parsed = parseNetworks(text)
+  if ('problem' in parsed) throw new InvalidArgumentError(parsed.problem)
+  return parsed.networks
 }
 
 const unitMs = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const

@@ -44,12 +44,14 @@ export const parseKeyForm = (
   const networksText = typed.text('networks')
   const networks =
     networksText === '' ? { networks: null } : parseNetworks(networksText.replaceAll(/\s+/g, ','))
-  const known = scopes.filter((scope): scope is Scope => scope === 'buy' || scope === 'scrape')
+  const knownScopes = scopes.filter((scope): scope is Scope => scope === 'buy' || scope === 'scrape')
   const problems: Problems = {
     ...((name.length > maxName || /\p{C}/u.test(name)) && {
       name: `A name has at most ${maxName} characters, on one line.`,
     }),
-    ...((known.length === 0 || known.length !== scopes.length) && { scopes: 'Tick what the key may do.' }),
+    ...((knownScopes.length === 0 || knownScopes.length !== scopes.length) && {
+      scopes: 'Tick what the key may do.',
+    }),
     ...(cap === undefined && { cap: capProblem }),
     ...(days === undefined && { days: daysProblem }),
     ...('problem' in networks && { networks: networks.problem }),
@@ -59,7 +61,7 @@ export const parseKeyForm = (
   return {
     asked: {
       name: name === '' ? null : name,
-      scopes: [...new Set(known)],
+      scopes: [...new Set(knownScopes)],
       dailyCapCents: cap,
       networks: networks.networks,
       expiresAtMs: days === null ? null : nowMs + days * dayMs,

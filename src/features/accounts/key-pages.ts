@@ -59,12 +59,12 @@ const stateOf = (key: Key, nowMs: number): Html => {
 const nameOf = ({ name, displayPrefix }: Key): string => name ?? `${displayPrefix}…`
 
 /** Shows a new key. It is never shown again. */
-const secretView = (title: string, key: string, more: Html) =>
+const secretView = (title: string, key: string, details: Html) =>
   show({
     title,
     body: html`<p>Copy the key now. It is shown this once, and kept nowhere.</p>
 <code class="secret">${key}</code>
-${more}
+${details}
 <p class="acts"><a class="button" href="/console/keys">I have copied it</a></p>`,
     same: [
       'npx farebox keys create --account ACCOUNT --scopes buy',
@@ -94,7 +94,7 @@ export const keyPages = ({
 
   const list = async (visit: AccountVisit) => {
     const keys = await keysOf(visit)
-    const uses = await lastUses(
+    const lastUsedAt = await lastUses(
       pool,
       keys.map(({ keyId }) => keyId),
     )
@@ -121,7 +121,7 @@ export const keyPages = ({
               dailyCapCents === null ? html`<span class="soft">none</span>` : amountText(dailyCapCents),
           },
           { title: 'From', cell: ({ networks }) => networks?.join(', ') ?? 'anywhere' },
-          { title: 'Last used', cell: ({ keyId }) => timeText(uses.get(keyId) ?? null) },
+          { title: 'Last used', cell: ({ keyId }) => timeText(lastUsedAt.get(keyId) ?? null) },
           {
             title: 'Ends',
             cell: ({ expiresAtMs }) => timeText(expiresAtMs === null ? null : isoTime(expiresAtMs)),
@@ -148,14 +148,14 @@ ${keyFields(typed, problems)}
   const make = async (visit: AccountVisit, typed: FormInput) => {
     const read = parseKeyForm(typed, visit.nowMs)
     if ('problems' in read) return refusedView(newView(visit, typed, read.problems))
-    const { asked } = read
-    const made = await accounts.issueKey({ accountId: visit.account.accountId, ...asked }, visit.cause)
-    if (made.outcome === 'refused')
-      return refusedView(newView(visit, typed, { form: problemText(made.refusal) }), 409)
+    const { asked: keyInput } = read
+    const issued = await accounts.issueKey({ accountId: visit.account.accountId, ...keyInput }, visit.cause)
+    if (issued.outcome === 'refused')
+      return refusedView(newView(visit, typed, { form: problemText(issued.refusal) }), 409)
     return secretView(
       'Your new key',
-      made.key,
-      html`<p>It may ${asked.scopes.join(' and ')}${asked.dailyCapCents === null ? '' : `, for at most ${dollarText(asked.dailyCapCents)} in 24 hours`}.</p>`,
+      issued.key,
+      html`<p>It may ${keyInput.scopes.join(' and ')}${keyInput.dailyCapCents === null ? '' : `, for at most ${dollarText(keyInput.dailyCapCents)} in 24 hours`}.</p>`,
     )
   }
 
@@ -221,15 +221,15 @@ ${daysField(typed, problems)}
     const key = await ownKey(visit)
     const overlap = overlaps.find(({ value }) => value === typed.text('overlap'))
     const days = typed.text('days')
-    const known = days === '' || (/^\d{1,4}$/.test(days) && Number(days) >= 1 && Number(days) <= 3_650)
-    if (!overlap || !known)
+    const areDaysValid = days === '' || (/^\d{1,4}$/.test(days) && Number(days) >= 1 && Number(days) <= 3_650)
+    if (!overlap || !areDaysValid)
       return refusedView(
         rollView(visit, key, typed, {
           ...(!overlap && { overlap: 'Choose when the former key ends.' }),
-          ...(!known && { days: 'Type whole days, 1 to 3650.' }),
+          ...(!areDaysValid && { days: 'Type whole days, 1 to 3650.' }),
         }),
       )
-    const made = await accounts.rollKey(
+    const rolled = await accounts.rollKey(
       {
         keyId: key.keyId,
         overlapMs: Number(overlap.value) * hourMs,
@@ -237,11 +237,11 @@ ${daysField(typed, problems)}
       },
       visit.cause,
     )
-    if (made.outcome === 'refused')
-      return refusedView(rollView(visit, key, typed, { form: problemText(made.refusal) }), 409)
+    if (rolled.outcome === 'refused')
+      return refusedView(rollView(visit, key, typed, { form: problemText(rolled.refusal) }), 409)
     return secretView(
       'The key that replaces it',
-      made.key,
+      rolled.key,
       html`<p>The former key ends ${overlap.label}.</p>`,
     )
   }

@@ -40,13 +40,13 @@ export const startKeyUses = (deps: {
   readonly clock: Clock
 }): KeyUses => {
   const { scheduler, pool, clock } = deps
-  const written = new LRUCache<KeyId, number>(growingCacheOptions(maxKeys))
-  let noted = new Map<KeyId, number>()
+  const writtenAtMs = new LRUCache<KeyId, number>(growingCacheOptions(maxKeys))
+  let pendingUses = new Map<KeyId, number>()
 
   const write = async (): Promise<void> => {
-    if (noted.size === 0) return
-    const uses = noted
-    noted = new Map()
+    if (pendingUses.size === 0) return
+    const uses = pendingUses
+    pendingUses = new Map()
     try {
       await pool.query({
         name: 'write-key-uses',
@@ -58,7 +58,7 @@ export const startKeyUses = (deps: {
       })
     } catch (error) {
       // Retried with the next batch. Newer uses of the same keys take precedence.
-      noted = new Map([...uses, ...noted])
+      pendingUses = new Map([...uses, ...pendingUses])
       throw error
     }
   }
@@ -67,12 +67,12 @@ export const startKeyUses = (deps: {
   return {
     note: (keyId) => {
       const nowMs = clock()
-      const last = written.get(keyId)
+      const lastWrittenMs = writtenAtMs.get(keyId)
       // The absolute difference, so that a clock that was set back does not stop the recording.
-      if (last !== undefined && Math.abs(nowMs - last) < writtenEveryMs) return
-      if (noted.size >= maxKeys && !noted.has(keyId)) return
-      written.set(keyId, nowMs)
-      noted.set(keyId, nowMs)
+      if (lastWrittenMs !== undefined && Math.abs(nowMs - lastWrittenMs) < writtenEveryMs) return
+      if (pendingUses.size >= maxKeys && !pendingUses.has(keyId)) return
+      writtenAtMs.set(keyId, nowMs)
+      pendingUses.set(keyId, nowMs)
     },
     flush: writing.runNow,
     stop: async () => {

@@ -61,16 +61,16 @@ const requireMade = async (
 
 /** Runs `list`. @param name of the command, and of the list in `--json` */
 export const listThings =
-  <Row extends object>(name: string, things: Listing<Row>) =>
+  <Row extends object>(name: string, listing: Listing<Row>) =>
   async (context: CliContext, { account, limit, offset, status }: ListOptions): Promise<CliOutput> => {
     if (account !== undefined) await requireAccount(context, account)
-    await requireMade(context, things)
+    await requireMade(context, listing)
     const scope = account === undefined ? allAccounts : wholeAccount(account)
-    const { rows, total } = await things.reads(context).list(scope, { limit, offset, status })
-    const columns: readonly Column<Owned<Row>>[] = things.columns
+    const { rows, total } = await listing.reads(context).list(scope, { limit, offset, status })
+    const columns: readonly Column<Owned<Row>>[] = listing.columns
     const withAccount = columns.toSpliced(1, 0, { title: 'account', value: (row) => row.accountId })
-    const shown = account === undefined ? withAccount : columns
-    const text = table(rows, shown, total === 0 ? `no ${name}` : 'none on this page')
+    const shownColumns = account === undefined ? withAccount : columns
+    const text = table(rows, shownColumns, total === 0 ? `no ${name}` : 'none on this page')
     return {
       json: { accountId: account ?? null, [name]: rows, total, limit, offset },
       text: `${text}\n\n${rows.length} of ${total}`,
@@ -81,18 +81,18 @@ export const listThings =
 export const showThing =
   <Row extends object>(
     { name, one }: { readonly name: string; readonly one: string },
-    things: ListedResource<Row>,
+    listing: ListedResource<Row>,
   ) =>
   async (context: CliContext, id: string): Promise<CliOutput> => {
-    await requireMade(context, things)
-    const { table: owners, id: column } = things.owner
+    await requireMade(context, listing)
+    const { table: owners, id: column } = listing.owner
     const { rows } = await context.pool.query<{ account_id: AccountId }>(
       `select account_id from ${owners} where ${column} = $1::text`,
       [id],
     )
     const accountId = rows[0]?.account_id
-    const row = accountId === undefined ? null : await things.reads(context).find(accountId, id)
+    const row = accountId === undefined ? null : await listing.reads(context).find(accountId, id)
     if (accountId === undefined || row === null)
       throw new CliMisuse(`no ${one} has the id ${id}; "${name} list" shows them`, {}, 'not_found')
-    return { json: { accountId, ...row }, text: fields({ account: accountId, ...things.show(row) }) }
+    return { json: { accountId, ...row }, text: fields({ account: accountId, ...listing.show(row) }) }
   }

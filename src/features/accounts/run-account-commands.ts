@@ -193,8 +193,8 @@ export const listPage = async (
 
 export const create = async (context: CliContext, options: { email: string; reseller?: boolean }) => {
   const reseller = options.reseller === true
-  const made = await createAccounts(context).create({ email: options.email, reseller }, context)
-  const { accountId } = requireDone(made)
+  const newAccount = await createAccounts(context).create({ email: options.email, reseller }, context)
+  const { accountId } = requireDone(newAccount)
   return { json: { accountId, email: options.email, reseller }, text: `created ${accountId}` }
 }
 

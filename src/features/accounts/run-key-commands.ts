@@ -62,7 +62,7 @@ export const create = async (context: CliContext, options: CreateOptions): Promi
     await createAccounts(context).issueKey({ ...issue, expiresAtMs }, context),
   )
   const expiresAt = expiresAtMs === null ? null : isoTime(expiresAtMs)
-  const shown = {
+  const summary = {
     key: keyId,
     name,
     account: accountId,
@@ -71,7 +71,7 @@ export const create = async (context: CliContext, options: CreateOptions): Promi
     'works from': networks?.join(', ') ?? 'anywhere',
     'expires at': expiresAt,
   }
-  return { json: { keyId, key, ...issue, expiresAt }, text: secretShown(shown, key) }
+  return { json: { keyId, key, ...issue, expiresAt }, text: secretShown(summary, key) }
 }
 
 type RollOptions = {
@@ -84,19 +84,19 @@ export const roll = async (context: CliContext, keyId: KeyId, options: RollOptio
   const { overlap: overlapMs } = options
   const expiresAtMs = expiryOf(context, options)
   const accounts = createAccounts(context)
-  const asked = { keyId, overlapMs, ...(expiresAtMs !== null && { expiresAtMs }) }
-  const made = requireDone(await accounts.rollKey(asked, context))
-  const { accountId } = made
+  const rollRequest = { keyId, overlapMs, ...(expiresAtMs !== null && { expiresAtMs }) }
+  const rollResult = requireDone(await accounts.rollKey(rollRequest, context))
+  const { accountId } = rollResult
   const keys = await keysOf(context, accountId)
-  const shownOf = (wanted: KeyId): Listed => {
-    const found = keys.find((each) => each.keyId === wanted)
-    if (!found) throw new Error(`${wanted} was rolled and is not there`)
+  const shownOf = (wantedId: KeyId): Listed => {
+    const found = keys.find((each) => each.keyId === wantedId)
+    if (!found) throw new Error(`${wantedId} was rolled and is not there`)
     return found
   }
-  const { name, scopes, dailyCapCents, networks, expiresAt } = shownOf(made.keyId)
+  const { name, scopes, dailyCapCents, networks, expiresAt } = shownOf(rollResult.keyId)
   const formerExpiresAt = shownOf(keyId).expiresAt
-  const shown = {
-    key: made.keyId,
+  const summary = {
+    key: rollResult.keyId,
     name,
     account: accountId,
     scopes: scopes.join(','),
@@ -108,8 +108,8 @@ export const roll = async (context: CliContext, keyId: KeyId, options: RollOptio
   }
   const issue = { accountId, scopes, name, dailyCapCents, networks, expiresAt }
   return {
-    json: { keyId: made.keyId, key: made.key, ...issue, rolledFrom: keyId, formerExpiresAt },
-    text: secretShown(shown, made.key),
+    json: { keyId: rollResult.keyId, key: rollResult.key, ...issue, rolledFrom: keyId, formerExpiresAt },
+    text: secretShown(summary, rollResult.key),
   }
 }
 

@@ -61,10 +61,10 @@ export const catalogChanges = (
   before: readonly { readonly id: string }[],
   after: readonly { readonly id: string }[],
 ): readonly CatalogChange[] => {
-  const was = new Map(before.map((product) => [product.id, product]))
-  const becomes = new Map(after.map((product) => [product.id, product]))
-  return [...new Set([...was.keys(), ...becomes.keys()])].sort().flatMap((id) =>
-    [...changesIn('', was.get(id), becomes.get(id))].map((change) => ({
+  const beforeById = new Map(before.map((product) => [product.id, product]))
+  const afterById = new Map(after.map((product) => [product.id, product]))
+  return [...new Set([...beforeById.keys(), ...afterById.keys()])].sort().flatMap((id) =>
+    [...changesIn('', beforeById.get(id), afterById.get(id))].map((change) => ({
       ...change,
       path: change.path === '' ? id : `${id}: ${change.path}`,
     })),
@@ -75,19 +75,19 @@ const path = '/console/operator/catalogue'
 /** The largest number of changes and problems on one page. The import still applies the whole file. */
 const maxShown = 300
 
-const problemsIn = (found: readonly Problem[]): Problems => ({
-  file: `${countText(found.length, 'problem')}: ${found.slice(0, 20).map(problemText).join('; ')}${found.length > 20 ? ' …' : ''}`,
+const problemsIn = (parseProblems: readonly Problem[]): Problems => ({
+  file: `${countText(parseProblems.length, 'problem')}: ${parseProblems.slice(0, 20).map(problemText).join('; ')}${parseProblems.length > 20 ? ' …' : ''}`,
 })
 
 /** The changes of an import, and the button that applies exactly these. */
 type Preview = {
   readonly digest: string
   /** The digest of the catalogue that the import replaces. */
-  readonly standing: string
+  readonly currentDigest: string
   readonly changes: readonly CatalogChange[]
 }
 
-const previewOf = ({ digest, standing, changes }: Preview): Html => html`<section aria-label="Preview">
+const previewOf = ({ digest, currentDigest, changes }: Preview): Html => html`<section aria-label="Preview">
 <h2>${countText(changes.length, 'change')}</h2>
 ${tableOf({
   caption: 'What the import changes',
@@ -112,7 +112,7 @@ ${tableOf({
 ${changes.length > maxShown ? html`<p class="soft">The first ${maxShown} are shown.</p>` : nothing}
 <p class="soft">Digest <code>${digest}</code>. Orders that are under way keep the price that they were quoted.</p>
 </section>
-${hiddenOf('digest', digest)}${hiddenOf('standing', standing)}`
+${hiddenOf('digest', digest)}${hiddenOf('standing', currentDigest)}`
 
 type ImportServices = {
   readonly pool: pg.Pool
@@ -143,7 +143,11 @@ ${textAreaOf({ name: 'file', label: 'The catalogue file, as JSON', hint: 'Up to 
   }
 }
 
-const act = async ({ pool, log, runner, catalog }: ImportServices, visit: PersonVisit, typed: FormInput) => {
+const handleForm = async (
+  { pool, log, runner, catalog }: ImportServices,
+  visit: PersonVisit,
+  typed: FormInput,
+) => {
   const service = createCatalogService(runner)
   const ordered = (productIds: readonly string[]) => orderedProducts({ pool, log }, productIds)
   const text = typed.text('file')
@@ -155,17 +159,17 @@ const act = async ({ pool, log, runner, catalog }: ImportServices, visit: Person
   const checked = await service.check(text, visit.cause, ordered)
   if (checked.outcome === 'refused') return refusedBy(problemsIn(checked.refusal), 409)
   const now = await service.read(visit.cause)
-  const standing = now.digest ?? 'none'
+  const currentDigest = now.digest ?? 'none'
   const preview: Preview = {
     digest: checked.digest,
-    standing,
+    currentDigest,
     changes: catalogChanges(
       now.products.map(({ since: _, ...terms }) => terms),
       parsed.file.products,
     ),
   }
   if (typed.text('do') !== 'import') return show(await view(catalog, visit, typed, { preview }))
-  if (typed.text('digest') !== preview.digest || typed.text('standing') !== standing)
+  if (typed.text('digest') !== preview.digest || typed.text('standing') !== currentDigest)
     return refusedView(
       await view(catalog, visit, typed, {
         preview,
@@ -195,6 +199,6 @@ export const operatorCataloguePages = (services: ImportServices): readonly Conso
     nav: { label: 'Catalogue import', group: 'Operator' },
     confirmed: true,
     show: async (visit) => show(await view(services.catalog, visit, emptyFormInput, {})),
-    act: { once: true, run: (visit, typed) => act(services, visit, typed) },
+    act: { once: true, run: (visit, typed) => handleForm(services, visit, typed) },
   }),
 ]

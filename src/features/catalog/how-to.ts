@@ -52,8 +52,8 @@ const exampleTarget = (product: Product, stock: readonly StockCount[], wantedDay
   const country = preferred(inStock.length > 0 ? inStock : priced, 'USA')
   const periodDays = preferred(periodsOf(product, country), wantedDays)
   if (country === undefined || periodDays === undefined) return null
-  const wanted = { country, periodDays, carrierId: null, service: null, rotationMinutes: null }
-  const rate = chooseRate(product, wanted, product.minQuantity, lineInStock(stock, product.minQuantity))
+  const rateRequest = { country, periodDays, carrierId: null, service: null, rotationMinutes: null }
+  const rate = chooseRate(product, rateRequest, product.minQuantity, lineInStock(stock, product.minQuantity))
   return rate.ok ? rate.value.target : null
 }
 
@@ -92,7 +92,7 @@ const dedicatedCalls = (product: Product, at: string, target: Target): readonly 
   const { country, periodDays } = target
   const meta = metaOf(target)
   const mobile = target.carrierId !== null
-  const kept = product.family === 'ipv6' ? { order_id: '{orderId}' } : { proxy_ids: ['{proxyId}'] }
+  const selection = product.family === 'ipv6' ? { order_id: '{orderId}' } : { proxy_ids: ['{proxyId}'] }
   return [
     ...(mobile ? [] : [get('See countries and periods that are in stock', `${at}/options`)]),
     get(
@@ -107,7 +107,7 @@ const dedicatedCalls = (product: Product, at: string, target: Target): readonly 
     }),
     get('Read the addresses', '/api/v1/proxies?order_id={orderId}'),
     post('Keep them for another period', '/api/v1/proxies/extend', `extend-${product.id}`, {
-      ...kept,
+      ...selection,
       period_days: periodDays,
     }),
   ]

@@ -44,38 +44,38 @@ export type CatalogService = {
 
 /** Writes the catalogue: events of the `catalog` stream, decided by the command runner. */
 export const createCatalogService = (runner: CommandRunner): CatalogService => {
-  const stateNow = (cause: Cause) => readState(runner, { ...cause, name: 'read-catalog' }, catalogRef)
+  const readCatalogState = (cause: Cause) => readState(runner, { ...cause, name: 'read-catalog' }, catalogRef)
 
   /** The products that a file leaves out and that were never ordered. */
-  const neverOrdered = async (file: CatalogFile, cause: Cause, ordered?: Ordered) => {
-    const named = new Set(file.products.map(({ id }) => id))
-    const { products } = await stateNow(cause)
-    const left = products.map(({ id }) => id).filter((id) => !named.has(id))
-    if (left.length === 0 || ordered === undefined) return new Set<string>()
-    const found = await ordered(left)
-    return new Set(left.filter((id) => !found.has(id)))
+  const findNeverOrdered = async (file: CatalogFile, cause: Cause, ordered?: Ordered) => {
+    const fileIds = new Set(file.products.map(({ id }) => id))
+    const { products } = await readCatalogState(cause)
+    const omittedIds = products.map(({ id }) => id).filter((id) => !fileIds.has(id))
+    if (omittedIds.length === 0 || ordered === undefined) return new Set<string>()
+    const orderedIds = await ordered(omittedIds)
+    return new Set(omittedIds.filter((id) => !orderedIds.has(id)))
   }
   return {
     import: async (text, cause, ordered) => {
       const parsed = parseCatalog(text)
       if (!parsed.ok) return refused(parsed.problems)
-      const never = await neverOrdered(parsed.file, cause, ordered)
+      const neverOrderedIds = await findNeverOrdered(parsed.file, cause, ordered)
       return handle(runner, { ...cause, name: 'import-catalog' }, catalogRef, (state, { nowMs }) =>
-        decideImport(state, parsed.file, nowMs, never),
+        decideImport(state, parsed.file, nowMs, neverOrderedIds),
       )
     },
     check: async (text, cause, ordered) => {
       const parsed = parseCatalog(text)
       if (!parsed.ok) return refused(parsed.problems)
-      const never = await neverOrdered(parsed.file, cause, ordered)
+      const neverOrderedIds = await findNeverOrdered(parsed.file, cause, ordered)
       return handle(runner, { ...cause, name: 'check-catalog' }, catalogRef, (state, { nowMs }) => {
-        const decision = decideImport(state, parsed.file, nowMs, never)
+        const decision = decideImport(state, parsed.file, nowMs, neverOrderedIds)
         if (decision.outcome === 'refused') return decision
         const { events, digest, products } = decision
         return { ...decided(), digest, products, current: events.length === 0 }
       })
     },
-    read: async (cause) => createCatalog(await stateNow(cause)),
+    read: async (cause) => createCatalog(await readCatalogState(cause)),
     setState: (change, cause) =>
       handle(runner, { ...cause, name: 'set-product-state' }, catalogRef, (state, { nowMs }) =>
         decideState(state, change, nowMs),
@@ -87,7 +87,7 @@ export const createCatalogService = (runner: CommandRunner): CatalogService => {
  * The products with a plan, rentals or an uncompleted order. Every fulfilled order has a plan or rentals; others are
  * few.
  */
-const inTables = async (pool: pg.Pool, productIds: readonly string[]): Promise<readonly string[]> => {
+const orderedInTables = async (pool: pg.Pool, productIds: readonly string[]): Promise<readonly string[]> => {
   const { rows } = await pool.query<{ id: string }>(
     `select id from unnest($1::text[]) as id
       where exists (select from read.plans p where p.product_id = id)
@@ -117,14 +117,14 @@ export const orderedProducts = async (
        from unnest(array['read.plans', 'read.proxies', 'read.orders']) as name`,
   )
   const checkpoint = rows[0]?.made === true ? await readCheckpoint(pool, hot.name) : null
-  const ordered = new Set(checkpoint === null ? [] : await inTables(pool, productIds))
-  const wanted = new Set(productIds)
+  const ordered = new Set(checkpoint === null ? [] : await orderedInTables(pool, productIds))
+  const requestedIds = new Set(productIds)
   const head = await log.head()
   for await (const page of readLog(log, head, undefined, checkpoint?.position ?? 0))
     for (const stored of page) {
       if (!stored.stream.startsWith('order-')) continue
       const productId = productOf(decode(stored) as RecordedEvent<OrderEvent>)
-      if (productId !== null && wanted.has(productId)) ordered.add(productId)
+      if (productId !== null && requestedIds.has(productId)) ordered.add(productId)
     }
   return ordered
 }

@@ -23,7 +23,7 @@ export const createLiveCatalog = (deps: {
   readonly logger: Logger
 }): LiveCatalog => {
   const { log, watch, logger } = deps
-  let held: { readonly state: CatalogState; readonly revision: number } = {
+  let cachedState: { readonly state: CatalogState; readonly revision: number } = {
     state: emptyCatalog,
     revision: -1,
   }
@@ -35,10 +35,10 @@ export const createLiveCatalog = (deps: {
    * The events after the cached revision, or from the last import on. An import replaces the whole catalogue and may be
    * as large as an event can be. The stream is therefore read backwards from its end.
    */
-  const newEvents = async (last: number): Promise<readonly StoredEvent[]> => {
+  const newEvents = async (lastRevision: number): Promise<readonly StoredEvent[]> => {
     let events: readonly StoredEvent[] = []
-    for (let [through, size] = [last, 1]; through > held.revision; size *= 2) {
-      const from = Math.max(held.revision + 1, through - size + 1)
+    for (let [through, size] = [lastRevision, 1]; through > cachedState.revision; size *= 2) {
+      const from = Math.max(cachedState.revision + 1, through - size + 1)
       events = [...(await read(from, through - from + 1)), ...events]
       const imported = events.findLastIndex(({ type }) => type === 'CatalogImported')
       if (imported !== -1) return events.slice(imported)
@@ -49,13 +49,14 @@ export const createLiveCatalog = (deps: {
 
   const load = async (former: Catalog | null): Promise<Catalog> => {
     const last = await log.lastOf(catalogStream)
-    if (last === null || last.revision <= held.revision) return former ?? createCatalog(held.state)
+    if (last === null || last.revision <= cachedState.revision)
+      return former ?? createCatalog(cachedState.state)
     const state = (await newEvents(last.revision)).reduce(
       (before, stored) => evolveCatalog(before, decode(stored) as RecordedEvent<CatalogEvent>),
-      held.state,
+      cachedState.state,
     )
     const catalog = createCatalog(state)
-    held = { state, revision: last.revision }
+    cachedState = { state, revision: last.revision }
     return catalog
   }
 

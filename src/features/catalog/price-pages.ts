@@ -71,8 +71,8 @@ ${tableOf({
     {
       title: 'Product',
       head: true,
-      cell: ({ id, name, description: what }) =>
-        html`<a href="${pathOf(id)}">${name}</a><br><small>${what}</small>`,
+      cell: ({ id, name, description: descriptionText }) =>
+        html`<a href="${pathOf(id)}">${name}</a><br><small>${descriptionText}</small>`,
     },
     { title: 'Family', cell: ({ family }) => family },
     { title: 'From, USD', number: true, cell: ({ publishedPrice }) => amountText(publishedPrice.fromCents) },
@@ -173,7 +173,7 @@ ${tableOf({
 })}`
 }
 
-const one = async (services: PriceReads, visit: Visit) => {
+const pricePage = async (services: PriceReads, visit: Visit) => {
   const product = services.catalog.current().resolve(visit.params.id ?? '')
   if (!product || product.state === 'retired') throw refuse('not_found', 'no product has this id')
   if (product.id !== visit.params.id) return { kind: 'redirect', to: pathOf(product.id) } as const
@@ -221,6 +221,6 @@ export const pricePages = (services: PriceReads): readonly ConsolePage[] => [
     path: '/prices/{id}',
     name: 'showPrice',
     summary: 'What one product costs',
-    show: (visit) => one(services, visit),
+    show: (visit) => pricePage(services, visit),
   }),
 ]

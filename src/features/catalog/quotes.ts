@@ -25,17 +25,17 @@ const productNow = (runner: CommandRunner): OrderableInput<Result<Product>> => {
 }
 
 export const createOrderable = (runner: CommandRunner): Orderable => {
-  const ask = productNow(runner)
-  return async (order, cause) => (await ask(order, cause)).ok
+  const checkProduct = productNow(runner)
+  return async (order, cause) => (await checkProduct(order, cause)).ok
 }
 
 /** As `Orderable`, for the API. @throws ApiError product_unavailable, with the product's successor */
 export type RequireOrderable = OrderableInput<void>
 
 export const createRequireOrderable = (runner: CommandRunner): RequireOrderable => {
-  const ask = productNow(runner)
+  const checkProduct = productNow(runner)
   return async (order, cause) => {
-    requireAccepted(await ask(order, cause))
+    requireAccepted(await checkProduct(order, cause))
   }
 }
 
@@ -74,13 +74,13 @@ export const createQuotes = (deps: {
     quoteOf: async (
       product: Product,
       query: Readonly<Record<string, unknown>>,
-      asking: QuoteContext,
+      quoteContext: QuoteContext,
     ): Promise<Quoted> => {
       requireAccepted(quotable(product))
       const quantity = requireAccepted(quantityOf(product, numberOf(query.quantity)))
       const wanted = requireAccepted(parseQuery(product, query))
-      const counts = await stockOf(product, asking)
-      const terms = deps.termsOf(asking.caller, product)
+      const counts = await stockOf(product, quoteContext)
+      const terms = deps.termsOf(quoteContext.caller, product)
       const figures = requireAccepted(
         quote(product, { quantity, wanted, terms, inStock: lineInStock(counts, quantity) }),
       )

@@ -239,8 +239,8 @@ export const catalogRoutes = (deps: {
 const dedicated = (
   product: Product,
   code: 'no_price_list' | 'no_options',
-  why: string,
+  explanation: string,
 ): Product & DedicatedProduct => {
-  if (!isDedicated(product)) throw refuse(code, `${product.id} ${why}`)
+  if (!isDedicated(product)) throw refuse(code, `${product.id} ${explanation}`)
   return product
 }

@@ -228,18 +228,18 @@ type Listed = Product['state'] | undefined
  * costs more than the rest of a request. The cached bytes are freed with their catalogue.
  */
 export const createProductViews = () => {
-  const shown = new WeakMap<
+  const viewCache = new WeakMap<
     Product,
     { readonly stock: readonly StockCount[]; readonly view: View; json: JsonBytes<View> | null }
   >()
   const lists = new WeakMap<Catalog, Map<Listed, WrittenList>>()
 
   const show = (product: Product, stock: readonly StockCount[]) => {
-    const known = shown.get(product)
-    if (known?.stock === stock) return known
-    const made = { stock, view: productView(product, stock), json: null }
-    shown.set(product, made)
-    return made
+    const cachedView = viewCache.get(product)
+    if (cachedView?.stock === stock) return cachedView
+    const created = { stock, view: productView(product, stock), json: null }
+    viewCache.set(product, created)
+    return created
   }
 
   const listOf = ({ products }: Catalog, listed: Listed, stock: Stock): List => ({
@@ -250,17 +250,17 @@ export const createProductViews = () => {
 
   return {
     product: (product: Product, stock: readonly StockCount[]): JsonBytes<View> => {
-      const known = show(product, stock)
-      known.json ??= JsonBytes.of(known.view)
-      return known.json
+      const entry = show(product, stock)
+      entry.json ??= JsonBytes.of(entry.view)
+      return entry.json
     },
     /** Products in the catalogue's order. */
     list: (catalog: Catalog, listed: Listed, stock: Stock): JsonBytes<List> => {
-      const kept = lists.get(catalog) ?? new Map<Listed, WrittenList>()
-      const known = kept.get(listed)
-      if (known?.stock === stock) return known.json
+      const cachedLists = lists.get(catalog) ?? new Map<Listed, WrittenList>()
+      const cachedList = cachedLists.get(listed)
+      if (cachedList?.stock === stock) return cachedList.json
       const json = JsonBytes.of(listOf(catalog, listed, stock))
-      lists.set(catalog, kept.set(listed, { stock, json }))
+      lists.set(catalog, cachedLists.set(listed, { stock, json }))
       return json
     },
   }

@@ -28,7 +28,7 @@ export type InvoicedDeposit = {
  */
 export type CreateInvoice = (
   deposit: Deposit,
-  live: LiveGateway,
+  liveGateway: LiveGateway,
   returnUrl: string,
   cause: Cause,
 ) => Promise<InvoicedDeposit>
@@ -84,24 +84,24 @@ export const createInvoiceFactory = (deps: {
       account: accountId,
     })
 
-  return async (deposit, live, askedUrl, cause) => {
+  return async (deposit, liveGateway, askedUrl, cause) => {
     const { details } = deposit
     const { depositId, amountCents, rail, merchantName } = details
-    await claim(depositId, live.gatewayId)
+    await claim(depositId, liveGateway.gatewayId)
     try {
       const now = await read(depositId, cause)
-      const standing = await pages.read(details)
-      if (now?.invoice && standing?.payUrl)
-        return { deposit: now, payUrl: standing.payUrl, replayed: true, position: null }
+      const storedPage = await pages.read(details)
+      if (now?.invoice && storedPage?.payUrl)
+        return { deposit: now, payUrl: storedPage.payUrl, replayed: true, position: null }
       const returnUrl = await pages.keepReturnUrl(details, askedUrl)
       await schedulePolling(pool, { ...details, openedAt: deposit.openedAt })
-      const created = await live.gateway.createInvoice({
+      const created = await liveGateway.gateway.createInvoice({
         depositId,
         amountCents,
         rail,
         merchantName,
         returnUrl,
-        callbackUrl: callbackUrl(live.gatewayId),
+        callbackUrl: callbackUrl(liveGateway.gatewayId),
       })
       hooks.at('invoice-made')
       await pages.keepPayUrl(details, { returnUrl, payUrl: created.payUrl })

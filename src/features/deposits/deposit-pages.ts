@@ -38,43 +38,46 @@ import type { DepositPages } from './deposit-urls.ts'
 import type { OpenDepositByForm } from './open-deposit.ts'
 
 const path = '/console/top-up'
-const shown = 20
+const maxShown = 20
 
 /** The payer's text for an event of a deposit. */
-const told = (
+const timelineText = (
   event: DepositEvent,
   ofCustomer: boolean,
-): { readonly what: string; readonly more: Html | string | null } => {
+): { readonly heading: string; readonly details: Html | string | null } => {
   switch (event.type) {
     case 'DepositOpened':
-      return { what: 'Opened', more: `${dollarText(event.data.amountCents)} by ${railName(event.data.rail)}` }
+      return {
+        heading: 'Opened',
+        details: `${dollarText(event.data.amountCents)} by ${railName(event.data.rail)}`,
+      }
     case 'DepositInvoiceCreated':
       return {
-        what: 'The invoice is made',
-        more: html`it can be paid until ${timeText(event.data.expiresAt)}`,
+        heading: 'The invoice is made',
+        details: html`it can be paid until ${timeText(event.data.expiresAt)}`,
       }
     case 'DepositProcessing':
-      return { what: 'A payment was seen', more: 'it is not final yet' }
+      return { heading: 'A payment was seen', details: 'it is not final yet' }
     case 'DepositPaymentReceived':
-      return { what: 'Money arrived', more: `$${microsText(event.data.amountMicros)}` }
+      return { heading: 'Money arrived', details: `$${microsText(event.data.amountMicros)}` }
     case 'DepositPaymentCredited':
       return {
-        what: ofCustomer ? 'The customer has the credit' : 'The wallet has it',
-        more: `$${microsText(event.data.amountMicros)}`,
+        heading: ofCustomer ? 'The customer has the credit' : 'The wallet has it',
+        details: `$${microsText(event.data.amountMicros)}`,
       }
     case 'DepositSettled':
       return {
-        what: event.data.status === 'paid' ? 'Paid' : 'Closed, paid in part',
-        more: `$${microsText(event.data.creditedMicros)} in all`,
+        heading: event.data.status === 'paid' ? 'Paid' : 'Closed, paid in part',
+        details: `$${microsText(event.data.creditedMicros)} in all`,
       }
     case 'DepositExpired':
-      return { what: 'Expired without a payment', more: null }
+      return { heading: 'Expired without a payment', details: null }
     case 'DepositFailed':
-      return { what: 'Failed', more: event.data.reason.replaceAll('_', ' ') }
+      return { heading: 'Failed', details: event.data.reason.replaceAll('_', ' ') }
     case 'DepositChangeReported':
-      return { what: 'The payment provider reported a change', more: 'somebody looks at it' }
+      return { heading: 'The payment provider reported a change', details: 'somebody looks at it' }
     case 'DepositChangeReviewed':
-      return { what: 'Somebody looked at the change', more: null }
+      return { heading: 'Somebody looked at the change', details: null }
     default:
       return event satisfies never
   }
@@ -97,7 +100,7 @@ export const topUpPages = ({
     await reads.settled(account.accountId)
     const [rails, latest] = await Promise.all([
       gateways.liveRails(null),
-      listDeposits(pool, wholeAccount(account.accountId), { limit: shown, offset: 0, status: undefined }),
+      listDeposits(pool, wholeAccount(account.accountId), { limit: maxShown, offset: 0, status: undefined }),
     ])
     const cents = parseWholeCents(query.get('cents') ?? '')
     const form =
@@ -213,28 +216,28 @@ export const depositPages = ({
     const items: Html[] = []
     for await (const stored of log.readStream(depositStream(depositId as DepositId))) {
       const event = decode(stored) as RecordedEvent<DepositEvent>
-      const { what, more } = told(event, ofCustomer)
+      const { heading, details } = timelineText(event, ofCustomer)
       items.push(
-        html`<li><strong>${what}</strong>${more === null ? null : html`<br>${more}`}<br><small>${timeText(event.metadata.recordedAt)}</small></li>\n`,
+        html`<li><strong>${heading}</strong>${details === null ? null : html`<br>${details}`}<br><small>${timeText(event.metadata.recordedAt)}</small></li>\n`,
       )
     }
     return html`<ol class="timeline">${items}</ol>`
   }
 
-  const one = async ({ account, params, nowMs }: AccountVisit) => {
+  const depositPage = async ({ account, params, nowMs }: AccountVisit) => {
     await reads.settled(account.accountId)
     const row = await findDeposit(pool, wholeAccount(account.accountId), params.id ?? '')
     if (!row) throw refuse('not_found', 'no deposit has this id')
     const deposit = depositRecord(row, nowMs, pages)
     const { pay_url: payUrl, order_id: orderId, status } = deposit
-    const waits = status === 'awaiting_payment' || status === 'processing'
+    const isPayable = status === 'awaiting_payment' || status === 'processing'
     return show({
       title: `Deposit of ${dollarText(deposit.amount_cents)}`,
       acts:
         payUrl === null
           ? html`<a href="${path}">Top up</a>`
           : html`<a class="button first" href="${payUrl}" rel="noreferrer">${row.customer_id === null ? html`Pay ${dollarText(deposit.amount_cents)}` : 'Open its pay page'}</a>`,
-      body: html`${waits ? html`<p>${row.customer_id === null ? 'Pay on the page of the payment provider. The money is in the wallet' : 'Your customer pays on the page of your payment provider. It has the credit'} as soon as the provider reports it, mostly within a minute. <a href="/console/deposits/${deposit.deposit_id}">Refresh</a></p>` : null}
+      body: html`${isPayable ? html`<p>${row.customer_id === null ? 'Pay on the page of the payment provider. The money is in the wallet' : 'Your customer pays on the page of your payment provider. It has the credit'} as soon as the provider reports it, mostly within a minute. <a href="/console/deposits/${deposit.deposit_id}">Refresh</a></p>` : null}
 <dl class="facts">
 <dt>State</dt><dd>${depositState(status)}</dd>
 <dt>Deposit</dt><dd>${idText(deposit.deposit_id)}</dd>
@@ -258,7 +261,7 @@ ${await timeline(deposit.deposit_id, row.customer_id !== null)}`,
       path: '/console/deposits/{id}',
       name: 'showDeposit',
       summary: 'One deposit with what happened to it',
-      show: one,
+      show: depositPage,
     }),
   ]
 }

@@ -40,11 +40,11 @@ const ownCost = 60
 const customersRate = { burst: 500, perSecond: 10 }
 
 export const createOpeningLimits = (monotonicMs: MonotonicClock): OpeningLimits => {
-  const own = createRateLimiter(ownRate, monotonicMs)
-  const customers = createRateLimiter(customersRate, monotonicMs)
+  const ownLimiter = createRateLimiter(ownRate, monotonicMs)
+  const customerLimiter = createRateLimiter(customersRate, monotonicMs)
   return {
     take: (accountId, isOwn) => {
-      const waitS = isOwn ? own.take(accountId, ownCost) : customers.take(accountId)
+      const waitS = isOwn ? ownLimiter.take(accountId, ownCost) : customerLimiter.take(accountId)
       if (waitS > 0)
         throw refuseWithRetryAfter(
           'rate_limited',
@@ -108,9 +108,10 @@ const maxDepositsAKey = 10_000
 /** Retry-After if a gateway did not answer, seconds. */
 const gatewayRetryS = 5
 
-const noGateway = (rail: Rail, live: readonly Rail[]) => {
-  const others = live.length === 0 ? 'no method has one' : `method must be one of ${live.join(', ')}`
-  return refuse('deposits_not_available', `no live payment gateway serves "${rail}" here; ${others}`)
+const noGateway = (rail: Rail, availableRails: readonly Rail[]) => {
+  const alternatives =
+    availableRails.length === 0 ? 'no method has one' : `method must be one of ${availableRails.join(', ')}`
+  return refuse('deposits_not_available', `no live payment gateway serves "${rail}" here; ${alternatives}`)
 }
 
 export const createDeposits = (deps: {
@@ -133,7 +134,7 @@ export const createDeposits = (deps: {
   const invoice = createInvoiceFactory({ ...deps, read })
 
   /** The open deposit with its pay page; null if it is closed by now. */
-  const goOn = async (
+  const continueOpening = async (
     deposit: Deposit,
     { returnUrl }: DepositRequest,
     cause: Cause,
@@ -154,12 +155,12 @@ export const createDeposits = (deps: {
       await close(deposit, 'no_invoice', cause)
       return null
     }
-    const live = await gateways.byId(gatewayId)
-    if (!live) {
+    const liveGateway = await gateways.byId(gatewayId)
+    if (!liveGateway) {
       await close(deposit, 'gateway_removed', cause)
       return null
     }
-    return invoice(deposit, live, returnUrl, cause)
+    return invoice(deposit, liveGateway, returnUrl, cause)
   }
 
   const openOnce = async (
@@ -168,16 +169,16 @@ export const createDeposits = (deps: {
     cause: Cause,
   ): Promise<OpenDeposit | null> => {
     const { accountId, customerId, rail, fingerprint, pending } = request
-    const standing = await read(depositId, cause)
-    if (standing) {
-      if (standing.details.fingerprint !== fingerprint) throw keyConflict()
-      return isClosed(standing) ? null : goOn(standing, request, cause)
+    const existing = await read(depositId, cause)
+    if (existing) {
+      if (existing.details.fingerprint !== fingerprint) throw keyConflict()
+      return isClosed(existing) ? null : continueOpening(existing, request, cause)
     }
     const owner = customerId === null ? null : accountId
-    const live = await gateways.forRail(owner, rail)
-    if (!live) throw noGateway(rail, await gateways.liveRails(owner))
+    const liveGateway = await gateways.forRail(owner, rail)
+    if (!liveGateway) throw noGateway(rail, await gateways.liveRails(owner))
     openingLimits.take(accountId, owner === null)
-    const { gatewayId, provider, merchantName } = live
+    const { gatewayId, provider, merchantName } = liveGateway
     const amountCents = Math.max(request.amountCents, floorCents(rail))
     await request.relate?.()
     const { answer } = await runner.run({
@@ -205,13 +206,13 @@ export const createDeposits = (deps: {
     })
     if (answer.kind === 'conflict') throw keyConflict()
     if (answer.kind === 'standing')
-      return isClosed(answer.deposit) ? null : goOn(answer.deposit, request, cause)
+      return isClosed(answer.deposit) ? null : continueOpening(answer.deposit, request, cause)
     hooks.at('deposit-logged')
-    return invoice(answer.deposit, live, request.returnUrl, cause)
+    return invoice(answer.deposit, liveGateway, request.returnUrl, cause)
   }
 
   /** For a deposit that was only read: adds the position of its last event. */
-  const placed = async (open: OpenDeposit): Promise<OpenDeposit> => {
+  const withPosition = async (open: OpenDeposit): Promise<OpenDeposit> => {
     if (open.position !== null) return open
     const last = await log.lastOf(depositStream(open.deposit.details.depositId))
     return { ...open, position: last?.position ?? null }
@@ -232,7 +233,7 @@ export const createDeposits = (deps: {
       try {
         for (let n = 0; n < maxDepositsAKey; n += 1) {
           const open = await openOnce(request, depositIdOf(accountId, customerId, idempotencyKey, n), cause)
-          if (open) return placed(open)
+          if (open) return withPosition(open)
         }
         throw new Error(`a key of ${accountId} has had ${maxDepositsAKey} deposits`)
       } catch (error) {

@@ -93,8 +93,8 @@ export const createDepositPages = ({
         values,
       })
       if (rowCount === 1) return returnUrl
-      const kept = await read(deposit)
-      if (kept) return kept.returnUrl
+      const storedPage = await read(deposit)
+      if (storedPage) return storedPage.returnUrl
       await pool.query(
         `update vault.deposit_pages set return_url = $2::text, pay_url = null, signature = $3::bytea
           where deposit_id = $1::text`,

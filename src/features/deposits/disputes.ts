@@ -40,26 +40,31 @@ export const applyDispute = async (
   const cents = microsToCentsFloor(Math.min(report.amountMicros, creditedMicros))
   if (cents <= 0) return 'nothing was credited: nothing moved'
   const reference = `${provider} ${report.disputeId}`
-  const move = async (amountCents: number, what: string) => {
-    const movement = { accountId: accountId as AccountId, amountCents, reference: what, depositId } as const
+  const moveMoney = async (amountCents: number, movementReference: string) => {
+    const movement = {
+      accountId: accountId as AccountId,
+      amountCents,
+      reference: movementReference,
+      depositId,
+    } as const
     const answer = await (customerId === null
       ? wallets.adjust({ ...movement, reason: 'chargeback', gateway: provider }, cause)
       : wallets.adjustCustomer({ ...movement, customerId, reason: 'chargeback', gateway: gatewayId }, cause))
     return movedMicros(answer)
   }
-  const taken = await move(0 - cents, reference)
+  const taken = await moveMoney(0 - cents, reference)
   if (typeof taken !== 'number') return `refused: ${taken.refused}`
   if (report.state !== 'reinstated') return report.state
-  const back = await move(microsToCentsFloor(0 - taken), `${reference} won`)
-  return typeof back === 'number' ? report.state : `refused: ${back.refused}`
+  const movedBack = await moveMoney(microsToCentsFloor(0 - taken), `${reference} won`)
+  return typeof movedBack === 'number' ? report.state : `refused: ${movedBack.refused}`
 }
 
 /** The polling interval of a gateway. A bank leaves a week or more to answer a dispute, so an hour is soon enough. */
 const pauseMs = 3_600_000
 /** Card networks close a dispute within about three months of its opening, so the outcome is known by then. */
-const followedMs = 120 * 24 * 60 * 60 * 1000
+const disputeWindowMs = 120 * 24 * 60 * 60 * 1000
 
-type Asked = { readonly gateway_id: string; readonly attempts: number }
+type GatewayRow = { readonly gateway_id: string; readonly attempts: number }
 
 /** Gateways that ever received money. Each is its own owner. */
 export const disputeQueue: QueueTable = {
@@ -106,25 +111,25 @@ export const startDisputeReactor = (deps: {
   readonly firstPollMs: number
 }): RunningQueue => {
   const { workers, pool, gateways, inbox, clock, logger, firstPollMs } = deps
-  const ask = async ({ gateway_id: gatewayId }: Asked): Promise<Outcome> => {
+  const searchChanges = async ({ gateway_id: gatewayId }: GatewayRow): Promise<Outcome> => {
     try {
-      const live = await gateways.byId(gatewayId)
-      if (!live) return { kind: 'again', why: 'the gateway is gone' }
-      let found = 0
-      for (const change of await live.gateway.changesSince(clock() - followedMs)) {
+      const liveGateway = await gateways.byId(gatewayId)
+      if (!liveGateway) return { kind: 'again', why: 'the gateway is gone' }
+      let foundCount = 0
+      for (const change of await liveGateway.gateway.changesSince(clock() - disputeWindowMs)) {
         const { reference } = change
         if (!(await inbox.store(gatewayId, change))) continue
-        found += 1
+        foundCount += 1
         logger.info({ gatewayId, reference }, 'a dispute or a refund was found')
       }
-      return { kind: 'again', why: `${found} found` }
+      return { kind: 'again', why: `${foundCount} found` }
     } catch (error) {
       if (!(error instanceof GatewayUnavailable)) throw error
       logger.warn({ err: error, gatewayId }, 'a payment gateway did not tell its disputes')
       return { kind: 'again', why: 'no answer' }
     }
   }
-  return workers.start<Asked>({
+  return workers.start<GatewayRow>({
     worker: disputeWorker,
     queue: disputeQueue,
     atOnce: { total: 10, each: 1 },
@@ -132,6 +137,6 @@ export const startDisputeReactor = (deps: {
     schedule: () => pauseMs,
     pollMs: Math.min(disputeWorker.trigger.everyMs, firstPollMs),
     fill: () => findGateways(pool, clock()),
-    work: ask,
+    work: searchChanges,
   })
 }

@@ -34,7 +34,7 @@ type DepositsFeature = Feature & {
 
 export const open = (
   core: ServerCore,
-  needs: {
+  dependencies: {
     /** Whether the number of new invoices of an account is limited. */
     readonly limited: boolean
     /** The time from a deposit to its first poll, milliseconds. */
@@ -52,9 +52,9 @@ export const open = (
   },
 ): DepositsFeature => {
   const { scheduler, pool, log, clock, logger, hooks, reads, runner, monotonicMs, caughtUp } = core
-  const { customers, gateways, inbox, callbackUrl, wallets, publicUrl, firstPollMs } = needs
+  const { customers, gateways, inbox, callbackUrl, wallets, publicUrl, firstPollMs } = dependencies
   const returnUrls: ReturnUrls = {
-    ofReseller: needs.returnUrlOfReseller,
+    ofReseller: dependencies.returnUrlOfReseller,
     ofService: () => `${publicUrl()}${paidPath}`,
   }
   const pages = createDepositPages(core)
@@ -62,11 +62,11 @@ export const open = (
     ...core,
     pages,
     gateways,
-    openingLimits: needs.limited ? createOpeningLimits(monotonicMs) : noOpeningLimits,
+    openingLimits: dependencies.limited ? createOpeningLimits(monotonicMs) : noOpeningLimits,
     callbackUrl,
     orderable: createOrderable(runner),
   })
-  const openDeposit = createOpenDepositByForm({ deposits, origin: needs.origin })
+  const openDeposit = createOpenDepositByForm({ deposits, origin: dependencies.origin })
   let callbacks: ReturnType<typeof startCallbackReactor> | null = null
   return {
     deposits,

@@ -33,21 +33,21 @@ export const gatewayChangePages = ({
   readonly runner: CommandRunner
 }): readonly ConsolePage[] => {
   const view = async ({ query, visitor }: PersonVisit, problems: Problems) => {
-    const all = query.get('show') === 'all'
+    const showAll = query.get('show') === 'all'
     const from = Number(/^\d{1,7}$/.exec(query.get('before') ?? '')?.[0] ?? 0)
     const offset = Math.min(from, maxOffset)
     await caughtUp()
-    const found = await listGatewayChanges(pool, { all, limit: pageRows + 1, offset })
-    const next = found.length > pageRows ? String(offset + pageRows) : null
+    const changeRows = await listGatewayChanges(pool, { all: showAll, limit: pageRows + 1, offset })
+    const next = changeRows.length > pageRows ? String(offset + pageRows) : null
     return {
       title: 'Changes at payment providers',
       body: html`${problemsOf(problems)}
 <p>What providers say of deposits and nothing books by itself: refunds, money in other currencies, invoices that were marked by hand. No wallet moved. Correct wallets where that is due, then close the line.</p>
-<p>${all ? html`<a href="${root}">Only what is open</a>` : html`<a href="${root}?show=all">Closed ones too</a>`}</p>
+<p>${showAll ? html`<a href="${root}">Only what is open</a>` : html`<a href="${root}?show=all">Closed ones too</a>`}</p>
 ${tableOf({
-  caption: all ? 'Changes, the last reported first' : 'Open changes, the last reported first',
-  rows: found.slice(0, pageRows),
-  empty: html`<p>${all ? 'Nothing was reported yet.' : 'Nothing is open.'}</p>`,
+  caption: showAll ? 'Changes, the last reported first' : 'Open changes, the last reported first',
+  rows: changeRows.slice(0, pageRows),
+  empty: html`<p>${showAll ? 'Nothing was reported yet.' : 'Nothing is open.'}</p>`,
   columns: [
     {
       title: 'What happened',
@@ -71,7 +71,7 @@ ${tableOf({
     },
   ],
 })}
-${pagerOf(root, all ? { show: 'all' } : {}, { before: offset === 0 ? null : String(offset), next })}`,
+${pagerOf(root, showAll ? { show: 'all' } : {}, { before: offset === 0 ? null : String(offset), next })}`,
       same: ['npx farebox deposits changes', 'npx farebox deposits review DEPOSIT NUMBER --note TEXT'],
     }
   }

@@ -37,14 +37,14 @@ export const changeRecord = (row: FoundGatewayChange) => ({
 /** Closes a change that an operator checked. @param note what was done about it */
 export const reviewChange = async (
   runner: CommandRunner,
-  asked: { readonly depositId: DepositId; readonly number: number; readonly note: string },
+  input: { readonly depositId: DepositId; readonly number: number; readonly note: string },
   cause: Cause,
 ): Promise<ReviewAnswer> => {
-  if (!/^dep_[0-9a-f]{32}$/.test(asked.depositId)) return 'unknown_change'
+  if (!/^dep_[0-9a-f]{32}$/.test(input.depositId)) return 'unknown_change'
   const { answer } = await runner.run({
     name: 'review-gateway-change',
-    streams: depositRef(asked.depositId),
-    decide: ({ deposit }) => decideReview(deposit, asked.number, asked.note),
+    streams: depositRef(input.depositId),
+    decide: ({ deposit }) => decideReview(deposit, input.number, input.note),
     ...cause,
   })
   return answer

@@ -15,7 +15,7 @@ export type FormDeposit = Pick<
 }
 
 /** Opens a deposit with its invoice. @throws ApiError as `Deposits.open` */
-export type OpenDepositByForm = (asked: FormDeposit, cause: Cause) => Promise<DepositId>
+export type OpenDepositByForm = (input: FormDeposit, cause: Cause) => Promise<DepositId>
 
 /** The payer returns to the page of the deposit. */
 export const createOpenDepositByForm =
@@ -27,12 +27,12 @@ export const createOpenDepositByForm =
     /** The public URL of the console. */
     readonly origin: () => string
   }): OpenDepositByForm =>
-  async ({ key, path, ...asked }, cause) => {
-    const { accountId, customerId, amountCents, rail } = asked
+  async ({ key, path, ...input }, cause) => {
+    const { accountId, customerId, amountCents, rail } = input
     const body = { amount_cents: amountCents, method: rail }
     const { deposit } = await deposits.open(
       {
-        ...asked,
+        ...input,
         idempotencyKey: key,
         fingerprint: requestFingerprint({ method: 'POST', path, productId: '', body, customerId }),
         returnUrl: `${origin()}/console/deposits/${depositIdOf(accountId, customerId, key, 0)}`,

@@ -42,7 +42,7 @@ export const startDepositReactor = (deps: {
 }): RunningQueue => {
   const { workers, pool, deposits, clock, logger, firstPollMs } = deps
   const actor = { kind: 'system', name: 'deposits' } as const
-  const look = async ({ deposit_id: depositId }: PollItem): Promise<Outcome> => {
+  const pollInvoice = async ({ deposit_id: depositId }: PollItem): Promise<Outcome> => {
     const cause = { actor, correlationId: newId('run') }
     // Read before the poll: the answer may be as old as this.
     const atMs = clock()
@@ -51,8 +51,8 @@ export const startDepositReactor = (deps: {
       if (deposit && !deposit.invoice && Date.parse(deposit.openedAt) + invoiceTimeMs <= atMs)
         await deposits.abandon(depositId, cause)
       // A payment that is under way at the end of the watch, such as one without confirmations, ends later.
-      const over = !deposit || (pollUntilMs(deposit) <= atMs && deposit.status !== 'processing')
-      return over ? { kind: 'done', result: 'over' } : { kind: 'again', why: deposit.status }
+      const isEnded = !deposit || (pollUntilMs(deposit) <= atMs && deposit.status !== 'processing')
+      return isEnded ? { kind: 'done', result: 'over' } : { kind: 'again', why: deposit.status }
     } catch (error) {
       if (!(error instanceof GatewayUnavailable)) throw error
       logger.warn({ err: error, depositId }, 'a payment gateway did not answer for a deposit')
@@ -63,9 +63,10 @@ export const startDepositReactor = (deps: {
   const find = async (): Promise<void> => {
     const nowMs = clock()
     if (!hasElapsed(foundAtMs, nowMs, findUnwatchedEveryMs)) return
-    const found = await scheduleMissingPolls(pool, nowMs)
+    const addedCount = await scheduleMissingPolls(pool, nowMs)
     foundAtMs = nowMs
-    if (found > 0) logger.info({ deposits: found }, 'deposits that nobody watched are watched from now on')
+    if (addedCount > 0)
+      logger.info({ deposits: addedCount }, 'deposits that nobody watched are watched from now on')
   }
   return workers.start<PollItem>({
     worker: depositWorker,
@@ -75,6 +76,6 @@ export const startDepositReactor = (deps: {
     schedule: pollSchedule(firstPollMs),
     pollMs: Math.min(depositWorker.trigger.everyMs, firstPollMs),
     fill: find,
-    work: look,
+    work: pollInvoice,
   })
 }

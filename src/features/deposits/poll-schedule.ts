@@ -36,13 +36,13 @@ export const pollTable: QueueTable = {
  * is the time of its opening, so that a changed setting also applies to open deposits.
  */
 export const pollQueue = (firstPollMs: number): QueueTable => {
-  const first = `make_interval(secs => ${firstPollMs / 1000}::float8)`
+  const firstInterval = `make_interval(secs => ${firstPollMs / 1000}::float8)`
   return {
     ...pollTable,
-    ready: (now) => `d.attempts > 0 or d.due_at <= ${now} - ${first}`,
+    ready: (now) => `d.attempts > 0 or d.due_at <= ${now} - ${firstInterval}`,
     order: (
       now,
-    ) => `extract(epoch from ${now} - d.due_at - case d.attempts when 0 then ${first} else interval '0' end)
+    ) => `extract(epoch from ${now} - d.due_at - case d.attempts when 0 then ${firstInterval} else interval '0' end)
       / least(${maxPauseMs}, ${firstPollMs}::float8 * greatest(1, d.attempts)) desc`,
   }
 }

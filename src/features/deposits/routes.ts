@@ -160,7 +160,7 @@ export const depositRoutes = (deps: {
             'unsupported_method',
             `method must be one of ${resellerRails.join(', ')} for a customer's deposit`,
           )
-        const given = body.return_url === undefined ? null : checkReturnUrl(body.return_url)
+        const requestedReturnUrl = body.return_url === undefined ? null : checkReturnUrl(body.return_url)
         const { customerId } = scope
         const fallback = customerId === null ? null : await returnUrls.ofReseller(accountId)
         const key = idempotencyKey ?? newId('auto')
@@ -175,7 +175,7 @@ export const depositRoutes = (deps: {
             fingerprint: fingerprintOf(body, customerId),
             amountCents: body.amount_cents,
             rail,
-            returnUrl: given ?? fallback ?? returnUrls.ofService(),
+            returnUrl: requestedReturnUrl ?? fallback ?? returnUrls.ofService(),
             pending: null,
           },
           { actor: { kind: 'key', accountId, keyId }, correlationId: requestId },

@@ -100,8 +100,8 @@ export const createDepositSettlement = (deps: {
     let deposit = await read(depositId, cause)
     if (!deposit) return null
     const { details, payments } = deposit
-    const news = reported.payments.filter(({ paymentId }) => !payments.has(paymentId))
-    if (payments.size + news.length > maxPayments)
+    const newPayments = reported.payments.filter(({ paymentId }) => !payments.has(paymentId))
+    if (payments.size + newPayments.length > maxPayments)
       throw new GatewayUnavailable(`${details.provider}: more than ${maxPayments} payments of ${depositId}`)
     const order = details.pending?.order
     const canOrder = order === undefined || (await orderable(order, cause))
@@ -130,19 +130,19 @@ export const createDepositSettlement = (deps: {
   const settle: DepositSettlement['settle'] = async (depositId, cause) => {
     const deposit = await read(depositId, cause)
     if (!deposit?.invoice) return deposit
-    const live = await gateways.byId(deposit.details.gatewayId)
-    if (!live) throw new GatewayUnavailable(`gateway ${deposit.details.gatewayId} is gone`)
+    const liveGateway = await gateways.byId(deposit.details.gatewayId)
+    if (!liveGateway) throw new GatewayUnavailable(`gateway ${deposit.details.gatewayId} is gone`)
     const { invoiceId, expiresAt } = deposit.invoice
-    const invoice = await live.gateway.readInvoice({ invoiceId, depositId })
+    const invoice = await liveGateway.gateway.readInvoice({ invoiceId, depositId })
     if (invoice?.depositId !== depositId)
-      throw new GatewayUnavailable(`${live.provider} does not know the invoice of ${depositId}`)
+      throw new GatewayUnavailable(`${liveGateway.provider} does not know the invoice of ${depositId}`)
     if (invoice.currency !== 'usd') {
       await report(deposit, inOtherCurrency(invoice), cause)
       return deposit
     }
     // Not every provider reports the end of an invoice. Later payments are credited all the same.
-    const over = invoice.status === 'open' && Date.parse(expiresAt) + graceMs <= clock()
-    return receive(depositId, over ? { ...invoice, status: 'expired' } : invoice, cause)
+    const isExpired = invoice.status === 'open' && Date.parse(expiresAt) + graceMs <= clock()
+    return receive(depositId, isExpired ? { ...invoice, status: 'expired' } : invoice, cause)
   }
 
   const close: DepositSettlement['close'] = async ({ details: { depositId, accountId } }, reason, cause) => {

@@ -37,15 +37,15 @@ type Deps = {
 const actor = { kind: 'system', name: 'payments' } as const
 
 /** The deposit of the reported invoice; null if it is not one of this gateway. */
-const ownDeposit = async ({ deposits }: Deps, live: LiveGateway, depositId: string | null) => {
+const ownDeposit = async ({ deposits }: Deps, liveGateway: LiveGateway, depositId: string | null) => {
   if (depositId === null) return null
   const cause = { actor, correlationId: newId('run') }
   const deposit = await deposits.read(depositId as DepositId, cause)
-  return deposit?.details.gatewayId === live.gatewayId ? deposit : null
+  return deposit?.details.gatewayId === liveGateway.gatewayId ? deposit : null
 }
 
-const takeInvoice = async (deps: Deps, live: LiveGateway, report: InvoiceReport): Promise<string> => {
-  const deposit = await ownDeposit(deps, live, report.depositId)
+const takeInvoice = async (deps: Deps, liveGateway: LiveGateway, report: InvoiceReport): Promise<string> => {
+  const deposit = await ownDeposit(deps, liveGateway, report.depositId)
   if (!deposit) return 'not a deposit of this gateway'
   if (report.currency !== 'usd') {
     await deps.deposits.report(deposit, inOtherCurrency(report), { actor, correlationId: newId('run') })
@@ -53,25 +53,25 @@ const takeInvoice = async (deps: Deps, live: LiveGateway, report: InvoiceReport)
   }
   const { depositId } = deposit.details
   // A second invoice of a deposit (its first answer was lost) brings payments, but not the state of the first one.
-  const own = deposit.invoice === null || deposit.invoice.invoiceId === report.invoiceId
-  const reported = own ? report : { ...report, status: 'open' as const }
+  const isOwnInvoice = deposit.invoice === null || deposit.invoice.invoiceId === report.invoiceId
+  const reported = isOwnInvoice ? report : { ...report, status: 'open' as const }
   const after = await deps.deposits.receive(depositId, reported, { actor, correlationId: newId('run') })
   return after?.status ?? 'unknown'
 }
 
-const takeDispute = async (deps: Deps, live: LiveGateway, report: DisputeReport): Promise<string> => {
-  const deposit = await ownDeposit(deps, live, report.depositId)
+const takeDispute = async (deps: Deps, liveGateway: LiveGateway, report: DisputeReport): Promise<string> => {
+  const deposit = await ownDeposit(deps, liveGateway, report.depositId)
   if (!deposit) return 'nothing moved'
   const cause = { actor, correlationId: newId('run') }
   const { depositId } = deposit.details
   const { disputeId: reference, state, currency, amountMicros, adjusted } = report
-  const say = (change: GatewayChange['change'], amount: string) =>
+  const reportChange = (change: GatewayChange['change'], amount: string) =>
     deps.deposits.report(deposit, [{ change, reference, amount }], cause)
-  if (adjusted !== undefined) await say('dispute_adjusted', adjusted)
+  if (adjusted !== undefined) await reportChange('dispute_adjusted', adjusted)
   if (state === 'inquiry') return 'nothing moved'
   const amount = amountIn(amountMicros, currency)
   if (currency !== 'usd') {
-    await say('other_currency', amount)
+    await reportChange('other_currency', amount)
     return `in ${currency}: nothing moved`
   }
   // The dispute may arrive before the payment's own callback.
@@ -79,16 +79,16 @@ const takeDispute = async (deps: Deps, live: LiveGateway, report: DisputeReport)
   const outcome = await applyDispute(deps.wallets, credited ?? deposit, report, cause)
   // The wallet returns its credited amount. The service or its reseller loses the rest.
   const { creditedMicros } = credited ?? deposit
-  if (creditedMicros > 0 && amountMicros > creditedMicros) await say('dispute_adjusted', amount)
+  if (creditedMicros > 0 && amountMicros > creditedMicros) await reportChange('dispute_adjusted', amount)
   if (outcome !== state) {
     deps.logger.error({ depositId, disputeId: reference, outcome }, 'a chargeback did not move')
-    await say('chargeback_not_moved', amount)
+    await reportChange('chargeback_not_moved', amount)
   }
   return outcome
 }
 
-const takeChange = async (deps: Deps, live: LiveGateway, report: ChangeReport): Promise<string> => {
-  const deposit = await ownDeposit(deps, live, report.depositId)
+const takeChange = async (deps: Deps, liveGateway: LiveGateway, report: ChangeReport): Promise<string> => {
+  const deposit = await ownDeposit(deps, liveGateway, report.depositId)
   if (!deposit) return 'not a deposit of this gateway'
   const { change, reference, amount } = report
   const cause = { actor, correlationId: newId('run') }
@@ -104,18 +104,18 @@ export const takeCallback = async (
   deps: Deps,
   entry: Pick<InboxEntry, 'gateway_id' | 'reference'>,
 ): Promise<string> => {
-  const live = await deps.gateways.byId(entry.gateway_id)
-  if (!live) throw new GatewayUnavailable(`gateway ${entry.gateway_id} is not to be had here`)
-  const report = await live.gateway.fetch(entry.reference)
+  const liveGateway = await deps.gateways.byId(entry.gateway_id)
+  if (!liveGateway) throw new GatewayUnavailable(`gateway ${entry.gateway_id} is not to be had here`)
+  const report = await liveGateway.gateway.fetch(entry.reference)
   deps.hooks.at('invoice-fetched')
   if (!report) return 'the provider knows nothing of it'
   switch (report.kind) {
     case 'invoice':
-      return takeInvoice(deps, live, report)
+      return takeInvoice(deps, liveGateway, report)
     case 'dispute':
-      return takeDispute(deps, live, report)
+      return takeDispute(deps, liveGateway, report)
     case 'change':
-      return takeChange(deps, live, report)
+      return takeChange(deps, liveGateway, report)
     default:
       return report satisfies never
   }
@@ -152,7 +152,7 @@ export const startCallbackReactor = (
   },
 ): Pick<RunningQueue, 'wake' | 'stop'> => {
   const { inbox, logger } = deps
-  const work = async (entry: InboxEntry): Promise<Outcome> => {
+  const processEntry = async (entry: InboxEntry): Promise<Outcome> => {
     const { gateway_id: gatewayId, reference } = entry
     try {
       const result = await takeCallback(deps, entry)
@@ -171,7 +171,7 @@ export const startCallbackReactor = (
     longestMs: 60_000,
     schedule: exponentialBackoff(1_000, 300_000),
     pollMs: deps.pollMs,
-    work,
+    work: processEntry,
   })
   const sweeper = deps.scheduler.start(oldCallbacks, inbox.sweep, { everyMs: deps.sweepMs })
   return {

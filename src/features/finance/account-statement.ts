@@ -71,10 +71,10 @@ export const statementCsv = ({ book, lines }: Statement): string =>
     ]),
   )
 
-type Shown = {
+type StatementRow = {
   readonly time: string
   readonly position: string
-  readonly what: string
+  readonly label: string
   readonly amount: bigint | null
   readonly balance: bigint
 }
@@ -85,24 +85,24 @@ const purpose = ({ type, orderId, depositId, reference }: StatementLine): string
 /** Opening balance, lines and closing balance. Debits are positive, credits negative. */
 export const statementText = ({ span, book, account, gateway, totals, lines }: Statement): string => {
   const closing = closingMicros(totals)
-  const none = { time: '', position: '', amount: null }
-  const shown: readonly Shown[] = [
-    { ...none, what: 'OPENING', balance: totals.openingMicros },
+  const emptyRow = { time: '', position: '', amount: null }
+  const rows: readonly StatementRow[] = [
+    { ...emptyRow, label: 'OPENING', balance: totals.openingMicros },
     ...lines.map((line) => ({
       time: line.at,
       position: positionToken(line.position),
-      what: purpose(line),
+      label: purpose(line),
       amount: line.amountMicros,
       balance: line.balanceMicros,
     })),
-    { ...none, what: 'CLOSING', balance: closing },
+    { ...emptyRow, label: 'CLOSING', balance: closing },
   ]
-  const write = amountWriter(shown.flatMap(({ amount, balance }) => [amount ?? 0n, balance]))
+  const write = amountWriter(rows.flatMap(({ amount, balance }) => [amount ?? 0n, balance]))
   const heading = `${accountText(account, gateway)} in the book ${book}, US dollars, ${spanText(span, true)}; credits are negative`
-  return `${heading}\n\n${table(shown, [
+  return `${heading}\n\n${table(rows, [
     { title: 'TIME', value: ({ time }) => time },
     { title: 'POSITION', value: ({ position }) => position, align: 'right' },
-    { title: 'WHAT', value: ({ what }) => what },
+    { title: 'WHAT', value: ({ label }) => label },
     { title: 'AMOUNT', value: ({ amount }) => (amount === null ? '' : write(amount)), align: 'right' },
     { title: 'BALANCE', value: ({ balance }) => write(balance), align: 'right' },
   ])}`

@@ -20,16 +20,16 @@ export const booksOf = async (
   account: string,
   { below, book }: { readonly below: boolean; readonly book: string | null },
 ): Promise<readonly string[]> => {
-  const has = (named: string): string =>
-    `exists (select from read.journal_accounts a where a.book = b.book and ${named})`
+  const hasAccount = (condition: string): string =>
+    `exists (select from read.journal_accounts a where a.book = b.book and ${condition})`
   const { rows } = await pool.query<{ book: string }>(
     `select book from (
        select $3::text as book where $3::text is not null
        union all select $2::text where $3::text is null
        union all select 'reseller:' || account_id from read.journal_resellers where $3::text is null
      ) b
-     where ${has('a.account = $1::text')} or $4::boolean and
-       ${has("a.account >= $1::text || ':' and a.account < $1::text || ';'")}
+     where ${hasAccount('a.account = $1::text')} or $4::boolean and
+       ${hasAccount("a.account >= $1::text || ':' and a.account < $1::text || ';'")}
      order by book <> $2::text, book limit 10`,
     [account, serviceBook, book, below],
   )
@@ -42,10 +42,10 @@ const noSuchBook = (book: string): string => `there is no book ${book}; a book i
 /**
  * The account of an id: `acc_…` its wallet, `cus_…` the customer's credit, `crd_…` the gateway. Else the given name.
  */
-export const accountName = (given: string): string => {
-  if (/^acc_\w+$/.test(given)) return walletAccount(given as AccountId)
-  if (/^crd_\w+$/.test(given)) return gatewayAccount(given)
-  return /^cus_\w+$/.test(given) ? customerAccount(given) : given
+export const accountName = (typedName: string): string => {
+  if (/^acc_\w+$/.test(typedName)) return walletAccount(typedName as AccountId)
+  if (/^crd_\w+$/.test(typedName)) return gatewayAccount(typedName)
+  return /^cus_\w+$/.test(typedName) ? customerAccount(typedName) : typedName
 }
 
 /** The book of an account, or why it was not found; `account` is its name in the books. */
@@ -65,11 +65,11 @@ type FoundAccount =
  */
 const findAccount = async (
   pool: pg.Pool,
-  given: string,
+  typedName: string,
   { book, below }: { readonly book: string | null; readonly below: boolean },
 ): Promise<FoundAccount> => {
   if (book !== null && !(await hasBook(pool, book))) return { outcome: 'unknown_book', book }
-  const account = accountName(given)
+  const account = accountName(typedName)
   const books = await booksOf(pool, account, { below, book })
   const [first, second] = books
   if (first === undefined) {
@@ -100,8 +100,8 @@ const messageOf = (problem: Problem, { list, below, naming, besides = '' }: Acco
     case 'unknown_book':
       return noSuchBook(problem.book)
     case 'unknown_account': {
-      const where = problem.book === null ? 'no book has an' : `the book ${problem.book} has no`
-      return `${where} account ${problem.account || '""'}; ${list} lists them all${besides}`
+      const bookText = problem.book === null ? 'no book has an' : `the book ${problem.book} has no`
+      return `${bookText} account ${problem.account || '""'}; ${list} lists them all${besides}`
     }
     case 'parent':
       return `${problem.account} stands for those below it and has no lines of its own: ${below(problem.account)} lists them, name one`
@@ -113,20 +113,21 @@ const messageOf = (problem: Problem, { list, below, naming, besides = '' }: Acco
 }
 
 /** Finds books and accounts for the command line and HTTP, with the messages of each. */
-export const createAccountLookup = (words: AccountMessages) => ({
-  /** @throws words.refusal for a book that is neither the service's nor a reseller's */
+export const createAccountLookup = (lookupMessages: AccountMessages) => ({
+  /** @throws lookupMessages.refusal for a book that is neither the service's nor a reseller's */
   checkBook: async (pool: pg.Pool, book: string | undefined): Promise<void> => {
     if (book !== undefined && !(await hasBook(pool, book)))
-      throw words.refusal('unknown_book', noSuchBook(book))
+      throw lookupMessages.refusal('unknown_book', noSuchBook(book))
   },
-  /** Finds an account (`findAccount`). @throws words.refusal */
+  /** Finds an account (`findAccount`). @throws lookupMessages.refusal */
   namedAccount: async (
     pool: pg.Pool,
-    given: string,
+    typedName: string,
     { book = null, below }: { readonly book: string | null | undefined; readonly below: boolean },
   ): Promise<{ readonly book: string; readonly account: string }> => {
-    const found = await findAccount(pool, given, { book, below })
-    if (found.outcome !== 'found') throw words.refusal(found.outcome, messageOf(found, words))
+    const found = await findAccount(pool, typedName, { book, below })
+    if (found.outcome !== 'found')
+      throw lookupMessages.refusal(found.outcome, messageOf(found, lookupMessages))
     return { book: found.book, account: found.account }
   },
 })

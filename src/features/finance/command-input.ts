@@ -16,14 +16,14 @@ export const catchUpBooks = (context: CatchUpContext, bar: ProgressBar): Promise
 /** Runs a command that takes moments. A moment past the end of the log is misuse, not a failure. */
 export const momentWork =
   <Arguments extends readonly unknown[]>(
-    work: (context: CliContext, ...given: Arguments) => Promise<CliOutput>,
+    work: (context: CliContext, ...parameters: Arguments) => Promise<CliOutput>,
   ) =>
-  (context: CliContext, ...given: Arguments): Promise<CliOutput> =>
-    work(context, ...given).catch((error) => {
+  (context: CliContext, ...parameters: Arguments): Promise<CliOutput> =>
+    work(context, ...parameters).catch((error) => {
       throw error instanceof MomentPastHead ? new CliMisuse(error.message) : error
     })
 
-const words: AccountMessages = {
+const commandMessages: AccountMessages = {
   list: '"ledger trial-balance"',
   below: (account) => `"ledger account ${account}"`,
   naming: 'with --book',
@@ -34,11 +34,11 @@ const words: AccountMessages = {
 }
 
 /** Finds books and accounts that a command names. @throws CliMisuse */
-export const names = createAccountLookup(words)
+export const names = createAccountLookup(commandMessages)
 
 /** `namedAccount` for a command that also takes orders and positions. */
 export const { namedAccount: namedOrOther } = createAccountLookup({
-  ...words,
+  ...commandMessages,
   besides: `; an order is ord_…, an entry the position of its event, e.g. pos_0_1284; these ids are taken too: ${resourceIds}`,
 })
 

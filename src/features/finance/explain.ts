@@ -24,13 +24,13 @@ const lastOf = async (
   position: number,
   fits: (event: RecordedEvent) => boolean,
 ): Promise<RecordedEvent | null> => {
-  let found: RecordedEvent | null = null
+  let lastMatch: RecordedEvent | null = null
   for await (const stored of log.readStream(stream)) {
     if (stored.position > position) break
     const event = decode(stored)
-    if (fits(event)) found = event
+    if (fits(event)) lastMatch = event
   }
-  return found
+  return lastMatch
 }
 
 /**
@@ -45,7 +45,7 @@ export const termsOf = async (
   const accountId = order.accountId as AccountId
   const { catalogDigest, keyId, termsRevision } = order
   const ofKey = (event: RecordedEvent) => (event.data as { readonly keyId?: string }).keyId === keyId
-  const found: readonly (readonly [what: string, event: RecordedEvent | null])[] = [
+  const termEvents: readonly (readonly [what: string, event: RecordedEvent | null])[] = [
     [
       `catalogue ${catalogDigest.slice(0, 12)}`,
       await lastOf(
@@ -64,7 +64,7 @@ export const termsOf = async (
     ],
     [`key ${keyId}`, keyId === null ? null : await lastOf(log, accountStream(accountId), position, ofKey)],
   ]
-  return found.flatMap(([what, event]) => (event ? [{ what, event }] : []))
+  return termEvents.flatMap(([what, event]) => (event ? [{ what, event }] : []))
 }
 
 /** An event of a chain, with its postings. */
@@ -95,13 +95,13 @@ const eventAt = async (log: Log, position: number): Promise<RecordedEvent | null
 }
 
 /** The event, the other events of its request, and its cause, as far as they are near. */
-const around = async (log: Log, event: RecordedEvent): Promise<readonly RecordedEvent[]> => {
+const eventAndNeighbours = async (log: Log, event: RecordedEvent): Promise<readonly RecordedEvent[]> => {
   const [before, after] = await Promise.all([
     log.readBefore(event.position, reach),
     log.readAll(event.position, reach),
   ])
-  const near = [...before, ...after].map((stored) => decode(stored))
-  return [event, ...near].filter(
+  const neighbours = [...before, ...after].map((stored) => decode(stored))
+  return [event, ...neighbours].filter(
     ({ id, metadata }) =>
       metadata.correlationId === event.metadata.correlationId || id === event.metadata.causationId,
   )
@@ -117,30 +117,30 @@ const eventsAt = async (log: Log, positions: readonly number[]): Promise<readonl
 }
 
 /** Each event once, in log order. */
-const inOrder = (events: readonly RecordedEvent[]): readonly RecordedEvent[] =>
+const uniqueInOrder = (events: readonly RecordedEvent[]): readonly RecordedEvent[] =>
   [...new Map(events.map((event) => [event.position, event])).values()].sort(
     (a, b) => a.position - b.position,
   )
 
 /** `limit` events from the index `from` on, with their postings. */
-const linked = async (
+const explainEvents = async (
   { pool, log }: Context,
   events: readonly RecordedEvent[],
   { from, limit }: { readonly from: number; readonly limit: number },
 ): Promise<Explanation> => {
-  const shown = events.slice(from, from + limit)
+  const selectedEvents = events.slice(from, from + limit)
   const chain: ExplainedEvent[] = []
-  for (const event of shown) {
+  for (const event of selectedEvents) {
     const entry =
       ledgerOf(event) !== null || isStatementLine(event) ? await entryAt(pool, event.position) : null
     chain.push({ event, postings: await withGateways(log, entry?.postings ?? []) })
   }
-  const decided = events.find((event) => orderIn(event) !== null)
-  const order = decided && orderIn(decided)
+  const orderedEvent = events.find((event) => orderIn(event) !== null)
+  const order = orderedEvent && orderIn(orderedEvent)
   return {
     chain,
-    terms: decided && order ? await termsOf(log, order, decided.position) : [],
-    leftOut: events.length - shown.length,
+    terms: orderedEvent && order ? await termsOf(log, order, orderedEvent.position) : [],
+    leftOut: events.length - selectedEvents.length,
   }
 }
 
@@ -156,7 +156,7 @@ const names =
   }
 
 /** Streams that are read at once if any of many may have the event. */
-const streamsAtOnce = 200
+const streamBatchSize = 200
 
 /** The events of several streams that match `fits`. */
 const sharedEvents = async (
@@ -165,16 +165,17 @@ const sharedEvents = async (
   fits: (event: RecordedEvent) => boolean,
 ): Promise<readonly RecordedEvent[]> => {
   const found: RecordedEvent[] = []
-  const keep = (stored: StoredEvent): void => {
+  const collect = (stored: StoredEvent): void => {
     const event = decode(stored)
     if (fits(event)) found.push(event)
   }
   // A single stream may be long, such as that of a product's addresses. Where there are many streams, each is short.
-  if (streams.length === 1) for await (const stored of log.readStream(streams[0] as StreamName)) keep(stored)
+  if (streams.length === 1)
+    for await (const stored of log.readStream(streams[0] as StreamName)) collect(stored)
   else
-    for (let from = 0; from < streams.length; from += streamsAtOnce) {
-      const tails = streams.slice(from, from + streamsAtOnce).map((stream) => ({ stream, from: 0 }))
-      for (const events of (await log.readStreams(tails)).values()) events.forEach(keep)
+    for (let from = 0; from < streams.length; from += streamBatchSize) {
+      const batch = streams.slice(from, from + streamBatchSize).map((stream) => ({ stream, from: 0 }))
+      for (const events of (await log.readStreams(batch)).values()) events.forEach(collect)
     }
   return found
 }
@@ -195,21 +196,21 @@ export const explainResource = async (
   const events: RecordedEvent[] = [...(await sharedEvents(log, shared, names([id])))]
   for (const stream of own) for await (const stored of log.readStream(stream)) events.push(decode(stored))
   events.push(...(await eventsAt(log, positions)))
-  const known = inOrder(events.filter(({ position }) => position <= head))
-  if (known.length === 0) return null
-  const last = known.slice(-limit)
+  const ownEvents = uniqueInOrder(events.filter(({ position }) => position <= head))
+  if (ownEvents.length === 0) return null
+  const latestEvents = ownEvents.slice(-limit)
   // Events of stock or plan are between payment and outcome, in the same request.
-  const requests = new Map(last.map((event) => [event.metadata.correlationId, event]))
-  const isNamed = names([id, ...(own.length > 0 ? known.flatMap(rentalsIn) : [])])
+  const requests = new Map(latestEvents.map((event) => [event.metadata.correlationId, event]))
+  const isNamed = names([id, ...(own.length > 0 ? ownEvents.flatMap(rentalsIn) : [])])
   const related: RecordedEvent[] = []
   for (const event of requests.values())
     related.push(
-      ...(await around(log, event)).filter(
+      ...(await eventAndNeighbours(log, event)).filter(
         (other) => requests.has(other.metadata.correlationId) && other.position <= head && isNamed(other),
       ),
     )
-  const all = inOrder([...known, ...related])
-  return linked({ pool, log }, all, { from: Math.max(0, all.length - limit), limit })
+  const allEvents = uniqueInOrder([...ownEvents, ...related])
+  return explainEvents({ pool, log }, allEvents, { from: Math.max(0, allEvents.length - limit), limit })
 }
 
 /**
@@ -223,10 +224,10 @@ export const explainEntry = async (
 ): Promise<Explanation | null> => {
   const event = await eventAt(log, position)
   if (!event) return null
-  const all = inOrder(await around(log, event))
-  const at = all.findIndex((other) => other.position === position)
-  const from = Math.max(0, Math.min(at - Math.floor(limit / 2), all.length - limit))
-  return linked({ pool, log }, all, { from, limit })
+  const allEvents = uniqueInOrder(await eventAndNeighbours(log, event))
+  const at = allEvents.findIndex((other) => other.position === position)
+  const from = Math.max(0, Math.min(at - Math.floor(limit / 2), allEvents.length - limit))
+  return explainEvents({ pool, log }, allEvents, { from, limit })
 }
 
 /** The events at some positions, such as those behind the lines of an account. */
@@ -234,7 +235,7 @@ export const explainPositions = async (
   { pool, log }: Context,
   positions: readonly number[],
 ): Promise<Explanation> => {
-  const events = inOrder(await eventsAt(log, positions))
-  const { chain, leftOut } = await linked({ pool, log }, events, { from: 0, limit: events.length })
+  const events = uniqueInOrder(await eventsAt(log, positions))
+  const { chain, leftOut } = await explainEvents({ pool, log }, events, { from: 0, limit: events.length })
   return { chain, terms: [], leftOut }
 }

@@ -70,8 +70,8 @@ export const open = (core: ServerCore): FinanceFeature => {
     }),
     journalHead,
     floats: async () => {
-      const asked = { book: serviceBook, account: 'assets:gateway' }
-      const { accounts } = await reader.account({}, await bookHead(), asked)
+      const accountFilter = { book: serviceBook, account: 'assets:gateway' }
+      const { accounts } = await reader.account({}, await bookHead(), accountFilter)
       return new Map(accounts.map((sums) => [sums.account, closingMicros(sums)]))
     },
     routes: financeRoutes({ pool, log, clock, progress }),

@@ -4,16 +4,16 @@ import { formatOption, withExamples } from '../../platform/cli/options.ts'
 import { bookForms, momentForms, momentOption } from './for-commands.ts'
 import { type ReportForm, reportForms } from './report-forms.ts'
 
-const registerReport = (ledger: Command, cli: Cli, { name, takes, command: words }: ReportForm): void => {
+const registerReport = (ledger: Command, cli: Cli, { name, takes, command: texts }: ReportForm): void => {
   const command = ledger
     .command(takes.account ? `${name} <account>` : name)
-    .description(words.description)
+    .description(texts.description)
     .option('--as-of <moment>', `the last position at or before it: ${momentForms}`, momentOption)
     .option('--from <moment>', 'only what came from there on (a position or a time)', momentOption)
     .option('--to <moment>', 'only what came before it (a position or a time)', momentOption)
     .option('--book <name>', bookForms)
     .addOption(formatOption())
-  if (words.summary !== undefined) command.summary(words.summary)
+  if (texts.summary !== undefined) command.summary(texts.summary)
   if (takes.depth)
     command.option(
       '--depth <n>',
@@ -25,7 +25,7 @@ const registerReport = (ledger: Command, cli: Cli, { name, takes, command: words
       (await import('./run-finance-commands.ts')).printReport(name, takes.account === true),
     ),
   )
-  withExamples(command, words.examples)
+  withExamples(command, texts.examples)
 }
 
 /** `ledger trial-balance|account|statement`: one command for each report. */

@@ -34,7 +34,7 @@ const ofCredentials = gatewayAccount('crd_')
 const ofReseller = resellerBook('' as AccountId)
 
 /** Streams of terms that are read at once. */
-const streamsAtOnce = 200
+const streamBatchSize = 200
 
 /** The gateway names of some accounts, from the terms of their resellers. */
 export const readGatewayNames = async (
@@ -46,9 +46,9 @@ export const readGatewayNames = async (
   const streams = [...new Set(gateways.map(({ book }) => book))]
     .filter((book) => book.startsWith(ofReseller))
     .map((book) => termsStream(book.slice(ofReseller.length) as AccountId))
-  for (let from = 0; from < streams.length; from += streamsAtOnce) {
-    const tails = streams.slice(from, from + streamsAtOnce).map((stream) => ({ stream, from: 0 }))
-    for (const events of (await log.readStreams(tails)).values())
+  for (let from = 0; from < streams.length; from += streamBatchSize) {
+    const batch = streams.slice(from, from + streamBatchSize).map((stream) => ({ stream, from: 0 }))
+    for (const events of (await log.readStreams(batch)).values())
       for (const stored of events) see(decode(stored))
   }
   return nameOf

@@ -38,12 +38,12 @@ export const listLines = async (
   page: { readonly openingMicros: bigint; readonly limit: number; readonly offset: number },
 ): Promise<readonly StatementLine[]> => {
   const { sql, values } = legsOf(filter, 3)
-  const given = [range.after, range.to, filter.book, ...values]
+  const parameters = [range.after, range.to, filter.book, ...values]
   const inRange = `from read.journal_postings where position > $1::bigint and position <= $2::bigint and ${sql}`
-  const skipped = await pool.query<{ sum: string }>(
+  const skippedSum = await pool.query<{ sum: string }>(
     `select coalesce(sum(amount_micros), 0) as sum from
-       (select amount_micros ${inRange} order by position, leg limit $${given.length + 1}::bigint) before`,
-    [...given, page.offset],
+       (select amount_micros ${inRange} order by position, leg limit $${parameters.length + 1}::bigint) before`,
+    [...parameters, page.offset],
   )
   const { rows } = await pool.query<EntryLine & { account: string; amount: string; against: string[] }>(
     `select ${entryColumns}, a.account, p.amount_micros::text as amount,
@@ -51,12 +51,12 @@ export const listLines = async (
              from read.journal_postings o join read.journal_accounts other on other.number = o.account_number
              where o.position = p.position and other.book = a.book and o.leg <> p.leg order by o.leg) as against
      from (select position, leg, account_number, amount_micros ${inRange}
-           order by position, leg limit $${given.length + 1}::bigint offset $${given.length + 2}::bigint) p
+           order by position, leg limit $${parameters.length + 1}::bigint offset $${parameters.length + 2}::bigint) p
      join read.journal_accounts a on a.number = p.account_number
      join read.journal_entries e using (position) order by p.position, p.leg`,
-    [...given, page.limit, page.offset],
+    [...parameters, page.limit, page.offset],
   )
-  let balanceMicros = page.openingMicros + BigInt(skipped.rows[0]?.sum ?? 0)
+  let balanceMicros = page.openingMicros + BigInt(skippedSum.rows[0]?.sum ?? 0)
   return rows.map(({ amount, ...line }) => {
     const amountMicros = BigInt(amount)
     balanceMicros += amountMicros

@@ -16,11 +16,11 @@ type OnFold = (position: number, events: number) => void
 const reportFold =
   (
     total: number,
-    on: { readonly signal: AbortSignal; readonly onProgress: (progress: FoldProgress) => void },
+    control: { readonly signal: AbortSignal; readonly onProgress: (progress: FoldProgress) => void },
   ): OnFold =>
   (done, events) => {
-    on.signal.throwIfAborted()
-    on.onProgress({ done, total, events })
+    control.signal.throwIfAborted()
+    control.onProgress({ done, total, events })
   }
 
 /**
@@ -38,19 +38,19 @@ export const createFoldRuns = (services: {
   return {
     replays: {
       list: replays.list,
-      start: (asked, head) =>
-        replays.start(asked, (on) => {
-          const { until } = asked
+      start: (request, head) =>
+        replays.start(request, (control) => {
+          const { until } = request
           const total = until?.kind === 'position' ? Math.min(until.position, head) : head
-          return services.replay(until, head, reportFold(total, on))
+          return services.replay(until, head, reportFold(total, control))
         }),
     },
     closings: {
       list: closings.list,
       // An interrupted closing continues when it is requested again.
-      start: (asked, cause) =>
-        closings.start(asked, async (on) =>
-          services.close(asked.period, cause, reportFold(await services.head(), on)),
+      start: (request, cause) =>
+        closings.start(request, async (control) =>
+          services.close(request.period, cause, reportFold(await services.head(), control)),
         ),
     },
     stop: async () => {

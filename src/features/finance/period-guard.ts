@@ -40,7 +40,7 @@ export const startPeriodGuard = async ({
   readonly onChange: (problem: string | null) => void
 }): Promise<PeriodGuard> => {
   let closedUntilMs = Number.NEGATIVE_INFINITY
-  let isTold = false
+  let isReported = false
 
   const problem = (): string | null => {
     const nowMs = clock()
@@ -48,14 +48,14 @@ export const startPeriodGuard = async ({
     const period = periodOf(new Date(nowMs).toISOString())
     return `the service's clock reads ${new Date(nowMs).toISOString()}, and ${period} is closed: the operator must set the clock right`
   }
-  const tell = (): void => {
-    const found = problem()
-    if ((found !== null) === isTold) return
-    isTold = found !== null
-    onChange(found)
+  const reportChange = (): void => {
+    const currentProblem = problem()
+    if ((currentProblem !== null) === isReported) return
+    isReported = currentProblem !== null
+    onChange(currentProblem)
   }
 
-  const look = async (): Promise<void> => {
+  const refresh = async (): Promise<void> => {
     const month = periodOf(new Date(clock()).toISOString())
     for (const period of [month, periodBefore(month)])
       if ((await log.lastOf(periodStream(period))) !== null) {
@@ -64,7 +64,7 @@ export const startPeriodGuard = async ({
       }
   }
   // A clock that jumped back into a month that is known to be closed is reported without the log.
-  const check = (): Promise<void> => look().finally(tell)
+  const check = (): Promise<void> => refresh().finally(reportChange)
 
   await check().catch(() => undefined) // the log reports its own outage
   const { stop } = scheduler.start(periodCheck, check, { onError: () => periodCheck.trigger.everyMs })

@@ -20,17 +20,17 @@ import { endOfPeriodMs, nextPeriod, type Period, periodOf } from '../../kernel/m
  */
 export const currentChart = 2
 
-type Place = Pick<Posting, 'book' | 'account'>
+type BookAccount = Pick<Posting, 'book' | 'account'>
 
-const given = adjustmentRevenueAccount('')
+const adjustmentPrefix = adjustmentRevenueAccount('')
 
 /** Whether the account is missing in the first chart. */
-export const isOfLaterChart = ({ book, account }: Place): boolean =>
-  book !== serviceBook && (account === serviceDebtAccount || account.startsWith(given))
+export const isOfLaterChart = ({ book, account }: BookAccount): boolean =>
+  book !== serviceBook && (account === serviceDebtAccount || account.startsWith(adjustmentPrefix))
 
 /** Whether the account was another one in the first chart, or included more there. */
-export const isMerged = (place: Place): boolean =>
-  (place.book !== serviceBook && place.account === fundingAccount) || isOfLaterChart(place)
+export const isMerged = (bookAccount: BookAccount): boolean =>
+  (bookAccount.book !== serviceBook && bookAccount.account === fundingAccount) || isOfLaterChart(bookAccount)
 
 /** The one leg of the first chart that replaces an entry's merged ones; empty if their sum is 0. */
 export const mergedOf = (postings: readonly Posting[]): readonly Posting[] => {
@@ -129,16 +129,16 @@ export const createPeriodFold = (): PeriodFold => {
       add(sumsOf(merged, posting.book, posting.account), posting)
   }
 
-  const enter = (entered: Period): void => {
-    period = entered
-    endsAt = new Date(endOfPeriodMs(entered)).toISOString()
+  const enterPeriod = (newPeriod: Period): void => {
+    period = newPeriod
+    endsAt = new Date(endOfPeriodMs(newPeriod)).toISOString()
   }
 
   const reportOf = (reported: Period): PeriodReport => {
     const lines = [...accounts.values()].map(lineOf)
-    const kept = lines.filter((line) => !isMerged(line))
+    const unmerged = lines.filter((line) => !isMerged(line))
     return {
-      firstChart: chartsDiffer ? [...kept, ...[...merged.values()].map(lineOf)].sort(byteOrder) : null,
+      firstChart: chartsDiffer ? [...unmerged, ...[...merged.values()].map(lineOf)].sort(byteOrder) : null,
       period: reported,
       throughOrdinal: ordinal,
       throughEventId: lastEventId,
@@ -147,15 +147,15 @@ export const createPeriodFold = (): PeriodFold => {
     }
   }
 
-  const roll = (over: Period): PeriodReport => {
-    const report = reportOf(over)
+  const roll = (endedPeriod: Period): PeriodReport => {
+    const report = reportOf(endedPeriod)
     for (const sums of [...accounts.values(), ...merged.values()]) {
       sums.opening += sums.debit - sums.credit
       sums.debit = 0n
       sums.credit = 0n
     }
     entries = 0
-    enter(nextPeriod(over))
+    enterPeriod(nextPeriod(endedPeriod))
     return report
   }
 
@@ -168,12 +168,12 @@ export const createPeriodFold = (): PeriodFold => {
     take: (event) => {
       const entry = entryStream.next(event)
       const at = entryStream.at ?? event.metadata.recordedAt
-      if (period === null) enter(periodOf(at))
-      const over: PeriodReport[] = []
-      while (period !== null && at >= endsAt) over.push(roll(period))
+      if (period === null) enterPeriod(periodOf(at))
+      const endedReports: PeriodReport[] = []
+      while (period !== null && at >= endsAt) endedReports.push(roll(period))
       count(event.id)
       if (entry !== null) book(entry)
-      return over
+      return endedReports
     },
     passBy: count,
     current: () => (period === null ? null : reportOf(period)),

@@ -92,24 +92,25 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDeps) => {
   }
 
   /**
-   * Folds the log from its start until the last of these months is complete, and passes the report of each to `each`.
+   * Folds the log from its start until the last of these months is complete, and passes the report of each to `onReport`.
    */
   const report = async (
     periods: ReadonlySet<Period>,
-    each: (report: PeriodReport) => Promise<void>,
+    onReport: (report: PeriodReport) => Promise<void>,
     onProgress?: OnProgress,
   ): Promise<void> => {
     const fold = createPeriodFold()
-    const wanted = new Set(periods)
+    const missingPeriods = new Set(periods)
     let events = 0
     for await (const page of readLog(log, await log.head())) {
       for (const stored of page)
-        for (const over of fold.take(decode(stored))) if (wanted.delete(over.period)) await each(over)
+        for (const endedReport of fold.take(decode(stored)))
+          if (missingPeriods.delete(endedReport.period)) await onReport(endedReport)
       events += page.length
       onProgress?.(page.at(-1)?.position ?? 0, events)
-      if (wanted.size === 0) return
+      if (missingPeriods.size === 0) return
     }
-    throw new Error(`the log ends before ${[...wanted].join(', ')} is over`)
+    throw new Error(`the log ends before ${[...missingPeriods].join(', ')} is over`)
   }
 
   const statuses = async (first: Period, last: Period, nowMs: number): Promise<readonly PeriodStatus[]> => {
@@ -150,18 +151,18 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDeps) => {
           )
         }
         if (answer.outcome === 'closed') {
-          const { closed: standing, closedAtMs } = answer
-          closed.unshift({ ...standing, closedAtMs, now: false })
+          const { closed: recordedClosing, closedAtMs } = answer
+          closed.unshift({ ...recordedClosing, closedAtMs, now: false })
         } else open.add(each)
       }
       if (open.size === 0) return closed
-      const work = async (over: PeriodReport): Promise<void> => {
-        const { closed: standing, closedAtMs } = await record(closedOf(over), cause)
-        const difference = differenceOf(standing, closingsOf(over))
+      const recordClosing = async (endedReport: PeriodReport): Promise<void> => {
+        const { closed: recordedClosing, closedAtMs } = await record(closedOf(endedReport), cause)
+        const difference = differenceOf(recordedClosing, closingsOf(endedReport))
         if (difference !== null) throw new PeriodDiffers(difference)
-        closed.push({ ...standing, closedAtMs, now: true })
+        closed.push({ ...recordedClosing, closedAtMs, now: true })
       }
-      await report(open, work, onProgress)
+      await report(open, recordClosing, onProgress)
       return closed.sort((a, b) => (a.period < b.period ? -1 : 1))
     },
 
@@ -186,27 +187,27 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDeps) => {
       const first = await firstPeriod(log)
       if (first === null) throw new PeriodRefused('no_such_period', 'the log is empty')
       if (period < first) throw new PeriodRefused('no_such_period', `the log begins in ${first}`)
-      const [standing] = await statuses(period, period, nowMs)
+      const [periodStatus] = await statuses(period, period, nowMs)
       const fold = createPeriodFold()
       let found: PeriodReport | null = null
       let events = 0
       for await (const page of readLog(log, await log.head())) {
         for (const stored of page)
-          found ??= fold.take(decode(stored)).find((over) => over.period === period) ?? null
+          found ??= fold.take(decode(stored)).find((endedReport) => endedReport.period === period) ?? null
         events += page.length
         onProgress?.(page.at(-1)?.position ?? 0, events)
         if (found !== null) break
       }
       const current = fold.current()
-      const shown = found ?? (current?.period === period ? current : null)
-      if (shown === null)
+      const shownReport = found ?? (current?.period === period ? current : null)
+      if (shownReport === null)
         throw new PeriodRefused('no_such_period', `nothing is booked in ${period}, or later, yet`)
-      const closed = standing?.closed ?? null
-      const difference = closed === null ? null : differenceOf(closed, closingsOf(shown))
+      const closed = periodStatus?.closed ?? null
+      const difference = closed === null ? null : differenceOf(closed, closingsOf(shownReport))
       if (difference !== null) throw new PeriodDiffers(difference)
       return {
-        standing: standing as PeriodStatus,
-        report: closed === null ? shown : inChartOf(shown, closed),
+        standing: periodStatus as PeriodStatus,
+        report: closed === null ? shownReport : inChartOf(shownReport, closed),
       }
     },
   }

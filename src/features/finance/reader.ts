@@ -36,12 +36,12 @@ export const createFinanceReader = ({
   readonly moments: Moments
 }) => {
   /** @throws MomentPastHead */
-  const spanOf = async (asked: ReportRange, head: number): Promise<Span> => {
-    const after = asked.from ? await moments.before(asked.from, head) : 0
-    const end = asked.to
-      ? await moments.before(asked.to, head)
-      : asked.asOf
-        ? await moments.atOrBefore(asked.asOf, head)
+  const spanOf = async (reportRange: ReportRange, head: number): Promise<Span> => {
+    const after = reportRange.from ? await moments.before(reportRange.from, head) : 0
+    const end = reportRange.to
+      ? await moments.before(reportRange.to, head)
+      : reportRange.asOf
+        ? await moments.atOrBefore(reportRange.asOf, head)
         : head
     const position = Math.max(after, end)
     return { after, position, at: await moments.timeAt(position) }
@@ -53,49 +53,49 @@ export const createFinanceReader = ({
 
     /** Every account with a movement or a balance, with both. */
     async trialBalance(
-      asked: ReportRange,
+      reportRange: ReportRange,
       head: number,
       filter: { readonly book: string | null; readonly depth: number | null },
     ): Promise<{ readonly span: Span; readonly books: readonly BookSums[] }> {
-      const span = await spanOf(asked, head)
+      const span = await spanOf(reportRange, head)
       return { span, books: byBook(await withGateways(log, await sumAccounts(pool, rangeOf(span), filter))) }
     },
 
     /** An account and those below it. */
     async account(
-      asked: ReportRange,
+      reportRange: ReportRange,
       head: number,
       account: { readonly book: string; readonly account: string },
     ) {
-      const span = await spanOf(asked, head)
+      const span = await spanOf(reportRange, head)
       return { span, accounts: await withGateways(log, await sumBelow(pool, rangeOf(span), account)) }
     },
 
     /** The movements of an account and those below it, by day (UTC) and account. */
     async byDay(
-      asked: ReportRange,
+      reportRange: ReportRange,
       head: number,
       account: { readonly book: string; readonly account: string },
     ) {
-      const span = await spanOf(asked, head)
+      const span = await spanOf(reportRange, head)
       return { span, days: await sumByDay(pool, rangeOf(span), account) }
     },
 
     /** The sums of an account over a range, without its lines. */
-    async totals(asked: ReportRange, head: number, filter: AccountFilter) {
-      const span = await spanOf(asked, head)
-      const none = { openingMicros: 0n, debitMicros: 0n, creditMicros: 0n, lines: 0 }
-      return { span, totals: (await totalsOf(pool, rangeOf(span), filter)) ?? none }
+    async totals(reportRange: ReportRange, head: number, filter: AccountFilter) {
+      const span = await spanOf(reportRange, head)
+      const noSums = { openingMicros: 0n, debitMicros: 0n, creditMicros: 0n, lines: 0 }
+      return { span, totals: (await totalsOf(pool, rangeOf(span), filter)) ?? noSums }
     },
 
     /** A page of an account's lines, oldest first. */
     async statement(
-      asked: ReportRange,
+      reportRange: ReportRange,
       head: number,
       filter: AccountFilter,
       page: { readonly limit: number; readonly offset: number },
     ): Promise<Statement> {
-      const { span, totals } = await this.totals(asked, head, filter)
+      const { span, totals } = await this.totals(reportRange, head, filter)
       const { openingMicros } = totals
       const lines = await listLines(pool, rangeOf(span), filter, { ...page, openingMicros })
       const { book, account } = filter

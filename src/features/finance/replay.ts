@@ -166,17 +166,23 @@ export type ReplayCheck = Omit<Replayed, 'sums'> & {
  */
 export const checkReplay = async (pool: pg.Pool, options: ReplayOptions): Promise<ReplayCheck> => {
   const { sums, ...replayed } = await replay(options)
-  const kept = await sumAccounts(pool, { after: 0, to: replayed.position }, { book: null, depth: null })
-  type Found = { readonly book: string; readonly account: string; log: bigint; table: bigint }
-  const found = new Map<string, Found>()
-  const foundOf = ({ book, account }: { readonly book: string; readonly account: string }): Found => {
+  const tableSums = await sumAccounts(pool, { after: 0, to: replayed.position }, { book: null, depth: null })
+  type ComparedAccount = { readonly book: string; readonly account: string; log: bigint; table: bigint }
+  const found = new Map<string, ComparedAccount>()
+  const foundOf = ({
+    book,
+    account,
+  }: {
+    readonly book: string
+    readonly account: string
+  }): ComparedAccount => {
     const key = `${book} ${account}`
-    const known = found.get(key) ?? { book, account, log: 0n, table: 0n }
-    found.set(key, known)
-    return known
+    const existing = found.get(key) ?? { book, account, log: 0n, table: 0n }
+    found.set(key, existing)
+    return existing
   }
   for (const each of sums) foundOf(each).log = closingMicros(each)
-  for (const each of kept) foundOf(each).table = closingMicros(each)
+  for (const each of tableSums) foundOf(each).table = closingMicros(each)
   return {
     ...replayed,
     accounts: found.size,

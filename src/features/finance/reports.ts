@@ -69,7 +69,7 @@ export class TooManyLines extends Error {
 /** The limit of a statement. Use an export for more lines. */
 const maxLines = 100_000
 
-const cut = <Item>(items: readonly Item[], page: Page | null): readonly Item[] =>
+const itemsOnPage = <Item>(items: readonly Item[], page: Page | null): readonly Item[] =>
   page === null ? items : items.slice(page.offset, page.offset + page.limit)
 
 const pageFields = (total: number, page: Page | null): object => (page === null ? {} : { total, ...page })
@@ -96,7 +96,7 @@ const trialBalance: Report = {
     const accounts = books.flatMap((of) => of.accounts)
     return {
       json: () => ({
-        ...trialBalanceJson(span, books, cut(accounts, page)),
+        ...trialBalanceJson(span, books, itemsOnPage(accounts, page)),
         ...pageFields(accounts.length, page),
       }),
       csv: () => trialBalanceCsv(books),
@@ -116,13 +116,13 @@ const account: Report = {
     examples: { params: { account: 'revenue' }, query: { from: '2026-10-01', to: '2026-11-01' } },
     answer: { description: 'The balance.', body: AccountBalance, example: examples.account },
   },
-  read: async ({ pool, reader, head, asked, account: given, book: of, page, names }) => {
-    const found = await names.namedAccount(pool, given, { book: of, below: true })
+  read: async ({ pool, reader, head, asked, account: accountText, book: of, page, names }) => {
+    const found = await names.namedAccount(pool, accountText, { book: of, below: true })
     const { span, accounts } = await reader.account(asked, head, found)
     const { book, account: name } = found
     return {
       json: () => ({
-        ...accountBalanceJson(span, { book, accounts }, name, cut(accounts, page)),
+        ...accountBalanceJson(span, { book, accounts }, name, itemsOnPage(accounts, page)),
         ...pageFields(accounts.length, page),
       }),
       csv: () => trialBalanceCsv([{ book, accounts }]),
@@ -143,8 +143,8 @@ const statement: Report = {
     examples: { params: { account: 'revenue:orders:isp' }, query: { from: '2026-10-01' } },
     answer: { description: 'A page of lines.', body: AccountStatement, example: examples.statement },
   },
-  read: async ({ pool, reader, head, asked, account: given, book, page, names }) => {
-    const found = await names.namedAccount(pool, given, { book, below: false })
+  read: async ({ pool, reader, head, asked, account: accountText, book, page, names }) => {
+    const found = await names.namedAccount(pool, accountText, { book, below: false })
     const filter = { ...found, below: false }
     if (page === null) {
       const { lines } = (await reader.totals(asked, head, filter)).totals

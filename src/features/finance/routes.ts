@@ -121,9 +121,9 @@ export const financeRoutes = ({
       errors: [],
       handler: async ({ params: { id } }) => {
         const position = await head()
-        const found = await entriesOfOrder(pool, id, position)
-        if (found.length === 0) throw refuse('not_found', 'no entry names this order')
-        const entries = found.map((entry) => ({
+        const orderEntries = await entriesOfOrder(pool, id, position)
+        if (orderEntries.length === 0) throw refuse('not_found', 'no entry names this order')
+        const entries = orderEntries.map((entry) => ({
           ...entry,
           position: positionToken(entry.position),
           postings: entry.postings.map((posting) => ({

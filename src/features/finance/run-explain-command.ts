@@ -92,28 +92,28 @@ export const explanationJson = ({ chain, terms, leftOut }: Explanation) => ({
   terms: terms.map(({ what, event }) => ({ what, ...eventJson(event) })),
 })
 
-type Given = { readonly asOf?: Moment; readonly book?: string; readonly limit: number }
+type ExplainOptions = { readonly asOf?: Moment; readonly book?: string; readonly limit: number }
 
-const output = (explanation: Explanation, heading: string, more: object = {}): CliOutput => ({
-  json: { ...more, ...explanationJson(explanation) },
+const output = (explanation: Explanation, heading: string, extraFields: object = {}): CliOutput => ({
+  json: { ...extraFields, ...explanationJson(explanation) },
   text: `${heading}\n\n${explanationText(explanation)}`,
 })
 
-const nothing = (what: string): CliMisuse => new CliMisuse(what, {}, 'not_found')
+const nothing = (message: string): CliMisuse => new CliMisuse(message, {}, 'not_found')
 
 /** The last lines behind the balance of an account. */
 const explainAccount = async (
   context: CliContext,
   { head, reader }: Awaited<ReturnType<typeof openReader>>,
-  given: string,
-  options: Given,
+  typedAccount: string,
+  options: ExplainOptions,
 ): Promise<CliOutput> => {
-  const found = await namedOrOther(context.pool, given, { book: options.book, below: false })
+  const found = await namedOrOther(context.pool, typedAccount, { book: options.book, below: false })
   const filter = { ...found, below: false }
-  const asked = { asOf: options.asOf }
-  const { span, totals } = await reader.totals(asked, head, filter)
+  const range = { asOf: options.asOf }
+  const { span, totals } = await reader.totals(range, head, filter)
   const offset = Math.max(0, totals.lines - options.limit)
-  const { lines } = await reader.statement(asked, head, filter, { limit: options.limit, offset })
+  const { lines } = await reader.statement(range, head, filter, { limit: options.limit, offset })
   const positions = [...new Set(lines.map(({ position }) => position))]
   const explanation = await explainPositions(context, positions)
   const closing = closingMicros(totals)
@@ -125,16 +125,20 @@ const explainAccount = async (
   )
 }
 
-export const explain = momentWork(async (context: CliContext, what: string, options: Given) => {
+export const explain = momentWork(async (context: CliContext, subject: string, options: ExplainOptions) => {
   const opened = await openReader(context)
   const { head } = opened
-  const word = resourceKind(what)
+  const word = resourceKind(subject)
   if (word !== null) {
-    const explanation = await explainResource(context, what, { head, limit: options.limit })
-    if (!explanation) throw nothing(`no event names the ${word} ${what}`)
-    return output(explanation, `${word} ${what}`, word === 'order' ? { orderId: what } : { id: what })
+    const explanation = await explainResource(context, subject, { head, limit: options.limit })
+    if (!explanation) throw nothing(`no event names the ${word} ${subject}`)
+    return output(
+      explanation,
+      `${word} ${subject}`,
+      word === 'order' ? { orderId: subject } : { id: subject },
+    )
   }
-  const position = parsePosition(what)
+  const position = parsePosition(subject)
   if (position !== null) {
     const token = positionToken(position)
     refuseMomentPastHead({ kind: 'position', position }, head, context.clock())
@@ -142,5 +146,5 @@ export const explain = momentWork(async (context: CliContext, what: string, opti
     if (!explanation) throw nothing(`the log has no event at position ${token}`)
     return output(explanation, `the event at position ${token} and its request`, { position: token })
   }
-  return explainAccount(context, opened, what, options)
+  return explainAccount(context, opened, subject, options)
 })

@@ -6,7 +6,7 @@ import { isRange, isReversedRange, type ReportRange } from './reader.ts'
 import { reports, TooManyLines } from './reports.ts'
 
 /** The options of a report: a moment or a range, a book or all, and a format. */
-type Given = {
+type ReportOptions = {
   readonly asOf?: Moment
   readonly from?: Moment
   readonly to?: Moment
@@ -15,15 +15,16 @@ type Given = {
   readonly depth?: number
 }
 
-const checkReportRange = (asked: ReportRange): void => {
-  if (asked.asOf && isRange(asked)) throw new CliMisuse('give --as-of, or --from and --to, not both')
-  if (isReversedRange(asked)) throw new CliMisuse('--from must not be after --to')
+const checkReportRange = (reportRange: ReportRange): void => {
+  if (reportRange.asOf && isRange(reportRange))
+    throw new CliMisuse('give --as-of, or --from and --to, not both')
+  if (isReversedRange(reportRange)) throw new CliMisuse('--from must not be after --to')
 }
 
 /** Runs the command of a report, with or without an account. */
 export const printReport = (name: string, takesAccount: boolean) =>
-  momentWork(async (context, ...given: readonly unknown[]): Promise<CliOutput> => {
-    const [account, options] = (takesAccount ? given : ['', ...given]) as [string, Given]
+  momentWork(async (context, ...args: readonly unknown[]): Promise<CliOutput> => {
+    const [account, options] = (takesAccount ? args : ['', ...args]) as [string, ReportOptions]
     checkReportRange(options)
     const { pool } = context
     const { book, depth, format } = options

@@ -139,12 +139,12 @@ export const runPeriods = async (
       text: format === 'json' ? JSON.stringify({ periods: json }) : listText(statuses),
     }
   }
-  const { report, standing } = await withBar(context, 'report', (onProgress) =>
+  const { report, standing: periodStatus } = await withBar(context, 'report', (onProgress) =>
     periods.show(period, nowMs, onProgress),
   )
   return inFormat(format, {
-    json: () => reportJson(report, standing),
+    json: () => reportJson(report, periodStatus),
     csv: () => reportCsv(report),
-    table: () => `${heading(report, standing)}${reportText(report)}`,
+    table: () => `${heading(report, periodStatus)}${reportText(report)}`,
   })
 }

@@ -12,7 +12,7 @@ import { refuseMomentPastHead } from './moment.ts'
 import { replay } from './replay.ts'
 import { byBook, trialBalanceCsv, trialBalanceJson, trialBalanceText } from './trial-balance.ts'
 
-type Given = {
+type ReplayCommandOptions = {
   readonly until?: Moment
   readonly account?: string
   readonly book?: string
@@ -20,13 +20,16 @@ type Given = {
 }
 
 /** Whether an account is the wanted one or below it, in the wanted book. */
-const wantedBy = ({ account, book }: Given): ((book: string, account: string) => boolean) => {
+const accountMatcher = ({
+  account,
+  book,
+}: ReplayCommandOptions): ((book: string, account: string) => boolean) => {
   const name = account === undefined ? null : accountName(account)
   return (inBook, of) =>
     (book === undefined || inBook === book) && (name === null || of === name || of.startsWith(`${name}:`))
 }
 
-export const replayLog = momentWork(async ({ log, clock }: CliContext, options: Given) => {
+export const replayLog = momentWork(async ({ log, clock }: CliContext, options: ReplayCommandOptions) => {
   const head = await log.head()
   const { until = null } = options
   if (until) refuseMomentPastHead(until, head, clock())
@@ -34,7 +37,7 @@ export const replayLog = momentWork(async ({ log, clock }: CliContext, options: 
   const total = until?.kind === 'position' ? until.position : head
   const { decode } = createCodec()
   const onPage = stepsOf(bar, 'replay', total)
-  const done = await replay({ log, decode, head, until, wanted: wantedBy(options), onPage })
+  const done = await replay({ log, decode, head, until, wanted: accountMatcher(options), onPage })
   bar.end()
   const { position, at, events, entries, sums } = done
   if (sums.length === 0 && (options.account !== undefined || options.book !== undefined))

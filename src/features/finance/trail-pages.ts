@@ -57,10 +57,10 @@ const legsOf = ({ postings }: ExplainedEvent, roles: Roles, asOf: AsOf): Html =>
   return html`<ul class="legs">${postings.map(({ book, account, gateway, amountMicros }) => {
     const side = amountMicros > 0n ? 'debit' : 'credit'
     const name = accountText(account, gateway)
-    const named = roles.has('finance')
+    const accountLinkHtml = roles.has('finance')
       ? html`<a href="${bookAccountPath(book, account, asOf)}">${name}</a>`
       : html`${name}`
-    return html`<li>${side} ${write(amountMicros < 0n ? -amountMicros : amountMicros)} ${named} <small>${book}</small></li>\n`
+    return html`<li>${side} ${write(amountMicros < 0n ? -amountMicros : amountMicros)} ${accountLinkHtml} <small>${book}</small></li>\n`
   })}</ul>`
 }
 
@@ -121,9 +121,9 @@ const trailOf = async (
   { params, query, visitor }: PersonVisit,
 ) => {
   const id = params.id ?? ''
-  const word = resourceKind(id)
-  const position = word === null ? parsePosition(id) : null
-  if (word === null && position === null)
+  const kind = resourceKind(id)
+  const position = kind === null ? parsePosition(id) : null
+  if (kind === null && position === null)
     throw refuse('not_found', `ids that can be followed begin with ${resourceIds}; positions with pos_0_`)
   const asOf = (query.get('to') ?? '').trim()
   const head = await endOf(moments, asOf, await journalHead())
@@ -136,11 +136,11 @@ const trailOf = async (
         : await explainEntry(context, position, limit)
   if (found === null)
     throw refuse('not_found', asOf === '' ? 'no event names it' : `no event names it as of ${asOf}`)
-  const shown = { ...found, chain: found.chain.filter(({ event }) => event.position <= head) }
+  const visibleTrail = { ...found, chain: found.chain.filter(({ event }) => event.position <= head) }
   return show({
-    title: word === null ? 'An event and its request' : `What happened with a ${word}`,
+    title: kind === null ? 'An event and its request' : `What happened with a ${kind}`,
     body: html`${asOfBanner(asOf, `/console/trail/${id}`)}<p>${idText(id)}</p>
-${chainOf(shown, visitor.roles, asOf)}`,
+${chainOf(visibleTrail, visitor.roles, asOf)}`,
     same: [`npx farebox ledger explain ${id} --limit ${limit}`],
   })
 }

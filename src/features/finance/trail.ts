@@ -59,8 +59,8 @@ const ofEndpoint: Find = async (pool, id) => {
     [id],
   )
   if (rows.length > 0) return { shared: rows.map((row) => webhooksStream(row.account_id)) }
-  const all = await pool.query<{ account_id: AccountId }>('select account_id from read.accounts')
-  return { shared: all.rows.map((row) => webhooksStream(row.account_id)) }
+  const allAccounts = await pool.query<{ account_id: AccountId }>('select account_id from read.accounts')
+  return { shared: allAccounts.rows.map((row) => webhooksStream(row.account_id)) }
 }
 
 /** The events that set and removed a gateway, and the entries of its account in the books. */
@@ -109,7 +109,7 @@ const ofScrape: Find = async (pool, id) => {
   return { own: [scrapeStream(id as ScrapeId)], positions: rows.map(({ position }) => position) }
 }
 
-const finds: Readonly<Record<ResourcePrefix, Find>> = {
+const findByPrefix: Readonly<Record<ResourcePrefix, Find>> = {
   ord: ofOrder,
   dep: ofDeposit,
   sub: async (_pool, id) => ({ own: [subscriptionStream(id as SubscriptionId)] }),
@@ -137,5 +137,5 @@ const finds: Readonly<Record<ResourcePrefix, Find>> = {
  */
 export const findTrail = async (pool: pg.Pool, id: string): Promise<Trail> => {
   const prefix = resourcePrefix(id)
-  return { own: [], shared: [], positions: [], ...(prefix && (await finds[prefix](pool, id))) }
+  return { own: [], shared: [], positions: [], ...(prefix && (await findByPrefix[prefix](pool, id))) }
 }

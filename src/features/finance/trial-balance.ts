@@ -16,17 +16,17 @@ export type Span = {
   readonly at: string | null
 }
 
-const moved = (sums: AccountSums): boolean =>
+const hasMovement = (sums: AccountSums): boolean =>
   sums.openingMicros !== 0n || sums.debitMicros !== 0n || sums.creditMicros !== 0n
 
 /**
  * Sums by book, in the order of their names. An account with movements is listed even if its balance is 0, so that the
  * lines always add up to the book's totals. Accounts without a movement in the span and without a balance are left out.
  */
-export const byBook = (all: readonly AccountSums[]): readonly BookSums[] =>
-  [...Map.groupBy(all, ({ book }) => book)].map(([book, accounts]) => ({
+export const byBook = (allSums: readonly AccountSums[]): readonly BookSums[] =>
+  [...Map.groupBy(allSums, ({ book }) => book)].map(([book, accounts]) => ({
     book,
-    accounts: accounts.filter(moved),
+    accounts: accounts.filter(hasMovement),
   }))
 
 const total = (accounts: readonly AccountSums[], of: (sums: AccountSums) => bigint): bigint =>
@@ -62,15 +62,15 @@ export const spanJson = ({ after, position, at }: Span) => ({
   currency: 'USD' as const,
 })
 
-/** A trial balance on the command line and over HTTP; `shown` is the page of its accounts, left out: all. */
+/** A trial balance on the command line and over HTTP; `listedAccounts` is the page of its accounts, left out: all. */
 export const trialBalanceJson = (
   span: Span,
   books: readonly BookSums[],
-  shown: readonly AccountSums[] = books.flatMap(({ accounts }) => accounts),
+  listedAccounts: readonly AccountSums[] = books.flatMap(({ accounts }) => accounts),
 ) => ({
   ...spanJson(span),
   totals: books.map(({ book, accounts }) => ({ book, ...sumsJson(totalsOfBook(accounts)) })),
-  accounts: shown.map(accountJson),
+  accounts: listedAccounts.map(accountJson),
 })
 
 /** An account with those below it, as above. */
@@ -78,13 +78,13 @@ export const accountBalanceJson = (
   span: Span,
   { book, accounts }: BookSums,
   account: string,
-  shown: readonly AccountSums[] = accounts,
+  listedAccounts: readonly AccountSums[] = accounts,
 ) => ({
   ...spanJson(span),
   book,
   account,
   ...sumsJson(totalsOfBook(accounts)),
-  accounts: shown.map(accountJson),
+  accounts: listedAccounts.map(accountJson),
 })
 
 export const trialBalanceCsv = (books: readonly BookSums[]): string =>
@@ -107,13 +107,13 @@ type Line = { readonly account: string; readonly amounts: readonly (bigint | nul
 
 const textOf = ({ account, gateway }: AccountSums): string => accountText(account, gateway)
 
-const above = (micros: bigint): bigint | null => (micros > 0n ? micros : null)
+const positiveOrNull = (micros: bigint): bigint | null => (micros > 0n ? micros : null)
 
 /** Balances on their sides, as in a trial balance. */
 const sides = (accounts: readonly AccountSums[]): readonly Line[] => {
   const lines = accounts.map((sums): Line => {
     const balance = closingMicros(sums)
-    return { account: textOf(sums), amounts: [above(balance), above(-balance)] }
+    return { account: textOf(sums), amounts: [positiveOrNull(balance), positiveOrNull(-balance)] }
   })
   const side = (index: number) => lines.reduce((sum, { amounts }) => sum + (amounts[index] ?? 0n), 0n)
   return [...lines, { account: 'TOTAL', amounts: [side(0), side(1)] }]

@@ -163,8 +163,8 @@ export const createAppendOrder = ({ log, runner }: AppendOrderDeps): AppendOrder
   /** Tries the payer's current plan, and the next one if that plan has expired. */
   const appendOnCurrentPlan = async (request: OrderRequest, draft: OrderDraft, mode: AppendMode) => {
     const { accountId, customerId, productId } = draft
-    const held = JSON.stringify([accountId, customerId, productId])
-    for (let n = heldPlans.get(held) ?? 0; n < maxPlansAProduct; n += 1) {
+    const heldKey = JSON.stringify([accountId, customerId, productId])
+    for (let n = heldPlans.get(heldKey) ?? 0; n < maxPlansAProduct; n += 1) {
       const onPlan = { ...draft, planId: heldPlanId(accountId, customerId, productId, n) }
       const outcome = await append(request, onPlan, mode)
       const { answer } = outcome
@@ -173,10 +173,10 @@ export const createAppendOrder = ({ log, runner }: AppendOrderDeps): AppendOrder
         answer.refusal.code === 'refused_by_arbiter' &&
         answer.refusal.reason === 'plan_expired'
       if (isExpired) continue
-      heldPlans.set(held, n)
+      heldPlans.set(heldKey, n)
       return outcome
     }
-    throw new Error(`${held} already had ${maxPlansAProduct} plans`)
+    throw new Error(`${heldKey} already had ${maxPlansAProduct} plans`)
   }
 
   return (request, draft, mode = 'place') =>

@@ -73,8 +73,8 @@ const parseOrderForm = (
   if (!isDedicated(product)) return { quantity }
   const stocked = orderableCountries(product, counts)
   const countries = countriesOf(product)
-  const first = stocked.has('USA') ? 'USA' : (countries.find((each) => stocked.has(each)) ?? 'USA')
-  const country = oneOf(countries, text('country').toUpperCase(), first)
+  const defaultCountry = stocked.has('USA') ? 'USA' : (countries.find((each) => stocked.has(each)) ?? 'USA')
+  const country = oneOf(countries, text('country').toUpperCase(), defaultCountry)
   const period_days = oneOf(periodsOf(product, country).map(String), text('period_days'), '30')
   const lines = ratesIn(product, country).map(({ target }) => target)
   const chosen = (name: string, values: readonly (string | number | null)[]) => {
@@ -134,7 +134,7 @@ const distinct = <Value extends string | number>(values: readonly (Value | null)
 const fields = (
   product: Product,
   counts: readonly StockCount[],
-  asked: OrderFormValues,
+  formValues: OrderFormValues,
   problems: Problems,
 ): Html => {
   const quantity = fieldOf(
@@ -144,13 +144,13 @@ const fields = (
       hint: `${product.minQuantity} to ${product.maxQuantity}.`,
       inputmode: 'numeric',
       maxlength: 9,
-      value: asked.quantity,
+      value: formValues.quantity,
     },
     emptyFormInput,
     problems,
   )
   if (!isDedicated(product)) return quantity
-  const { country = '', period_days = '', carrier_id = '', service = '', rotation_minutes = '' } = asked
+  const { country = '', period_days = '', carrier_id = '', service = '', rotation_minutes = '' } = formValues
   const lines = ratesIn(product, country).map(({ target }) => target)
   const countries = countriesOf(product)
     .map((alpha3) => ({ ...countryOf(alpha3), free: freeOf(product, counts, alpha3) }))
@@ -341,15 +341,17 @@ ${await orderForm(visit, product, figures, counts)}`
     text: (name: string) => string,
     refused: Html = nothing,
   ) => {
-    const asking = { caller: payerOf(visit), after: null }
-    const counts = await quotes.stockOf(product, asking)
-    const asked = parseOrderForm(product, counts, text)
-    const quoted = await quotes.quoteOf(product, asked, asking).then(
+    const quoteContext = { caller: payerOf(visit), after: null }
+    const counts = await quotes.stockOf(product, quoteContext)
+    const formValues = parseOrderForm(product, counts, text)
+    const quoted = await quotes.quoteOf(product, formValues, quoteContext).then(
       ({ figures }) => ({ figures, problems: {} as Problems }),
       (error: unknown) => ({ figures: null, problems: problemOfRefusal(error) }),
     )
     const { figures, problems } = quoted
-    const query = new URLSearchParams(figures === null ? { quantity: String(product.minQuantity) } : asked)
+    const query = new URLSearchParams(
+      figures === null ? { quantity: String(product.minQuantity) } : formValues,
+    )
     const order = figures && {
       product_id: product.id,
       quantity: figures.quantity,
@@ -365,7 +367,7 @@ ${await orderForm(visit, product, figures, counts)}`
 ${product.features.length === 0 ? null : html`<ul>${product.features.map((feature) => html`<li>${feature}</li>`)}</ul>`}
 ${quoteForm({
   action: `/console/catalogue/${product.id}`,
-  fields: fields(product, counts, asked, problems),
+  fields: fields(product, counts, formValues, problems),
   quote: figures === null ? noQuote(problems) : await quoteCard(visit, product, figures, counts),
 })}`,
         scripts: [island('live-parts')],
@@ -420,8 +422,10 @@ ${quoteForm({
       show: async (visit) => {
         const product = productOf(visit)
         if (product.state === 'retired') return show(retiredView(product))
-        const shown = await view(visit, product, (name) => visit.query.get(name)?.trim() ?? '')
-        return Object.keys(shown.problems).length === 0 ? show(shown.view) : refusedView(shown.view)
+        const orderView = await view(visit, product, (name) => visit.query.get(name)?.trim() ?? '')
+        return Object.keys(orderView.problems).length === 0
+          ? show(orderView.view)
+          : refusedView(orderView.view)
       },
       act: { once: 'by key', run: order },
     }),

@@ -46,9 +46,9 @@ export const createCompletion = (deps: {
 
   /** The order from its own stream, else from its debit. */
   const paidOrder = async (orderId: OrderId, debit: DebitRef | null): Promise<PaidOrder | null> => {
-    const standing = await readOrder(log, orderId)
+    const existing = await readOrder(log, orderId)
     // The order stream already has the balance, so this one is not used.
-    if (standing?.paid) return { order: standing.details, availableAfterMicros: 0 }
+    if (existing?.paid) return { order: existing.details, availableAfterMicros: 0 }
     if (!debit) return null
     const paid = (await eventAt(ledgerStream(debit.accountId), debit.revision)) as LedgerEvent | null
     const pays = paid?.type === 'WalletDebited' || paid?.type === 'CustomerCharged'

@@ -29,7 +29,7 @@ export { awaitingOrders } from './place-paid-orders.ts'
 
 export const open = (
   core: ServerCore,
-  needs: {
+  dependencies: {
     readonly catalog: { current(): Catalog }
     readonly stock: LiveStock
     readonly termsOf: TermsOf
@@ -54,20 +54,20 @@ export const open = (
     runner,
     assets: { island },
   } = core
-  const { catalog, stock, quotes, readBalance, journalHead, settleTraffic } = needs
+  const { catalog, stock, quotes, readBalance, journalHead, settleTraffic } = dependencies
   const complete = createCompletion(core)
   const placeOrder = createPlaceOrder({
     ...core,
-    prices: needs,
-    customers: needs.customers,
-    customerInvoices: createCustomerInvoices({ ...core, ...needs }),
+    prices: dependencies,
+    customers: dependencies.customers,
+    customerInvoices: createCustomerInvoices({ ...core, ...dependencies }),
   })
-  const refund: RefundOrder = (asked) => refundOrder({ log, runner, settleTraffic }, asked)
+  const refund: RefundOrder = (refundRequest) => refundOrder({ log, runner, settleTraffic }, refundRequest)
   const { payUrlOf } = createDepositPages(core)
   const db = createKysely<ReadDatabase & DepositPagesDatabase>(pool)
   return {
     placeOrder,
-    routes: orderRoutes({ ...needs, log, placeOrder, reads, db, pool, clock, payUrlOf }),
+    routes: orderRoutes({ ...dependencies, log, placeOrder, reads, db, pool, clock, payUrlOf }),
     pages: [
       ...cataloguePages({ catalog, stock, reads }),
       ...productPages({ catalog, quotes, placeOrder, readBalance, island }),

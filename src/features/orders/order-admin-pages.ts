@@ -94,10 +94,13 @@ const shownOrder = async (
   const { details } = order
   const { orderId } = details
   const { roles } = visit.visitor
-  const found = await explainResource({ pool, log }, orderId, { head: await journalHead(), limit: events })
-  const fact = (name: string, value: Html | string | null): Html =>
+  const explanation = await explainResource({ pool, log }, orderId, {
+    head: await journalHead(),
+    limit: events,
+  })
+  const detailRow = (name: string, value: Html | string | null): Html =>
     value === null ? nothing : html`<dt>${name}</dt><dd>${value}</dd>\n`
-  const linked = (id: string | null): Html | null => (id === null ? null : linkedText(id, roles))
+  const idLink = (id: string | null): Html | null => (id === null ? null : linkedText(id, roles))
   return show({
     title: `Order of ${details.productId}`,
     acts:
@@ -105,22 +108,22 @@ const shownOrder = async (
         ? html`<a class="button danger" href="${pathOf(orderId)}/refund">Refund</a>`
         : nothing,
     body: html`<dl class="facts">
-${fact('State', orderState(order.status))}
-${fact('Order', idText(orderId))}
-${fact('Account', linked(details.accountId))}
-${fact('For customer', details.customerId === null ? null : idText(details.customerId))}
-${fact('Quantity', `${details.quantity} ${details.unit}`)}
-${fact('Amount', dollarText(details.amountCents))}
-${fact("Reseller's cost", details.costCents === undefined ? null : dollarText(details.costCents))}
-${fact('Came back', order.refundedCents === 0 ? null : dollarText(order.refundedCents))}
-${fact('Plan', linked(order.planId))}
-${fact('Invoice', linked(order.awaiting?.depositId ?? null))}
-${fact('Rentals', order.proxyIds.length === 0 ? null : linkedText(order.proxyIds.slice(0, 20).join(' ') + (order.proxyIds.length > 20 ? ` and ${order.proxyIds.length - 20} more` : ''), roles))}
-${fact('Ordered', timeText(details.createdAt))}
-${fact('Why it failed', order.failureReason?.replaceAll('_', ' ') ?? null)}
+${detailRow('State', orderState(order.status))}
+${detailRow('Order', idText(orderId))}
+${detailRow('Account', idLink(details.accountId))}
+${detailRow('For customer', details.customerId === null ? null : idText(details.customerId))}
+${detailRow('Quantity', `${details.quantity} ${details.unit}`)}
+${detailRow('Amount', dollarText(details.amountCents))}
+${detailRow("Reseller's cost", details.costCents === undefined ? null : dollarText(details.costCents))}
+${detailRow('Came back', order.refundedCents === 0 ? null : dollarText(order.refundedCents))}
+${detailRow('Plan', idLink(order.planId))}
+${detailRow('Invoice', idLink(order.awaiting?.depositId ?? null))}
+${detailRow('Rentals', order.proxyIds.length === 0 ? null : linkedText(order.proxyIds.slice(0, 20).join(' ') + (order.proxyIds.length > 20 ? ` and ${order.proxyIds.length - 20} more` : ''), roles))}
+${detailRow('Ordered', timeText(details.createdAt))}
+${detailRow('Why it failed', order.failureReason?.replaceAll('_', ' ') ?? null)}
 </dl>
 <h2>What happened</h2>
-${found === null ? nothing : chainOf(found, roles)}`,
+${explanation === null ? nothing : chainOf(explanation, roles)}`,
     same: [`npx farebox orders show ${orderId}`, `npx farebox ledger explain ${orderId} --limit ${events}`],
   })
 }
@@ -179,15 +182,15 @@ const refund = async (
   const { orderId } = order.details
   const amount = typed.text('amount')
   const cents = amount === '' ? null : parseCents(amount, order.details.amountCents)
-  const ticked = [...new Set(typed.all('rentals'))]
+  const selected = [...new Set(typed.all('rentals'))]
   const reference = typed.text('reference')
-  const kept: readonly string[] = keptRentals(order)
+  const currentRentals: readonly string[] = keptRentals(order)
   const problems: Problems = {
     ...((cents === undefined || cents === 0 || (cents !== null && cents > leftOf(order))) && {
       amount: `Type dollars such as 2.50, at most the ${dollarText(leftOf(order))} that are left.`,
     }),
-    ...(cents !== null && ticked.length > 0 && { amount: 'Type an amount or tick rentals, not both.' }),
-    ...(ticked.some((id) => !kept.includes(id)) && {
+    ...(cents !== null && selected.length > 0 && { amount: 'Type an amount or tick rentals, not both.' }),
+    ...(selected.some((id) => !currentRentals.includes(id)) && {
       rentals: 'Tick rentals of this order that are not refunded.',
     }),
     ...(!isReference(reference) && { reference: 'Say what it is for, in at most 200 characters.' }),
@@ -197,8 +200,8 @@ const refund = async (
   const request: RefundRequest =
     cents !== null
       ? { kind: 'cents', cents, reference }
-      : ticked.length > 0
-        ? { kind: 'proxies', proxyIds: ticked as ProxyId[], reference }
+      : selected.length > 0
+        ? { kind: 'proxies', proxyIds: selected as ProxyId[], reference }
         : { kind: 'whole', reference }
   const answer = await refundOrder({
     orderId,
@@ -232,10 +235,10 @@ const refund = async (
       await refundView(log, visit, typed, { reference: 'These words refunded this order before.' }),
       409,
     )
-  const goesOn = answer.keptProxyIds.length
+  const keptCount = answer.keptProxyIds.length
   return goTo(
     pathOf(orderId),
-    `${dollarText(answer.amountCents)} were refunded.${goesOn === 0 ? '' : ` ${goesOn} rentals go on: they were extended meanwhile.`}`,
+    `${dollarText(answer.amountCents)} were refunded.${keptCount === 0 ? '' : ` ${keptCount} rentals go on: they were extended meanwhile.`}`,
   )
 }
 

@@ -56,8 +56,8 @@ export const refuseForPlacement = (refusal: PlacementRefusal, page?: PayPage): A
       return refuse('out_of_stock', freeText(refusal.free), { availableQuantity: refusal.free })
     }
     default: {
-      const unknown: never = refusal
-      throw new Error(`unknown refusal ${JSON.stringify(unknown)}`)
+      const unreachable: never = refusal
+      throw new Error(`unknown refusal ${JSON.stringify(unreachable)}`)
     }
   }
 }

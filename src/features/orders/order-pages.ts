@@ -79,13 +79,13 @@ const list = async (
   const before = query.get('before')
   const after = afterOf(before)
   await reads.settled(account.accountId)
-  const found = await ordersAfter(
+  const orderRows = await ordersAfter(
     db,
     wholeAccount(account.accountId),
     { status, after, limit: pageRows + 1 },
     nowMs,
   )
-  const { rows, next } = pagedOf(found, ({ details }) => afterText(details.createdAt, details.orderId))
+  const { rows, next } = pagedOf(orderRows, ({ details }) => afterText(details.createdAt, details.orderId))
   const filter: Readonly<Record<string, string>> = status === undefined ? {} : { status }
   return show({
     title: 'Orders',
@@ -115,46 +115,46 @@ ${pagerOf('/console/orders', filter, { before: after === null ? null : before, n
 }
 
 /** The customer's text for an event of an order: one line, and possibly more. */
-const told = (event: OrderEvent): { readonly what: string; readonly more: string | null } => {
+const timelineText = (event: OrderEvent): { readonly heading: string; readonly detail: string | null } => {
   switch (event.type) {
     case 'OrderCompleted':
       return {
-        what: 'Ordered, paid from the wallet and delivered',
-        more: `${dollarText(event.data.order.amountCents)}; the wallet had ${dollarText(event.data.balanceCents)} then`,
+        heading: 'Ordered, paid from the wallet and delivered',
+        detail: `${dollarText(event.data.order.amountCents)}; the wallet had ${dollarText(event.data.balanceCents)} then`,
       }
     case 'OrderPlaced':
       return {
-        what: 'Ordered and paid from the wallet',
-        more: `${dollarText(event.data.order.amountCents)}; the wallet had ${dollarText(event.data.balanceCents)} then`,
+        heading: 'Ordered and paid from the wallet',
+        detail: `${dollarText(event.data.order.amountCents)}; the wallet had ${dollarText(event.data.balanceCents)} then`,
       }
     case 'OrderAwaitingPayment':
-      return { what: 'Waits for its payment', more: `invoice ${event.data.depositId}` }
+      return { heading: 'Waits for its payment', detail: `invoice ${event.data.depositId}` }
     case 'OrderPaid':
-      return { what: 'Paid', more: dollarText(event.data.order.amountCents) }
+      return { heading: 'Paid', detail: dollarText(event.data.order.amountCents) }
     case 'OrderHeld':
       return {
-        what: 'Its customer paid, and your wallet is short',
-        more: `tried again until ${event.data.until}`,
+        heading: 'Its customer paid, and your wallet is short',
+        detail: `tried again until ${event.data.until}`,
       }
     case 'OrderFulfilled':
-      return { what: 'Delivered', more: null }
+      return { heading: 'Delivered', detail: null }
     case 'OrderFailed':
-      return { what: 'Failed', more: event.data.reason.replaceAll('_', ' ') }
+      return { heading: 'Failed', detail: event.data.reason.replaceAll('_', ' ') }
     case 'RefundDecided':
-      return { what: 'A refund was decided', more: dollarText(event.data.amountCents) }
+      return { heading: 'A refund was decided', detail: dollarText(event.data.amountCents) }
     case 'OrderRefunded':
       return {
-        what: 'Refunded',
-        more: `${dollarText(event.data.amountCents)}; ${dollarText(event.data.refundedCents)} in all`,
+        heading: 'Refunded',
+        detail: `${dollarText(event.data.amountCents)}; ${dollarText(event.data.refundedCents)} in all`,
       }
     case 'OrderCanceled':
-      return { what: 'Canceled', more: event.data.reason?.replaceAll('_', ' ') ?? null }
+      return { heading: 'Canceled', detail: event.data.reason?.replaceAll('_', ' ') ?? null }
     default:
       return event satisfies never
   }
 }
 
-const by = (event: RecordedEvent): string => {
+const actorLabel = (event: RecordedEvent): string => {
   const { actor } = event.metadata
   if (actor.kind === 'key') return `by key ${actor.keyId}`
   if (actor.kind === 'session') return 'in the console'
@@ -165,9 +165,9 @@ const timeline = async (log: OrderReads['log'], orderId: string): Promise<Html> 
   const items: Html[] = []
   for await (const stored of log.readStream(orderStream(orderId as OrderId))) {
     const event = decode(stored) as RecordedEvent<OrderEvent>
-    const { what, more } = told(event)
+    const { heading, detail } = timelineText(event)
     items.push(
-      html`<li><strong>${what}</strong>${more === null ? null : html`<br>${more}`}<br><small>${timeText(event.metadata.recordedAt)} ${by(event)}</small></li>\n`,
+      html`<li><strong>${heading}</strong>${detail === null ? null : html`<br>${detail}`}<br><small>${timeText(event.metadata.recordedAt)} ${actorLabel(event)}</small></li>\n`,
     )
   }
   return html`<ol class="timeline">${items}</ol>`
@@ -179,10 +179,10 @@ const shownOrder = async (
 ) => {
   const orderId = params.id ?? ''
   await reads.settled(account.accountId)
-  const found = await findOrder(db, wholeAccount(account.accountId), orderId, nowMs, payUrlOf)
-  if (!found) throw refuse('not_found', 'no order has this id')
-  const order = orderRecord(found, account.reseller)
-  const fact = (name: string, value: Html | string | null): Html =>
+  const orderRow = await findOrder(db, wholeAccount(account.accountId), orderId, nowMs, payUrlOf)
+  if (!orderRow) throw refuse('not_found', 'no order has this id')
+  const order = orderRecord(orderRow, account.reseller)
+  const detailRow = (name: string, value: Html | string | null): Html =>
     value === null ? nothing : html`<dt>${name}</dt><dd>${value}</dd>\n`
   return show({
     title: `Order of ${productName(catalog, order.productId)}`,
@@ -191,20 +191,20 @@ const shownOrder = async (
         ? nothing
         : html`<a class="button first" href="${order.payUrl}" rel="noreferrer">Pay ${dollarText(order.chargeCents ?? order.amountCents)}</a>`,
     body: html`<dl class="facts">
-${fact('State', orderState(order.status))}
-${fact('Order', idText(order.orderId))}
-${fact('Quantity', `${order.quantity} ${order.unit}`)}
-${fact('Amount', dollarText(order.amountCents))}
-${fact('Came back', order.refundedCents === 0 ? null : dollarText(order.refundedCents))}
-${fact('Your cost', order.yourCostCents === undefined ? null : dollarText(order.yourCostCents))}
-${fact('Margin', order.marginCents === undefined ? null : dollarText(order.marginCents))}
-${fact('For customer', order.customerId === null ? null : idText(order.customerId))}
-${fact('Country', order.fulfillmentMeta?.country ?? null)}
-${fact('Days', order.fulfillmentMeta ? String(order.fulfillmentMeta.period_days) : null)}
-${fact('Plan', order.planId === null ? null : html`<a href="/console/plans/${order.planId}">${idText(order.planId)}</a>`)}
-${fact('Addresses', order.proxyIds.length === 0 ? null : countText(order.proxyIds.length, 'rental'))}
-${fact('Ordered', timeText(order.createdAt))}
-${fact('Why it failed', order.failureReason?.replaceAll('_', ' ') ?? null)}
+${detailRow('State', orderState(order.status))}
+${detailRow('Order', idText(order.orderId))}
+${detailRow('Quantity', `${order.quantity} ${order.unit}`)}
+${detailRow('Amount', dollarText(order.amountCents))}
+${detailRow('Came back', order.refundedCents === 0 ? null : dollarText(order.refundedCents))}
+${detailRow('Your cost', order.yourCostCents === undefined ? null : dollarText(order.yourCostCents))}
+${detailRow('Margin', order.marginCents === undefined ? null : dollarText(order.marginCents))}
+${detailRow('For customer', order.customerId === null ? null : idText(order.customerId))}
+${detailRow('Country', order.fulfillmentMeta?.country ?? null)}
+${detailRow('Days', order.fulfillmentMeta ? String(order.fulfillmentMeta.period_days) : null)}
+${detailRow('Plan', order.planId === null ? null : html`<a href="/console/plans/${order.planId}">${idText(order.planId)}</a>`)}
+${detailRow('Addresses', order.proxyIds.length === 0 ? null : countText(order.proxyIds.length, 'rental'))}
+${detailRow('Ordered', timeText(order.createdAt))}
+${detailRow('Why it failed', order.failureReason?.replaceAll('_', ' ') ?? null)}
 </dl>
 <h2>What happened</h2>
 ${await timeline(log, orderId)}`,

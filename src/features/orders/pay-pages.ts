@@ -55,16 +55,17 @@ export const createPayPages = (
 
   const refused: PayPages['refused'] = async (keyed, draft, refusal) => {
     const { method, customerId, accountId } = draft
-    const short = refusal.code === 'customer_credit_insufficient' ? refusal.shortfallCents : null
-    if (short === null || method === 'wallet' || customerId === null) throw refuseForPlacement(refusal)
-    const payable = chargeOf(method, short) !== null && (await customerInvoices.takes(method, accountId))
+    const missingCents = refusal.code === 'customer_credit_insufficient' ? refusal.shortfallCents : null
+    if (missingCents === null || method === 'wallet' || customerId === null) throw refuseForPlacement(refusal)
+    const payable =
+      chargeOf(method, missingCents) !== null && (await customerInvoices.takes(method, accountId))
     if (!payable) throw refuseForPlacement(refusal)
     const {
       order,
       position,
       created: _,
       ...page
-    } = await customerInvoices.invoice(draft, short, causeOf(keyed), keyed.request.customerRef)
+    } = await customerInvoices.invoice(draft, missingCents, causeOf(keyed), keyed.request.customerRef)
     if (order.status === 'awaiting_payment') throw refuseForPlacement(refusal, page)
     return { ...answerForExistingOrder(keyed, order), position }
   }
@@ -94,8 +95,8 @@ export const createPayPages = (
       case 'expired-key':
         throw new Error(`${keyed.orderId} awaits its payment and was fulfilled before`)
       case 'refused': {
-        const short = answer.refusal.code === 'customer_credit_insufficient'
-        if (short && open) throw refuseForPlacement(answer.refusal, open)
+        const isShort = answer.refusal.code === 'customer_credit_insufficient'
+        if (isShort && open) throw refuseForPlacement(answer.refusal, open)
         return refused(keyed, draft, answer.refusal)
       }
       default:

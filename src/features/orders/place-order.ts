@@ -45,7 +45,7 @@ export const createPlaceOrder = (
   const appendOrder = createAppendOrder(deps)
   const payPages = customerInvoices && createPayPages({ ...deps, customerInvoices, appendOrder })
 
-  const place = async (request: OrderRequest, fingerprint: string): Promise<PlacedOrder> => {
+  const placeOnce = async (request: OrderRequest, fingerprint: string): Promise<PlacedOrder> => {
     const { caller, customerId = null, method = 'wallet' } = request
     const idempotencyKey = request.idempotencyKey ?? newId('auto')
     const orderId = request.orderId ?? orderIdOf(caller.accountId, idempotencyKey)
@@ -72,7 +72,7 @@ export const createPlaceOrder = (
 
     if (method !== 'wallet' && customerId === null && payPages) return payPages.invoiceOwn(keyed, draft)
 
-    const { answer, position, draft: decided } = await appendOrder(request, draft)
+    const { answer, position, draft: decidedDraft } = await appendOrder(request, draft)
     switch (answer.kind) {
       case 'placed':
         return { order: answer.order, replayed: false, idempotencyKey, position }
@@ -85,7 +85,7 @@ export const createPlaceOrder = (
       case 'expired-key':
         throw new Error(`${orderId} was fulfilled, but neither its debit nor its order is known`)
       case 'refused':
-        if (payPages) return payPages.refused(keyed, decided, answer.refusal)
+        if (payPages) return payPages.refused(keyed, decidedDraft, answer.refusal)
         throw refuseForPlacement(answer.refusal)
       default:
         return answer satisfies never
@@ -105,10 +105,10 @@ export const createPlaceOrder = (
 
   return async (request) => {
     const { fingerprint, formerFingerprint, caller, customerRef = null } = request
-    const placed = await place(request, fingerprint).catch((error: unknown) => {
+    const placed = await placeOnce(request, fingerprint).catch((error: unknown) => {
       const isConflict = error instanceof ApiError && error.code === 'idempotency_conflict'
       if (formerFingerprint === undefined || !isConflict) throw error
-      return place(request, formerFingerprint)
+      return placeOnce(request, formerFingerprint)
     })
     // The customer exists, unless its own id was erased since.
     if (customerRef !== null) await customers.ensure(caller.accountId, customerRef)
@@ -147,9 +147,9 @@ export const orderOf = (
   item: OrderItem,
 ): OrderRequest => {
   const { customerId } = scope
-  const { method = 'wallet', ...rest } = body
-  const fingerprintOf = (asked: Purchase['body']): string =>
-    requestFingerprint({ method: 'POST', path, productId, body: asked, customerId })
+  const { method = 'wallet', ...bodyWithoutMethod } = body
+  const fingerprintOf = (requestBody: Purchase['body']): string =>
+    requestFingerprint({ method: 'POST', path, productId, body: requestBody, customerId })
   return {
     caller,
     customerId,
@@ -161,7 +161,10 @@ export const orderOf = (
     expectedAmountCents: body.expected_amount_cents,
     // Before 0.2.0, an order whose request named the wallet had another fingerprint than one without a method.
     ...(method === 'wallet'
-      ? { fingerprint: fingerprintOf(rest), formerFingerprint: fingerprintOf({ ...rest, method }) }
+      ? {
+          fingerprint: fingerprintOf(bodyWithoutMethod),
+          formerFingerprint: fingerprintOf({ ...bodyWithoutMethod, method }),
+        }
       : { fingerprint: fingerprintOf(body) }),
   }
 }

@@ -39,10 +39,10 @@ const actor = { kind: 'system', name: 'awaiting-orders' } as const
  */
 const tryHeld = async ({ log, runner, orderable }: Deps, orderId: OrderId): Promise<string> => {
   const cause = { actor, correlationId: newId('run') }
-  const standing = await readOrder(log, orderId)
-  if (!standing?.awaiting) return 'over'
-  const { details, awaiting } = standing
-  const awaited = {
+  const existing = await readOrder(log, orderId)
+  if (!existing?.awaiting) return 'over'
+  const { details, awaiting } = existing
+  const awaitedOrder = {
     order: details,
     depositId: awaiting.depositId,
     orderable: await orderable(details, cause),
@@ -53,7 +53,7 @@ const tryHeld = async ({ log, runner, orderable }: Deps, orderId: OrderId): Prom
       account: accountRef(details.accountId),
       ...orderStreams(details),
     },
-    decide: (states, { nowMs }) => decideAwaitedAlone(states, awaited, nowMs),
+    decide: (states, { nowMs }) => decideAwaitedAlone(states, awaitedOrder, nowMs),
     ...cause,
     account: details.accountId,
   })
@@ -62,9 +62,9 @@ const tryHeld = async ({ log, runner, orderable }: Deps, orderId: OrderId): Prom
 
 /** Cancels an own order whose invoice closed without paying it. */
 const cancelClosed = async ({ log, runner }: Deps, orderId: OrderId): Promise<boolean> => {
-  const standing = await readOrder(log, orderId)
-  if (!standing?.awaiting) return false
-  const { details, awaiting } = standing
+  const existing = await readOrder(log, orderId)
+  if (!existing?.awaiting) return false
+  const { details, awaiting } = existing
   const { depositId } = awaiting
   const { answer } = await runner.run({
     name: 'cancel-order',

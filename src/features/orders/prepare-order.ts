@@ -186,17 +186,19 @@ export const prepareOrder = async (
   refuseUnsellable(product, buyer.customerId, terms)
   // The quantity is checked before the targeting (docs/http-api.md, "Order of checks").
   requireAccepted(quantityOf(product, quantity))
-  const wanted = requireAccepted(parseMeta(product, meta))
-  const open = product.shape === 'addresses_mobile' && wanted !== null && isOpen(wanted)
+  const rateRequest = requireAccepted(parseMeta(product, meta))
+  const open = product.shape === 'addresses_mobile' && rateRequest !== null && isOpen(rateRequest)
   const inStock = open ? lineInStock(await stock.of(product.id), quantity) : undefined
-  const figures = requireAccepted(quote(product, { quantity, wanted, terms, ...(inStock && { inStock }) }))
+  const figures = requireAccepted(
+    quote(product, { quantity, wanted: rateRequest, terms, ...(inStock && { inStock }) }),
+  )
   // The id of a new plan. For a product that is topped up, the payer's current plan replaces it (append-order.ts).
   const planId = isDedicated(product) ? null : planIdOfOrder(buyer.orderId)
   return draftOf(buyer, product, { figures, terms }, { kind: 'order', planId, proxyIds: [] })
 }
 
-const isOpen = (wanted: RateRequest): boolean =>
-  wanted.carrierId === null || wanted.service === null || wanted.rotationMinutes === null
+const isOpen = (rateRequest: RateRequest): boolean =>
+  rateRequest.carrierId === null || rateRequest.service === null || rateRequest.rotationMinutes === null
 
 /**
  * Prices a top-up of a plan.
@@ -235,7 +237,7 @@ export const prepareExtension = (buyer: Buyer, rentals: RentalsToExtend, periodD
     period_days: periodDays,
     ...(carrierId !== null && { carrier_id: carrierId, service, rotation_minutes: rotationMinutes }),
   }
-  const wanted = requireAccepted(parseTargeting(product, fields))
+  const rateRequest = requireAccepted(parseTargeting(product, fields))
   if (rentals.extendableDays !== undefined && periodDays > rentals.extendableDays)
     throw refuse(
       'invalid_period',
@@ -248,7 +250,7 @@ export const prepareExtension = (buyer: Buyer, rentals: RentalsToExtend, periodD
       `one extension keeps 1 to ${product.maxQuantity} addresses of ${product.id}, not ${quantity}; name fewer proxy_ids`,
     )
   const terms = buyer.termsOf(product)
-  const figures = requireAccepted(quote(product, { quantity, wanted, terms, minQuantity: 1 }))
+  const figures = requireAccepted(quote(product, { quantity, wanted: rateRequest, terms, minQuantity: 1 }))
   const { proxyIds } = rentals
   return draftOf(buyer, product, { figures, terms }, { kind: 'extension', planId: null, proxyIds })
 }

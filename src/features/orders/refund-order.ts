@@ -83,7 +83,7 @@ export type RefundOutcome =
 
 type Outcome = RefundAnswer | NeedsEvidence | ApprovalAnswer | Refused<ApprovalRefusal>
 
-const named = ({
+const withAnswerKind = ({
   appends,
   answer,
 }: CommandDecision<Outcome>): CommandDecision<RefundOutcome | NeedsEvidence> => {
@@ -156,8 +156,8 @@ export const refundOrder = async (
   refund: Refund,
 ): Promise<RefundOutcome | null> => {
   const { orderId, refundId, actor, correlationId, approving = false } = refund
-  const unasked = actor.kind === 'system' && refund.request.kind === 'whole'
-  const request: RefundRequest = unasked ? { kind: 'whole', unasked } : refund.request
+  const isAutomatic = actor.kind === 'system' && refund.request.kind === 'whole'
+  const request: RefundRequest = isAutomatic ? { kind: 'whole', unasked: isAutomatic } : refund.request
   const order = await readOrder(deps.log, orderId)
   if (!order) return null
   const { details } = order
@@ -167,7 +167,7 @@ export const refundOrder = async (
   }
   await settle()
   const moment = (nowMs: number) => ({ actor, nowMs })
-  const whatOf = refundIn(details, request)
+  const proposedRefundOf = refundIn(details, request)
   const { answer } = await withRefundEvidence(deps.log, streams.ledger.stream, (evidence) =>
     deps.runner.run({
       name: 'refund-order',
@@ -177,9 +177,12 @@ export const refundOrder = async (
         proposal: proposalRef(proposalIdOf({ kind: 'refund', refundId })),
       },
       decide: (states, { nowMs }): CommandDecision<RefundOutcome | NeedsEvidence> => {
-        const carryOut = () => decideRefund(states, refundId, request, nowMs, evidence)
-        if (approving) return named(decideApproval(states.proposal, moment(nowMs), carryOut, whatOf))
-        const decision = named(decideWithApproval(states, moment(nowMs), carryOut(), whatOf))
+        const decideNow = () => decideRefund(states, refundId, request, nowMs, evidence)
+        if (approving)
+          return withAnswerKind(decideApproval(states.proposal, moment(nowMs), decideNow, proposedRefundOf))
+        const decision = withAnswerKind(
+          decideWithApproval(states, moment(nowMs), decideNow(), proposedRefundOf),
+        )
         const isProposed = decision.answer.kind === 'four_eyes'
         return isProposed && request.reference === undefined ? referenceNeeded : decision
       },

@@ -51,7 +51,7 @@ export const listing: Listing<ReturnType<typeof orderRecord>> = {
 const noSuchOrder = (id: string): CliMisuse => new CliMisuse(`no order has the id ${id}`, {}, 'not_found')
 
 /** An order with its open invoice, and the reseller's own id of its customer from the vault. */
-type Shown = Order & { readonly customer: string | null; readonly invoice: AwaitedInvoice | null }
+type OrderWithInvoice = Order & { readonly customer: string | null; readonly invoice: AwaitedInvoice | null }
 
 const awaitedInvoice = async (context: CliContext, { status, awaiting }: Order) => {
   if (status !== 'awaiting_payment' || !awaiting) return null
@@ -62,7 +62,7 @@ const awaitedInvoice = async (context: CliContext, { status, awaiting }: Order) 
   return deposit && invoiceOf(deposit, urls?.payUrl ?? null, clock())
 }
 
-const shownOf = async (context: CliContext, order: Order): Promise<Shown> => {
+const shownOf = async (context: CliContext, order: Order): Promise<OrderWithInvoice> => {
   const { accountId, customerId } = order.details
   const refs = await customerRefs(context.pool, accountId, [customerId])
   return {
@@ -72,7 +72,7 @@ const shownOf = async (context: CliContext, order: Order): Promise<Shown> => {
   }
 }
 
-const json = (order: Shown) => ({
+const json = (order: OrderWithInvoice) => ({
   accountId: order.details.accountId,
   // An order for a customer shows both sides: the customer's price, and the reseller's cost.
   ...orderRecord(order, order.details.customerId !== null),
@@ -83,7 +83,7 @@ const json = (order: Shown) => ({
 })
 
 /** The additional fields of an order for a reseller's customer. */
-const customerFields = (order: Shown) => {
+const customerFields = (order: OrderWithInvoice) => {
   const { customerId, costCents } = order.details
   if (customerId === null || costCents === undefined) return {}
   return {
@@ -93,14 +93,14 @@ const customerFields = (order: Shown) => {
   }
 }
 
-const refundLine = ({ amountCents, decidedAtMs, reference: given, landed }: Refund): string =>
+const refundLine = ({ amountCents, decidedAtMs, reference: referenceText, landed }: Refund): string =>
   [
     `${dollars(amountCents)} at ${isoTime(decidedAtMs)}`,
-    ...(given === undefined ? [] : [`for "${given}"`]),
+    ...(referenceText === undefined ? [] : [`for "${referenceText}"`]),
     ...(landed ? [] : ['not landed yet']),
   ].join(' ')
 
-const text = (order: Shown): string =>
+const text = (order: OrderWithInvoice): string =>
   fields({
     order: order.details.orderId,
     account: order.details.accountId,
@@ -132,19 +132,20 @@ type RefundOptions = {
   readonly reference?: string
 }
 
-const requestOf = ({ cents, proxy, reference: given }: RefundOptions): RefundRequest => {
+const requestOf = ({ cents, proxy, reference: referenceText }: RefundOptions): RefundRequest => {
   if (cents !== undefined && proxy !== undefined)
     throw new CliMisuse('give --cents or --proxy, not both; neither refunds what is left')
-  const named = given === undefined ? {} : { reference: given }
-  if (cents !== undefined) return { kind: 'cents', cents, ...named }
-  if (proxy !== undefined) return { kind: 'proxies', proxyIds: [...new Set(proxy)] as ProxyId[], ...named }
-  return { kind: 'whole', ...named }
+  const referenceField = referenceText === undefined ? {} : { reference: referenceText }
+  if (cents !== undefined) return { kind: 'cents', cents, ...referenceField }
+  if (proxy !== undefined)
+    return { kind: 'proxies', proxyIds: [...new Set(proxy)] as ProxyId[], ...referenceField }
+  return { kind: 'whole', ...referenceField }
 }
 
 export const showOrder = async (context: CliContext, id: string) => {
-  const found = await readOrder(context.log, id as OrderId)
-  if (!found) throw noSuchOrder(id)
-  const order = await shownOf(context, found)
+  const storedOrder = await readOrder(context.log, id as OrderId)
+  if (!storedOrder) throw noSuchOrder(id)
+  const order = await shownOf(context, storedOrder)
   return { json: json(order), text: text(order) }
 }
 
@@ -171,12 +172,12 @@ export const refund =
       throw new CliRefusal('already_applied', 'this reference was refunded before; nothing was moved')
     const order = await shownOf(context, answer.order)
     const { amountCents, keptProxyIds } = answer
-    const kept =
+    const keptNote =
       keptProxyIds.length === 0
         ? ''
         : `; these rentals go on, for they were extended meanwhile: ${keptProxyIds.join(' ')}`
     return {
       json: { refundCents: amountCents, keptProxyIds, ...json(order) },
-      text: `refunded ${dollars(amountCents)}${kept}\n\n${text(order)}`,
+      text: `refunded ${dollars(amountCents)}${keptNote}\n\n${text(order)}`,
     }
   }

@@ -24,24 +24,24 @@ class TooManyAtOnce extends Error {
  * @throws TooManyAtOnce
  */
 export const atMost = (limit: number, send: Send): Send => {
-  let underWay = 0
-  const counted = async <Value>(work: () => Promise<Value>): Promise<Value> => {
-    underWay += 1
+  let activeCount = 0
+  const countWhileRunning = async <Value>(work: () => Promise<Value>): Promise<Value> => {
+    activeCount += 1
     try {
       return await work()
     } finally {
-      underWay -= 1
+      activeCount -= 1
     }
   }
   return async (url, init) => {
-    if (underWay >= limit) throw new TooManyAtOnce(`${limit} requests are under way`)
-    const { status, headers, text } = await counted(() => send(url, init))
-    return { status, headers, text: () => counted(text) }
+    if (activeCount >= limit) throw new TooManyAtOnce(`${limit} requests are under way`)
+    const { status, headers, text } = await countWhileRunning(() => send(url, init))
+    return { status, headers, text: () => countWhileRunning(text) }
   }
 }
 
 /** The transports and keys of adapters. */
-type Reach = {
+type AdapterContext = {
   /** For real providers. */
   readonly send: Send
   /** The sandbox of this installation, which simulates providers; null if it does not run. */
@@ -52,17 +52,17 @@ type Reach = {
 }
 
 /** Secrets of a sandbox account, the same in each process of the installation. */
-const sandboxSecret = (master: MasterKey, gatewayId: string, what: string): string =>
+const sandboxSecret = (master: MasterKey, gatewayId: string, purpose: string): string =>
   createHmac('sha256', deriveKey(master, 'sandbox gateways v1'))
-    .update(JSON.stringify([gatewayId, what]))
+    .update(JSON.stringify([gatewayId, purpose]))
     .digest('hex')
 
 const sandboxCredentials = (
   provider: Provider,
   gatewayId: string,
-  { master, sandbox }: Reach,
+  { master, sandbox }: AdapterContext,
 ): RealCredentials => {
-  const secret = (what: string): string => sandboxSecret(master, gatewayId, what)
+  const secret = (purpose: string): string => sandboxSecret(master, gatewayId, purpose)
   switch (provider) {
     case 'stripe':
       return {
@@ -133,7 +133,7 @@ const webhookSecretOf = (credentials: RealCredentials): string =>
 const registered = (
   gateway: PaymentGateway,
   account: { provider: Provider; key: string; webhookUrl: string; webhookSecret: string },
-  sandbox: NonNullable<Reach['sandbox']>,
+  sandbox: NonNullable<AdapterContext['sandbox']>,
 ): PaymentGateway => {
   const register = async (): Promise<void> => {
     const { status } = await sandbox.send(`${sandbox.baseUrl}/_sandbox/accounts`, {
@@ -162,19 +162,19 @@ const maxAtOnce = 128
 export const createAdapter = async (
   gatewayId: string,
   credentials: GatewayCredentials,
-  reach: Reach,
+  reach: AdapterContext,
 ): Promise<PaymentGateway | null> => {
   if (!isSandbox(credentials))
     return realAdapter(credentials, atMost(maxAtOnce, reach.send), reach.clock, null)
   const { sandbox, callbackUrl } = reach
   if (sandbox === null) return null
-  const made = sandboxCredentials(credentials.provider, gatewayId, reach)
+  const generated = sandboxCredentials(credentials.provider, gatewayId, reach)
   const account = {
     provider: credentials.provider,
-    key: apiKeyOf(made),
+    key: apiKeyOf(generated),
     webhookUrl: callbackUrl(gatewayId),
-    webhookSecret: webhookSecretOf(made),
+    webhookSecret: webhookSecretOf(generated),
   }
   const send = atMost(maxAtOnce, sandbox.send)
-  return registered(await realAdapter(made, send, reach.clock, sandbox.baseUrl), account, sandbox)
+  return registered(await realAdapter(generated, send, reach.clock, sandbox.baseUrl), account, sandbox)
 }

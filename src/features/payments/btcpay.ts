@@ -210,10 +210,10 @@ export const createBtcpayGateway = (credentials: BtcpayCredentials, send: Send):
       return kind === 'refund' ? readRefund(id) : readInvoice(id)
     },
     createInvoice: async ({ depositId, amountCents, merchantName, returnUrl }) => {
-      const wanted = `?orderId=${encodeURIComponent(depositId)}`
-      const standing = await api('GET', `${store}${wanted}`, z.array(Invoice).max(maxInvoices))
-      const own = standing?.find(({ metadata }) => metadata?.orderId === depositId)
-      if (own) return created(own, server)
+      const orderQuery = `?orderId=${encodeURIComponent(depositId)}`
+      const existingInvoices = await api('GET', `${store}${orderQuery}`, z.array(Invoice).max(maxInvoices))
+      const ownInvoice = existingInvoices?.find(({ metadata }) => metadata?.orderId === depositId)
+      if (ownInvoice) return created(ownInvoice, server)
       const invoice = await api('POST', store, Invoice, {
         body: {
           amount: `${Math.floor(amountCents / 100)}.${String(amountCents % 100).padStart(2, '0')}`,

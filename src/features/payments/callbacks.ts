@@ -39,7 +39,7 @@ export type Inbox = {
 
 const retentionDays = 30
 /** Rows of one statement, so that it never blocks others for long. */
-const sweptAtOnce = 1_000
+const sweepBatchSize = 1_000
 
 export const createInbox = (pool: pg.Pool, clock: Clock): Inbox => ({
   store: async (gatewayId, { eventId, reference }) => {
@@ -57,10 +57,10 @@ export const createInbox = (pool: pg.Pool, clock: Clock): Inbox => ({
         name: 'sweep-callbacks',
         text: `delete from work.gateway_inbox where ctid in (
                  select ctid from work.gateway_inbox
-                  where finished_at < $1::timestamptz - make_interval(days => ${retentionDays}) limit ${sweptAtOnce})`,
+                  where finished_at < $1::timestamptz - make_interval(days => ${retentionDays}) limit ${sweepBatchSize})`,
         values: [isoTime(clock())],
       })
-      if ((rowCount ?? 0) < sweptAtOnce) return
+      if ((rowCount ?? 0) < sweepBatchSize) return
     }
   },
 })
@@ -135,19 +135,19 @@ export const callbackRoutes = (deps: {
       responses: { 200: { description: 'Stored.', text: { mediaType: 'text/plain', example: 'ok' } } },
       errors: ['unauthorized', 'not_found'],
       handler: async ({ params, raw, headers, log, address }) => {
-        const live = await deps.gateways.byId(params.gateway)
-        if (!live) throw refuse('not_found', 'no gateway has this address')
-        const verdict = live.gateway.verify(raw, headers, deps.clock())
+        const liveGateway = await deps.gateways.byId(params.gateway)
+        if (!liveGateway) throw refuse('not_found', 'no gateway has this address')
+        const verdict = liveGateway.gateway.verify(raw, headers, deps.clock())
         if (!verdict.ok) {
-          const { gatewayId, provider } = live
+          const { gatewayId, provider } = liveGateway
           log().warn({ gatewayId, provider, why: verdict.why, address }, 'a callback was refused')
           throw refuse('unauthorized', 'the signature does not fit the body, or is too old')
         }
         // Checked after the signature, so that unsigned requests cannot use up a reseller's limit.
-        const waitS = live.owner === null ? 0 : byReseller.take(live.gatewayId)
+        const waitS = liveGateway.owner === null ? 0 : byReseller.take(liveGateway.gatewayId)
         if (waitS > 0) throw refuseWithRetryAfter('rate_limited', 'too many callbacks of this gateway', waitS)
         const { eventId, reference } = verdict.callback
-        if (reference !== null && (await deps.inbox.store(live.gatewayId, { eventId, reference })))
+        if (reference !== null && (await deps.inbox.store(liveGateway.gatewayId, { eventId, reference })))
           deps.stored()
         deps.hooks.at('callback-stored')
         return { status: 200, text: 'ok' }

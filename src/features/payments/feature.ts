@@ -15,7 +15,7 @@ type PaymentsFeature = Feature & {
 
 export const open = (
   core: ServerCore,
-  needs: {
+  dependencies: {
     readonly settings: PaymentConfig
     readonly resellers: ResellerGateways
     /** The base URL of the sandbox; null if it does not run. */
@@ -27,7 +27,7 @@ export const open = (
   },
 ): PaymentsFeature => {
   const { pool, clock, hooks, monotonicMs } = core
-  const { settings, resellers, sandboxUrl, publicUrl, onCallback } = needs
+  const { settings, resellers, sandboxUrl, publicUrl, onCallback } = dependencies
   const callbackUrl = (gatewayId: string): string => `${publicUrl()}${callbackPath(gatewayId)}`
   const gateways = createGateways({
     config: settings,

@@ -95,20 +95,20 @@ export const createGateways = (deps: {
   const adapters = new LRUCache<string, Promise<PaymentGateway | null>>(growingCacheOptions(maxAdapters))
 
   const adapterOf = ({ gatewayId, credentials }: StoredGateway): Promise<PaymentGateway | null> => {
-    const known = adapters.get(gatewayId)
-    if (known) return known
-    const making = createAdapter(gatewayId, credentials, {
+    const cached = adapters.get(gatewayId)
+    if (cached) return cached
+    const pendingAdapter = createAdapter(gatewayId, credentials, {
       send: outgoing.send,
       sandbox,
       master,
       callbackUrl,
       clock,
     })
-    adapters.set(gatewayId, making)
-    making.catch(() => adapters.delete(gatewayId))
-    return making
+    adapters.set(gatewayId, pendingAdapter)
+    pendingAdapter.catch(() => adapters.delete(gatewayId))
+    return pendingAdapter
   }
-  const live = async (stored: StoredGateway | null | undefined): Promise<LiveGateway | null> => {
+  const toLiveGateway = async (stored: StoredGateway | null | undefined): Promise<LiveGateway | null> => {
     if (!stored) return null
     const { gatewayId, owner, merchantName, credentials } = stored
     const gateway = await adapterOf(stored)
@@ -122,18 +122,20 @@ export const createGateways = (deps: {
   const forRail: Gateways['forRail'] = async (owner, rail) => {
     const stored = owner === null ? ownForRail(rail) : await resellers.forRail(owner, rail)
     if (!stored || routeOf(rail, stored.credentials.provider) === null) return null
-    return live(stored)
+    return toLiveGateway(stored)
   }
 
   return {
     forRail,
     liveRails: async (owner) => {
-      const known = owner === null ? railNames : resellerRails
-      const found = await Promise.all(known.map((rail) => forRail(owner, rail)))
-      return known.filter((_, at) => found[at] !== null)
+      const possibleRails = owner === null ? railNames : resellerRails
+      const gatewaysByRail = await Promise.all(possibleRails.map((rail) => forRail(owner, rail)))
+      return possibleRails.filter((_, at) => gatewaysByRail[at] !== null)
     },
     byId: async (gatewayId) =>
-      live(own.find((stored) => stored.gatewayId === gatewayId) ?? (await resellers.byId(gatewayId))),
+      toLiveGateway(
+        own.find((stored) => stored.gatewayId === gatewayId) ?? (await resellers.byId(gatewayId)),
+      ),
     own: () =>
       own.map((stored) => ({
         gatewayId: stored.gatewayId,

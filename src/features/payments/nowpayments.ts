@@ -52,19 +52,19 @@ const Payment = z.object({
 })
 type Payment = z.output<typeof Payment>
 
-const arrived = new Set(['finished', 'partially_paid'])
-const underWay = new Set(['confirming', 'confirmed', 'sending'])
+const arrivedStatuses = new Set(['finished', 'partially_paid'])
+const processingStatuses = new Set(['confirming', 'confirmed', 'sending'])
 
 /** The final amount of a payment: price × paid coins / requested coins; null if it is 0 or the payment is not final. */
 export const arrivedOf = (payment: z.input<typeof Payment>): GatewayPayment | null => {
-  if (!arrived.has(payment.payment_status)) return null
+  if (!arrivedStatuses.has(payment.payment_status)) return null
   const figures = [payment.price_amount, payment.actually_paid ?? '0', payment.pay_amount].map(
     parseDecimalText,
   )
-  const [price, paid, asked] = figures
-  if (!price || !paid || !asked)
+  const [price, paid, payAmount] = figures
+  if (!price || !paid || !payAmount)
     throw new GatewayUnavailable('nowpayments: a payment whose figures are no numbers')
-  const amountMicros = shareMicros(price, paid, asked)
+  const amountMicros = shareMicros(price, paid, payAmount)
   return amountMicros > 0 ? { paymentId: payment.payment_id, amountMicros } : null
 }
 
@@ -76,14 +76,14 @@ const refundedOf = ({ payment_id, actually_paid }: Payment): UndonePayment => ({
 
 /** The status of an invoice. An invoice has one payment for each attempt of its payer. */
 export const statusOf = (payments: readonly Pick<Payment, 'payment_status'>[]): InvoiceStatus => {
-  const has = (...wanted: readonly string[]): boolean =>
+  const hasStatus = (...wanted: readonly string[]): boolean =>
     payments.some(({ payment_status }) => wanted.includes(payment_status))
-  const all = (wanted: string): boolean =>
+  const allHave = (wanted: string): boolean =>
     payments.length > 0 && payments.every(({ payment_status }) => payment_status === wanted)
-  if (payments.some(({ payment_status }) => underWay.has(payment_status))) return 'processing'
-  if (has('finished')) return 'paid'
-  if (has('partially_paid') || all('expired')) return 'expired'
-  return all('failed') ? 'failed' : 'open'
+  if (payments.some(({ payment_status }) => processingStatuses.has(payment_status))) return 'processing'
+  if (hasStatus('finished')) return 'paid'
+  if (hasStatus('partially_paid') || allHave('expired')) return 'expired'
+  return allHave('failed') ? 'failed' : 'open'
 }
 
 const sorted = (value: unknown): unknown => {
@@ -128,10 +128,10 @@ const Ipn = z.object({ payment_id: z.union([z.int(), id]), payment_status: z.str
 export const createNowpaymentsGateway = (
   credentials: NowpaymentsCredentials,
   send: Send,
-  parts: { readonly baseUrl?: string; readonly clock: () => number },
+  options: { readonly baseUrl?: string; readonly clock: () => number },
 ): PaymentGateway => {
   const { apiKey, ipnSecret, email, password } = credentials
-  const { baseUrl = 'https://api.nowpayments.io/v1', clock } = parts
+  const { baseUrl = 'https://api.nowpayments.io/v1', clock } = options
   const api = jsonApi('nowpayments', send, baseUrl, { 'x-api-key': apiKey }, maxValues)
   let login: { readonly token: string; readonly sinceMs: number } | null = null
 
@@ -184,9 +184,9 @@ export const createNowpaymentsGateway = (
       const depositId = payment.order_id ?? parent?.order_id ?? null
       const invoiceId = payment.invoice_id ?? parent?.invoice_id ?? null
       if (depositId === null || invoiceId === null) return null
-      const others = await paymentsOf(invoiceId, depositId)
-      const rest = others.filter(({ payment_id }) => payment_id !== payment.payment_id)
-      return report(invoiceId, depositId, [...rest, payment])
+      const invoicePayments = await paymentsOf(invoiceId, depositId)
+      const otherPayments = invoicePayments.filter(({ payment_id }) => payment_id !== payment.payment_id)
+      return report(invoiceId, depositId, [...otherPayments, payment])
     },
     createInvoice: async ({ depositId, amountCents, merchantName, returnUrl, callbackUrl }) => {
       const Created = z.object({ id, invoice_url: z.string() })

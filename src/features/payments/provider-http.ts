@@ -13,10 +13,10 @@ const maxScale = 400
 export const parseDecimalText = (text: string): Decimal | null => {
   const match = /^(-?)(\d{1,60})(?:\.(\d{1,60}))?(?:[eE]([+-]?\d{1,3}))?$/.exec(text)
   if (!match) return null
-  const [, sign, whole = '', fraction = '', exponent = '0'] = match
+  const [, sign, integerDigits = '', fraction = '', exponent = '0'] = match
   const scale = fraction.length - Number(exponent)
   if (Math.abs(scale) > maxScale) return null
-  const digits = BigInt(whole + fraction) * (sign === '-' ? -1n : 1n)
+  const digits = BigInt(integerDigits + fraction) * (sign === '-' ? -1n : 1n)
   return scale >= 0 ? { digits, scale } : { digits: digits * 10n ** BigInt(-scale), scale: 0 }
 }
 
@@ -36,7 +36,7 @@ export const sumText = (amounts: readonly Decimal[]): string => {
 export const coinsText = (amount: string): string | null =>
   parseDecimalText(amount) ? `${amount} coins` : null
 
-const safe = (value: bigint): number => {
+const safeNumber = (value: bigint): number => {
   const number = Number(value)
   // Without the figure: it comes from the provider and must not be logged.
   if (value < 0n || !Number.isSafeInteger(number))
@@ -49,7 +49,7 @@ const safe = (value: bigint): number => {
  * @throws GatewayUnavailable for less than 0 and for more than 2^53 - 1 micro-dollars
  */
 export const productMicros = (a: Decimal, b: Decimal): number =>
-  safe((a.digits * b.digits * 1_000_000n) / 10n ** BigInt(a.scale + b.scale))
+  safeNumber((a.digits * b.digits * 1_000_000n) / 10n ** BigInt(a.scale + b.scale))
 
 /**
  * `price × part / whole` dollars as micro-dollars, rounded down; 0 when the whole is 0.
@@ -57,8 +57,8 @@ export const productMicros = (a: Decimal, b: Decimal): number =>
  */
 export const shareMicros = (price: Decimal, part: Decimal, whole: Decimal): number => {
   if (whole.digits === 0n) return 0
-  const up = price.digits * part.digits * 10n ** BigInt(whole.scale) * 1_000_000n
-  return safe(up / (whole.digits * 10n ** BigInt(price.scale + part.scale)))
+  const numerator = price.digits * part.digits * 10n ** BigInt(whole.scale) * 1_000_000n
+  return safeNumber(numerator / (whole.digits * 10n ** BigInt(price.scale + part.scale)))
 }
 
 /** Parses JSON with every number as its original text, so that money is never a float. */
@@ -97,10 +97,10 @@ export const jsonApi = (
   headers: Readonly<Record<string, string>>,
   maxValues: number,
 ): JsonCall => {
-  const fail = (path: string, what: string): GatewayUnavailable =>
-    new GatewayUnavailable(`${name} ${path.split('?', 1)[0]}: ${what}`)
+  const fail = (path: string, reason: string): GatewayUnavailable =>
+    new GatewayUnavailable(`${name} ${path.split('?', 1)[0]}: ${reason}`)
   return async (method, path, shape, options = {}) => {
-    const { body, headers: more } = options
+    const { body, headers: extraHeaders } = options
     let status: number
     let text: string
     try {
@@ -109,7 +109,7 @@ export const jsonApi = (
         headers: {
           accept: 'application/json',
           ...headers,
-          ...more,
+          ...extraHeaders,
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),

@@ -118,7 +118,7 @@ const fields = {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-const given = (provider: Provider, env: Environment): Record<string, string> =>
+const credentialValues = (provider: Provider, env: Environment): Record<string, string> =>
   Object.fromEntries(
     Object.entries(fields[provider]).flatMap(([field, name]) =>
       env[name] === undefined ? [] : [[field, env[name]]],
@@ -132,7 +132,7 @@ const given = (provider: Provider, env: Environment): Record<string, string> =>
  */
 export const paymentProblems = (env: Environment, hasOther: boolean): string[] => {
   const problems = providers.flatMap((provider) => {
-    const credentials = given(provider, env)
+    const credentials = credentialValues(provider, env)
     if (Object.keys(credentials).length === 0) return []
     const checked = credentialShapes[provider].safeParse(credentials)
     return (checked.error?.issues ?? []).map(({ path }) => {
@@ -142,17 +142,19 @@ export const paymentProblems = (env: Environment, hasOther: boolean): string[] =
         : `${name} does not have the form of ${provider}'s; its value is not shown`
     })
   })
-  const real = providers.some((provider) => Object.keys(given(provider, env)).length > 0)
-  const isReal = real || hasOther
+  const hasRealCredentials = providers.some(
+    (provider) => Object.keys(credentialValues(provider, env)).length > 0,
+  )
+  const isReal = hasRealCredentials || hasOther
   if (isReal && env.FAREBOX_SANDBOX_URL !== undefined)
     problems.push('FAREBOX_SANDBOX_URL is refused beside credentials of a real provider')
-  if (real && !env.FAREBOX_PUBLIC_URL?.startsWith('https://'))
+  if (hasRealCredentials && !env.FAREBOX_PUBLIC_URL?.startsWith('https://'))
     problems.push("FAREBOX_PUBLIC_URL is required with a provider's credentials: https, for its callbacks")
-  return isReal ? [...problems, ...besideReal(env)] : problems
+  return isReal ? [...problems, ...problemsWithRealCredentials(env)] : problems
 }
 
 /** Settings that are refused with real credentials: development settings, and secrets that can be guessed. */
-const besideReal = (env: Environment): string[] => {
+const problemsWithRealCredentials = (env: Environment): string[] => {
   const problems = developmentSettings
     .filter((name) => !isOff(env[name]))
     .map((name) => `${name} is for development and is refused beside credentials of a real provider`)
@@ -164,16 +166,16 @@ const besideReal = (env: Environment): string[] => {
     )
   const { FAREBOX_MASTER_KEY: master, FAREBOX_SEAL_KEY: seal, FAREBOX_METRICS_TOKEN: token } = env
   for (const [name, value] of Object.entries({ FAREBOX_MASTER_KEY: master, FAREBOX_SEAL_KEY: seal })) {
-    const why = value === undefined ? null : weakKey(Buffer.from(value, 'base64'))
-    if (why !== null)
-      problems.push(`${name} ${why}, so it can be guessed: make one with \`openssl rand -base64 32\``)
+    const weakness = value === undefined ? null : weakKey(Buffer.from(value, 'base64'))
+    if (weakness !== null)
+      problems.push(`${name} ${weakness}, so it can be guessed: make one with \`openssl rand -base64 32\``)
   }
   if (master !== undefined && master === seal)
     problems.push('FAREBOX_MASTER_KEY and FAREBOX_SEAL_KEY are the same: each needs a key of its own')
-  const weak = token === undefined ? null : weakText(token)
-  if (weak !== null)
+  const tokenWeakness = token === undefined ? null : weakText(token)
+  if (tokenWeakness !== null)
     problems.push(
-      `FAREBOX_METRICS_TOKEN ${weak}, so it can be guessed: make one with \`openssl rand -hex 16\``,
+      `FAREBOX_METRICS_TOKEN ${tokenWeakness}, so it can be guessed: make one with \`openssl rand -hex 16\``,
     )
   return problems
 }
@@ -192,18 +194,18 @@ const isOff = (value: string | undefined): boolean =>
 /** The effective settings. Expects settings without problems. */
 export const paymentConfigOf = (values: Values, demo: boolean): PaymentConfig => {
   const gateways = providers.flatMap((provider): GatewayCredentials[] => {
-    const credentials = given(provider, values as unknown as Environment)
+    const credentials = credentialValues(provider, values as unknown as Environment)
     return Object.keys(credentials).length === 0
       ? []
       : [{ provider, ...credentials } as unknown as GatewayCredentials]
   })
   const url = values.FAREBOX_SANDBOX_URL ?? null
-  const wanted = gateways.length === 0 && values.FAREBOX_SANDBOX === 'auto' && (demo || url !== null)
+  const isSandboxWanted = gateways.length === 0 && values.FAREBOX_SANDBOX === 'auto' && (demo || url !== null)
   return {
     publicUrl: values.FAREBOX_PUBLIC_URL ?? null,
     merchantName: values.FAREBOX_MERCHANT_NAME,
     gateways,
-    sandbox: wanted ? { port: values.FAREBOX_SANDBOX_PORT ?? null, url } : null,
+    sandbox: isSandboxWanted ? { port: values.FAREBOX_SANDBOX_PORT ?? null, url } : null,
     depositPollMs: values.FAREBOX_DEPOSIT_LOOK_MS,
   }
 }

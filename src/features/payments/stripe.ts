@@ -49,21 +49,21 @@ const unavailable = (error: unknown): GatewayUnavailable => {
     return new GatewayUnavailable(`stripe: ${faultKind(error)}`)
   const { type, code, statusCode, detail } = error
   const kinds = [type, code, statusCode, detail instanceof Error ? faultKind(detail) : null]
-  const words = kinds.filter((kind) => /^\w{1,60}$/.test(String(kind ?? '')))
-  return new GatewayUnavailable(`stripe: ${words.join(' ')}`)
+  const parts = kinds.filter((kind) => /^\w{1,60}$/.test(String(kind ?? '')))
+  return new GatewayUnavailable(`stripe: ${parts.join(' ')}`)
 }
 
-const asking = async <Value>(ask: () => Promise<Value>): Promise<Value> => {
+const callStripe = async <Value>(call: () => Promise<Value>): Promise<Value> => {
   try {
-    return await ask()
+    return await call()
   } catch (error) {
     throw unavailable(error)
   }
 }
 
-const orNull = async <Value>(ask: () => Promise<Value>): Promise<Value | null> => {
+const orNull = async <Value>(call: () => Promise<Value>): Promise<Value | null> => {
   try {
-    return await ask()
+    return await call()
   } catch (error) {
     if ((error as { statusCode?: number }).statusCode === 404) return null
     throw unavailable(error)
@@ -121,15 +121,15 @@ export const disputeStateOf = ({
   DisputeReport,
   'state' | 'adjusted'
 > => {
-  const moved = transactions.filter((transaction) => transaction.amount !== 0)
-  if (moved.length > 0) {
-    const net = moved.reduce((sum, transaction) => sum + transaction.amount, 0)
-    const isComparable = moved.every((transaction) => transaction.currency === currency)
-    const isGivenBack = moved.some((transaction) => transaction.amount > 0)
+  const movements = transactions.filter((transaction) => transaction.amount !== 0)
+  if (movements.length > 0) {
+    const net = movements.reduce((sum, transaction) => sum + transaction.amount, 0)
+    const isComparable = movements.every((transaction) => transaction.currency === currency)
+    const isGivenBack = movements.some((transaction) => transaction.amount > 0)
     const isUsual = net === 0 || (!isGivenBack && net < 0 && (!isComparable || net === 0 - amount))
     return {
       state: net < 0 ? 'withdrawn' : 'reinstated',
-      ...(!isUsual && { adjusted: amountText(net, moved[0]?.currency ?? currency) }),
+      ...(!isUsual && { adjusted: amountText(net, movements[0]?.currency ?? currency) }),
     }
   }
   if (status.startsWith('warning') || status === 'prevented') return { state: 'inquiry' }
@@ -165,7 +165,9 @@ export const createStripeGateway = (
   }
 
   const sessionOf = async (intent: string): Promise<Stripe.Checkout.Session | undefined> => {
-    const { data } = await asking(() => stripe.checkout.sessions.list({ payment_intent: intent, limit: 1 }))
+    const { data } = await callStripe(() =>
+      stripe.checkout.sessions.list({ payment_intent: intent, limit: 1 }),
+    )
     return data[0]
   }
 
@@ -203,17 +205,17 @@ export const createStripeGateway = (
 
   /** Refunds since then; empty if the key may not read them. */
   const refundsSince = async (created: Stripe.RangeQueryParam): Promise<readonly FoundChange[]> => {
-    const found: FoundChange[] = []
+    const changes: FoundChange[] = []
     try {
       for await (const refund of stripe.refunds.list({ created, limit: 100 })) {
         const charge = idOf(refund.charge)
         if (charge !== null)
-          found.push({ eventId: `found ${refund.id} ${refund.status}`, reference: `charge:${charge}` })
+          changes.push({ eventId: `found ${refund.id} ${refund.status}`, reference: `charge:${charge}` })
       }
     } catch (error) {
       if (!(error instanceof Stripe.errors.StripePermissionError)) throw error
     }
-    return found
+    return changes
   }
 
   return {
@@ -225,19 +227,19 @@ export const createStripeGateway = (
       return kind === 'dispute' ? readDispute(id) : readInvoice(id)
     },
     changesSince: (sinceMs) =>
-      asking(async () => {
-        const found: FoundChange[] = []
+      callStripe(async () => {
+        const changes: FoundChange[] = []
         const created = { gte: Math.floor(sinceMs / 1000) }
         for await (const dispute of stripe.disputes.list({ created, limit: 100 })) {
           const { state, adjusted } = disputeStateOf(dispute)
           if (state === 'inquiry' && adjusted === undefined) continue
           const eventId = `found ${dispute.id} ${state}${adjusted === undefined ? '' : ` ${adjusted}`}`
-          found.push({ eventId, reference: `dispute:${dispute.id}` })
+          changes.push({ eventId, reference: `dispute:${dispute.id}` })
         }
-        return [...found, ...(await refundsSince(created))]
+        return [...changes, ...(await refundsSince(created))]
       }),
     createInvoice: (request) =>
-      asking(async () => {
+      callStripe(async () => {
         const { depositId, amountCents, rail, merchantName, returnUrl } = request
         const route = routeOf(rail, 'stripe')
         if (route === null) throw new GatewayUnavailable(`stripe: ${rail} is not served`)
@@ -279,8 +281,8 @@ export const createStripeGateway = (
       const signature = headers['stripe-signature']
       if (typeof signature !== 'string') return { ok: false, why: 'no Stripe-Signature' }
       // The package checks only that the time is not too old: a future time would be accepted.
-      const stated = Number(/(?:^|,)t=(\d+)/.exec(signature)?.[1])
-      if (stated * 1000 > nowMs + toleranceS * 1000) return { ok: false, why: 'signed in the future' }
+      const signedAtS = Number(/(?:^|,)t=(\d+)/.exec(signature)?.[1])
+      if (signedAtS * 1000 > nowMs + toleranceS * 1000) return { ok: false, why: 'signed in the future' }
       try {
         const event = stripe.webhooks.constructEvent(
           raw,

@@ -22,7 +22,7 @@ export { trafficSweep } from './meter-traffic.ts'
 
 export const open = (
   core: ServerCore,
-  needs: {
+  dependencies: {
     /** The address that clients connect to. */
     readonly gateway: Gateway
     readonly catalog: { current(): Catalog }
@@ -41,7 +41,7 @@ export const open = (
     reads,
     assets: { island },
   } = core
-  const { gateway, catalog, quotes, placeOrder, readBalance } = needs
+  const { gateway, catalog, quotes, placeOrder, readBalance } = dependencies
   const meter = createMeter(core)
   const db: PlanQueries = createKysely(pool)
   const ownPlans = createOwnPlans(core)
@@ -51,7 +51,7 @@ export const open = (
     meter,
     planFinder,
     routes: [
-      ...planRoutes({ ...needs, log: core.log, reads, db, ownPlans, pool, credentials, clock }),
+      ...planRoutes({ ...dependencies, log: core.log, reads, db, ownPlans, pool, credentials, clock }),
       ...planUsageRoutes({ pool, db, ownPlans, reads, clock }),
     ],
     pages: [

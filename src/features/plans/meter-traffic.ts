@@ -104,7 +104,7 @@ export type Meter = {
   forget(): Promise<void>
 }
 
-const sweptAtOnce = 500
+const sweepBatchSize = 500
 
 export const createMeter = (deps: {
   readonly pool: pg.Pool
@@ -144,16 +144,16 @@ export const createMeter = (deps: {
   const due = createPages<DueCounter>(pool, {
     ...dueCounters,
     values: () => [isoTime(clock() - meteringIntervalMs), isoTime(clock())],
-    limit: sweptAtOnce,
+    limit: sweepBatchSize,
   })
 
   /** The current state of the plan in the log. */
-  const look = (planId: PlanId) => run(planId, null, () => [])
+  const readPlanState = (planId: PlanId) => run(planId, null, () => [])
 
-  const log = async (planIds: readonly PlanId[], anyway: boolean): Promise<void> => {
+  const log = async (planIds: readonly PlanId[], isForced: boolean): Promise<void> => {
     const settleOne = async ({ planId, accountId, usedBytes }: Counter): Promise<Settled> => {
       const { state, logged, alarms } = await run(planId, accountId, (plan, nowMs) =>
-        decideMetering(plan, { usedBytes, anyway }, nowMs),
+        decideMetering(plan, { usedBytes, anyway: isForced }, nowMs),
       )
       return { planId, loggedBytes: state.plan?.usedBytes ?? 0, logged, alarms }
     }
@@ -169,7 +169,7 @@ export const createMeter = (deps: {
     counters,
     clock,
     plan: async (planId) => {
-      const { state, alarms } = await look(planId)
+      const { state, alarms } = await readPlanState(planId)
       if (!state.plan) return null
       return { accountId: state.plan.accountId as AccountId, usedBytes: state.plan.usedBytes, alarms }
     },
@@ -190,7 +190,7 @@ export const createMeter = (deps: {
   return {
     report,
     reportOnce: async ({ planId, reportId, bytes }) => {
-      const { state } = await look(planId)
+      const { state } = await readPlanState(planId)
       if (!state.plan) return { metered: false, reason: 'unknown_plan' }
       // Release 0.1.0 stored the ids of reports in the log.
       if (findRemembered(state.reports, reportId)) return { metered: false, reason: 'already_reported' }
@@ -208,13 +208,13 @@ export const createMeter = (deps: {
       await log([planId], true)
     },
     sweep: async () => {
-      const found = await due()
-      if (found.length > 0)
+      const dueRows = await due()
+      if (dueRows.length > 0)
         await log(
-          found.map(({ plan_id: planId }) => planId),
+          dueRows.map(({ plan_id: planId }) => planId),
           false,
         )
-      return found.length
+      return dueRows.length
     },
     forget: () => counters.forget(clock()),
   }
@@ -240,11 +240,11 @@ export const startTrafficSweep = (deps: {
   readonly clock: Clock
 }): RunningWorker => {
   const { scheduler, meter, clock } = deps
-  let forgotAtMs = Number.NEGATIVE_INFINITY
+  let cleanedUpAtMs = Number.NEGATIVE_INFINITY
   return scheduler.start(trafficSweep, async () => {
     await meter.sweep()
-    if (!hasElapsed(forgotAtMs, clock(), cleanupIntervalMs)) return
-    forgotAtMs = clock()
+    if (!hasElapsed(cleanedUpAtMs, clock(), cleanupIntervalMs)) return
+    cleanedUpAtMs = clock()
     await meter.forget()
   })
 }

@@ -36,14 +36,14 @@ const planBadges: Readonly<Record<PlanStatus, BadgeTone>> = {
   expired: 'off',
 }
 
-export const planState = (status: PlanStatus, low: boolean): Html =>
-  status === 'active' && low ? stateText('low', 'warn') : stateText(status, planBadges[status])
+export const planState = (status: PlanStatus, isLow: boolean): Html =>
+  status === 'active' && isLow ? stateText('low', 'warn') : stateText(status, planBadges[status])
 
 /** The remaining bytes of a plan, as a figure and as a bar. */
 export const leftOf = ({ total_bytes: total, used_bytes: used, speed_units: speed }: FoundPlan): Html => {
   if (total === null) return html`${speed ?? 0} units of speed`
-  const left = Math.max(0, total - used)
-  return html`${bytesText(left)} <small>of ${bytesText(total)}</small><br><meter min="0" max="${total}" low="${Math.floor(total / 10)}" value="${left}" aria-label="left of the plan"></meter>`
+  const leftBytes = Math.max(0, total - used)
+  return html`${bytesText(leftBytes)} <small>of ${bytesText(total)}</small><br><meter min="0" max="${total}" low="${Math.floor(total / 10)}" value="${leftBytes}" aria-label="left of the plan"></meter>`
 }
 
 /** The path of a plan's page, or of a page below it. */
@@ -84,8 +84,8 @@ const list = async (
   const before = query.get('before')
   const after = afterOf(before)
   await reads.settled(account.accountId)
-  const found = await plansAfter(db, wholeAccount(account.accountId), { after, limit: pageRows + 1 })
-  const { rows, next } = pagedOf(found, (plan) => afterText(plan.started_at, plan.plan_id))
+  const planRows = await plansAfter(db, wholeAccount(account.accountId), { after, limit: pageRows + 1 })
+  const { rows, next } = pagedOf(planRows, (plan) => afterText(plan.started_at, plan.plan_id))
   return show({
     title: 'Plans',
     body: html`${tableOf({
@@ -122,15 +122,15 @@ export const planListPages = (services: Omit<PlanReads, 'ownPlans'>): readonly C
   }),
 ]
 
-const fact = (name: string, value: Html | string): Html => html`<dt>${name}</dt><dd>${value}</dd>\n`
+const detailRow = (name: string, value: Html | string): Html => html`<dt>${name}</dt><dd>${value}</dd>\n`
 
 const shownOrders = 3
 
 /** The orders of a plan, newest first. A plan that is topped up for a year has many. */
 const ordersOf = (ids: readonly string[]): Html => {
   const links = ids.map((id) => html`<p><a href="/console/orders/${id}">${idText(id)}</a></p>`)
-  const earlier = links.slice(shownOrders)
-  return html`${links.slice(0, shownOrders)}${earlier.length === 0 ? nothing : html`<details><summary>${earlier.length} earlier</summary>${earlier}</details>`}`
+  const earlierLinks = links.slice(shownOrders)
+  return html`${links.slice(0, shownOrders)}${earlierLinks.length === 0 ? nothing : html`<details><summary>${earlierLinks.length} earlier</summary>${earlierLinks}</details>`}`
 }
 
 /** A plan with its usage and its label. */
@@ -146,11 +146,11 @@ export const onePlanPages = ({
 }): readonly ConsolePage[] => {
   const actsOf = (plan: OwnPlan): Html => {
     const path = (end: string): string => planPath(plan.plan_id, end)
-    const again =
+    const topUpLink =
       productOf(plan)?.renewal === 'topup'
         ? html`<a class="button" href="${path('/top-up')}">Top up</a>`
         : html`<a class="button" href="/console/catalogue/${plan.product_id}">Buy another</a>`
-    return html`<a class="button first" href="${path('/lines')}">Lines</a> <a class="button" href="${path('/whitelist')}">Whitelist</a> ${again}`
+    return html`<a class="button first" href="${path('/lines')}">Lines</a> <a class="button" href="${path('/whitelist')}">Whitelist</a> ${topUpLink}`
   }
 
   const view = async (visit: AccountVisit, typed: FormInput, problems: Problems) => {
@@ -162,17 +162,17 @@ export const onePlanPages = ({
       title: nameOf(plan),
       acts: actsOf(plan),
       body: html`${problemsOf(problems)}<dl class="facts">
-${fact('State', planState(planStatus(plan, nowMs), plan.low_since !== null))}
-${fact('Plan', idText(plan.plan_id))}
-${fact('Product', productOf(plan)?.name ?? plan.product_id)}
-${plan.customer_id === null ? nothing : fact('For customer', idText(plan.customer_id))}
-${fact('Left', leftOf(plan))}
-${fact('Used', bytesText(plan.used_bytes))}
-${fact('Began', timeText(plan.started_at))}
-${fact('Ends', timeText(plan.expires_at))}
-${fact('Gateway', html`<code>${host}:${port}</code>${tls === null ? nothing : html`, with TLS <code>${host}:${tls.port}</code>`}`)}
-${fact('Whitelist', html`<a href="${planPath(plan.plan_id, '/whitelist')}">${countText(plan.whitelist_count, 'address', 'addresses')}</a>`)}
-${fact('Orders', ordersOf(plan.order_ids))}</dl>
+${detailRow('State', planState(planStatus(plan, nowMs), plan.low_since !== null))}
+${detailRow('Plan', idText(plan.plan_id))}
+${detailRow('Product', productOf(plan)?.name ?? plan.product_id)}
+${plan.customer_id === null ? nothing : detailRow('For customer', idText(plan.customer_id))}
+${detailRow('Left', leftOf(plan))}
+${detailRow('Used', bytesText(plan.used_bytes))}
+${detailRow('Began', timeText(plan.started_at))}
+${detailRow('Ends', timeText(plan.expires_at))}
+${detailRow('Gateway', html`<code>${host}:${port}</code>${tls === null ? nothing : html`, with TLS <code>${host}:${tls.port}</code>`}`)}
+${detailRow('Whitelist', html`<a href="${planPath(plan.plan_id, '/whitelist')}">${countText(plan.whitelist_count, 'address', 'addresses')}</a>`)}
+${detailRow('Orders', ordersOf(plan.order_ids))}</dl>
 ${usage.shown}
 <h2>Label</h2>
 <form method="post" action="${planPath(plan.plan_id)}" class="stack" novalidate>

@@ -51,12 +51,12 @@ export const planTopUpPages = ({
   readonly island: Assets['island']
 }): readonly ConsolePage[] => {
   /** The product of a plan that the account itself can top up; null for any other plan. */
-  const toppedUp = (plan: OwnPlan): Product | null => {
+  const productToTopUp = (plan: OwnPlan): Product | null => {
     const product = productOf(plan)
     return product?.renewal === 'topup' && plan.customer_id === null ? product : null
   }
 
-  const notHere = (plan: OwnPlan): View => ({
+  const unavailableView = (plan: OwnPlan): View => ({
     title: `Top up ${nameOf(plan)}`,
     acts: backToPlan(plan),
     body: html`<div class="empty"><p>${plan.customer_id === null ? 'This plan is not topped up: buy another one.' : 'It is held for a customer, whose credit pays: top it up by the API, and name the customer.'}</p></div>`,
@@ -114,8 +114,8 @@ ${payPart(visit, { cents: chargeOf(figures), balanceCents })}`,
 
   const topUp = async (visit: AccountVisit, typed: FormInput) => {
     const plan = await planOf(visit)
-    const product = toppedUp(plan)
-    if (product === null) return refusedView(notHere(plan), 409)
+    const product = productToTopUp(plan)
+    if (product === null) return refusedView(unavailableView(plan), 409)
     const { text } = typed
     const expected = parseWholeCents(text('expected'))
     if (expected === undefined) return refusedView((await view(visit, plan, product, { text })).view)
@@ -151,11 +151,13 @@ ${payPart(visit, { cents: chargeOf(figures), balanceCents })}`,
       summary: 'Adds units to a plan, with the price before',
       show: async (visit) => {
         const plan = await planOf(visit)
-        const product = toppedUp(plan)
-        if (product === null) return show(notHere(plan))
+        const product = productToTopUp(plan)
+        if (product === null) return show(unavailableView(plan))
         const text = (name: string): string => visit.query.get(name)?.trim() ?? ''
-        const shown = await view(visit, plan, product, { text })
-        return Object.keys(shown.problems).length === 0 ? show(shown.view) : refusedView(shown.view)
+        const topUpView = await view(visit, plan, product, { text })
+        return Object.keys(topUpView.problems).length === 0
+          ? show(topUpView.view)
+          : refusedView(topUpView.view)
       },
       act: { once: 'by key', run: topUp },
     }),

@@ -22,20 +22,20 @@ type Span = keyof typeof spans
 const spanOf = (text: string | null): Span =>
   text !== null && Object.hasOwn(spans, text) ? (text as Span) : 'day'
 
-const still = { bytesUp: 0, bytesDown: 0, connections: 0, failures: 0 }
+const emptyUsage = { bytesUp: 0, bytesDown: 0, connections: 0, failures: 0 }
 
 /** Every bucket of a time range, including empty ones. */
-const filled = (
-  found: readonly UsageBucket[],
+const withEmptyBuckets = (
+  storedBuckets: readonly UsageBucket[],
   { fromMs, toMs, stepMs }: { readonly fromMs: number; readonly toMs: number; readonly stepMs: number },
 ): readonly UsageBucket[] => {
-  const known = new Map(found.map((bucket) => [bucket.ts, bucket]))
-  const all: UsageBucket[] = []
+  const storedByTime = new Map(storedBuckets.map((bucket) => [bucket.ts, bucket]))
+  const result: UsageBucket[] = []
   for (let at = fromMs; at < toMs; at += stepMs) {
     const ts = isoTime(at)
-    all.push(known.get(ts) ?? { ts, ...still })
+    result.push(storedByTime.get(ts) ?? { ts, ...emptyUsage })
   }
-  return all
+  return result
 }
 
 /** The usage of a plan: traffic, connections, hosts, and reasons of failed connections. */
@@ -54,13 +54,13 @@ export const usageOf = async (
   const toMs = (Math.floor(nowMs / stepMs) + 1) * stepMs
   const range = { fromMs: toMs - ms, toMs }
   const usage = await readUsage(pool, planId, range, { bucket, hosts: shownHosts })
-  const buckets = filled(usage.buckets, { ...range, stepMs })
+  const buckets = withEmptyBuckets(usage.buckets, { ...range, stepMs })
   const nameOf = ({ ts }: UsageBucket): string =>
     bucket === 'hour' ? `${ts.slice(5, 10)} ${ts.slice(11, 16)}` : ts.slice(0, 10)
   const sum = (pick: (each: UsageBucket) => number): number =>
     buckets.reduce((total, each) => total + pick(each), 0)
   const bytes = (each: UsageBucket): number => each.bytesUp + each.bytesDown
-  const busy = buckets.filter((each) => bytes(each) + each.connections + each.failures > 0)
+  const activeBuckets = buckets.filter((each) => bytes(each) + each.connections + each.failures > 0)
   const links = Object.entries(spans).map(([name, { label }]) =>
     name === span
       ? html`<strong>${label}</strong> `
@@ -75,7 +75,7 @@ export const usageOf = async (
     'connection',
   )}, ${countText(failures, 'failure')}. The last seconds may be missing.</p>
 ${
-  busy.length === 0
+  activeBuckets.length === 0
     ? html`<div class="empty"><p>Nothing went through the lines in this time.</p></div>`
     : html`<h3>Traffic by ${bucket}</h3>
 ${plotOf(
@@ -98,7 +98,7 @@ ${plotOf(
 <details><summary>The figures</summary>
 ${tableOf({
   caption: `Usage by ${bucket}, oldest first`,
-  rows: busy,
+  rows: activeBuckets,
   empty: html``,
   columns: [
     { title: bucket === 'hour' ? 'Hour' : 'Day', head: true, cell: ({ ts }) => timeText(ts) },

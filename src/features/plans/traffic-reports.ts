@@ -53,40 +53,40 @@ export const createTrafficReports = (deps: {
   readonly clock: Clock
 }): TrafficReports => {
   const { counters, clock } = deps
-  const counted = new LRUCache<PlanId, true>(growingCacheOptions(maxKnownPlans))
+  const countedPlans = new LRUCache<PlanId, true>(growingCacheOptions(maxKnownPlans))
 
   const begin: TrafficReports['begin'] = async (planIds) => {
-    const fresh = planIds.filter((planId) => !counted.has(planId))
-    if (fresh.length === 0) return []
-    const known = await counters.known(fresh)
-    const unknown: PlanId[] = []
-    const start = async (planId: PlanId): Promise<void> => {
-      if (!known.has(planId)) {
+    const newPlanIds = planIds.filter((planId) => !countedPlans.has(planId))
+    if (newPlanIds.length === 0) return []
+    const existingCounters = await counters.known(newPlanIds)
+    const unknownPlans: PlanId[] = []
+    const startCounter = async (planId: PlanId): Promise<void> => {
+      if (!existingCounters.has(planId)) {
         const plan = await deps.plan(planId)
-        if (plan === null) return void unknown.push(planId)
+        if (plan === null) return void unknownPlans.push(planId)
         const { accountId, usedBytes, alarms } = plan
         await counters.start({ planId, accountId, usedBytes }, alarms)
       }
-      counted.set(planId, true)
+      countedPlans.set(planId, true)
     }
-    await Promise.all(fresh.map(start))
-    return unknown
+    await Promise.all(newPlanIds.map(startCounter))
+    return unknownPlans
   }
 
   return {
     begin,
     report: async (batch) => {
       checked(batch)
-      const unknown = await begin([...batch.traffic.keys()])
-      const known = new Map(batch.traffic)
-      for (const planId of unknown) known.delete(planId)
-      const added = await counters.add({ ...batch, traffic: known }, clock())
+      const unknownPlans = await begin([...batch.traffic.keys()])
+      const knownTraffic = new Map(batch.traffic)
+      for (const planId of unknownPlans) knownTraffic.delete(planId)
+      const added = await counters.add({ ...batch, traffic: knownTraffic }, clock())
       if (added === null) return { counted: false }
       return {
         counted: true,
         usedBytes: new Map(added.map(({ planId, usedBytes }) => [planId, usedBytes])),
         alarmed: added.filter((plan) => plan.alarmed).map(({ planId }) => planId),
-        unknown,
+        unknown: unknownPlans,
       }
     },
   }

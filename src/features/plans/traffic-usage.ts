@@ -125,12 +125,12 @@ export const readUsage = async (
   pool: pg.Pool,
   planId: string,
   range: Range,
-  { bucket, hosts: most }: { readonly bucket: Bucket; readonly hosts: number },
+  { bucket, hosts: maxHosts }: { readonly bucket: Bucket; readonly hosts: number },
 ): Promise<PlanUsage> => {
   const [found, failures, hosts, countsHosts] = await Promise.all([
     readBuckets(pool, planId, range, bucket),
     readFailures(pool, planId, range),
-    readHosts(pool, planId, range, most),
+    readHosts(pool, planId, range, maxHosts),
     readCountsHosts(pool, planId),
   ])
   return {

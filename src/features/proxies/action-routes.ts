@@ -110,16 +110,16 @@ export const proxyReplaceRoutes = (deps: {
       handler: async ({ caller, scope, params: { id }, body, idempotencyKey, requestId, after }) => {
         const { accountId, keyId } = caller
         const { reason, comment } = body
-        const made = await deps.replace(
+        const result = await deps.replace(
           { scope, proxyId: id, reason, comment, idempotencyKey },
           { actor: { kind: 'key', accountId, keyId }, correlationId: requestId },
           after,
         )
-        const [record] = await records(accountId, [made.rental])
+        const [record] = await records(accountId, [result.rental])
         return {
           status: 200,
-          position: made.position,
-          headers: made.replayed ? { 'idempotency-replayed': 'true' } : {},
+          position: result.position,
+          headers: result.replayed ? { 'idempotency-replayed': 'true' } : {},
           body: record!,
         }
       },
@@ -138,9 +138,9 @@ export const proxyRotateRoutes = (deps: {
   const { pool, credentials, clock } = deps
 
   const isTokenOf = (id: string, token: string): boolean => {
-    const right = Buffer.from(credentials.rotationToken(id as ProxyId))
-    const given = Buffer.from(token)
-    return equalSecrets(right, given)
+    const expectedToken = Buffer.from(credentials.rotationToken(id as ProxyId))
+    const givenToken = Buffer.from(token)
+    return equalSecrets(expectedToken, givenToken)
   }
 
   return [

@@ -40,7 +40,10 @@ const maxMessage = 200
 
 type Answer = { readonly status: number; readonly detail: string | null; readonly text: string }
 
-const ask = async ({ host, port, username, password }: CheckedRental, target: URL): Promise<Answer> => {
+const requestThroughProxy = async (
+  { host, port, username, password }: CheckedRental,
+  target: URL,
+): Promise<Answer> => {
   const signal = AbortSignal.timeout(timeoutMs)
   const login = Buffer.from(`${username}:${password}`).toString('base64')
   const sent = request({
@@ -104,7 +107,7 @@ export const checkRental = async (
   })
   let answer: Answer
   try {
-    answer = await ask(rental, target)
+    answer = await requestThroughProxy(rental, target)
   } catch (error) {
     return result(false, null, messageOf(error as NodeJS.ErrnoException))
   }

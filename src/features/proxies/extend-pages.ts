@@ -33,20 +33,24 @@ import { ownRowOf, root } from './proxy-pages.ts'
 const usualDays = 30
 
 /** Refusals that concern one period, not the rental. */
-const notOffered: ReadonlySet<string> = new Set(['invalid_period', 'invalid_targeting', 'invalid_country'])
+const periodRefusalCodes: ReadonlySet<string> = new Set([
+  'invalid_period',
+  'invalid_targeting',
+  'invalid_country',
+])
 
 type Offer = { readonly days: number; readonly amountCents: number }
 
 /** The rentals of an extension, all of one product, and the paths of the form. */
 type Target = {
   readonly title: string
-  readonly about: Html
+  readonly description: Html
   readonly rows: readonly FoundProxy[]
   readonly selection: RentalSelection
   /** The selection as a field of the API's request body. */
-  readonly asked: string
+  readonly selectionJson: string
   readonly path: string
-  readonly back: string
+  readonly backPath: string
 }
 
 /** Extends a rental, or all running rentals of an order, by another period. */
@@ -63,30 +67,30 @@ export const extendPages = ({
   readonly findOwnProxy: FindOwnProxy
   readonly extending: RentalExtension
 }): readonly ConsolePage[] => {
-  const ofOne = async (visit: AccountVisit): Promise<Target> => {
+  const rentalTarget = async (visit: AccountVisit): Promise<Target> => {
     const row = await ownRowOf(findOwnProxy, visit)
-    const back = `${root}/${row.proxy_id}`
+    const backPath = `${root}/${row.proxy_id}`
     return {
       title: `Extend ${row.ip}`,
-      about: html`<p>The rental ends ${timeText(row.expires_at)}, and goes on from there. The wallet pays.</p>`,
+      description: html`<p>The rental ends ${timeText(row.expires_at)}, and goes on from there. The wallet pays.</p>`,
       rows: [row],
       selection: { proxyIds: [row.proxy_id] },
-      asked: `"proxy_ids":["${row.proxy_id}"]`,
-      path: `${back}/extend`,
-      back,
+      selectionJson: `"proxy_ids":["${row.proxy_id}"]`,
+      path: `${backPath}/extend`,
+      backPath,
     }
   }
 
-  const ofOrder = async ({ account, params, nowMs }: AccountVisit): Promise<Target> => {
+  const orderTarget = async ({ account, params, nowMs }: AccountVisit): Promise<Target> => {
     const orderId = params.id ?? ''
     const scope = wholeAccount(account.accountId)
     await reads.settled(account.accountId)
     const rows = await findProxies(db, scope, { orderId, status: 'running' }, nowMs, maxExtended + 1)
     if (rows.length === 0) throw refuse('not_found', 'no rental of this order runs')
-    const back = `/console/orders/${orderId}`
+    const backPath = `/console/orders/${orderId}`
     return {
       title: `Extend ${countText(rows.length, 'rental')}`,
-      about: html`<p>All rentals of the order that still run, together: each goes on from its own end, and one order pays for all of them or none is kept. The wallet pays.</p>
+      description: html`<p>All rentals of the order that still run, together: each goes on from its own end, and one order pays for all of them or none is kept. The wallet pays.</p>
 ${tableOf({
   caption: 'Rentals that are kept',
   rows,
@@ -103,9 +107,9 @@ ${tableOf({
 })}`,
       rows,
       selection: { orderId },
-      asked: `"order_id":"${orderId}"`,
-      path: `${back}/extend`,
-      back,
+      selectionJson: `"order_id":"${orderId}"`,
+      path: `${backPath}/extend`,
+      backPath,
     }
   }
 
@@ -117,15 +121,15 @@ ${tableOf({
     const product = row && catalog.current().resolve(row.product_id)
     if (!row || !product || !isDedicated(product)) return []
     const periods = periodsOf(product, row.country).toSorted((one, other) => one - other)
-    const asked = { caller: payerOf(visit), scope: wholeAccount(visit.account.accountId) }
+    const quoteRequest = { caller: payerOf(visit), scope: wholeAccount(visit.account.accountId) }
     const offers: Offer[] = []
     for (const days of periods)
       try {
-        const { amountCents } = await extending.quote(asked, selection, days)
+        const { amountCents } = await extending.quote(quoteRequest, selection, days)
         offers.push({ days, amountCents })
       } catch (error) {
         // This line is not sold for the period, or the period ends too far in the future.
-        if (!(error instanceof ApiError) || !notOffered.has(error.code)) throw error
+        if (!(error instanceof ApiError) || !periodRefusalCodes.has(error.code)) throw error
       }
     return offers
   }
@@ -139,22 +143,22 @@ ${tableOf({
       refused = nothing,
     }: { readonly typed?: FormInput; readonly problems?: Problems; readonly refused?: Html } = {},
   ) => {
-    const { title, about, asked, path, back } = target
+    const { title, description, selectionJson, path, backPath } = target
     let offers: readonly Offer[] = []
-    let unpriced: Problems = {}
+    let priceProblems: Problems = {}
     try {
       offers = await offersOf(visit, target)
     } catch (error) {
-      unpriced = { form: refusalOf(error).text }
+      priceProblems = { form: refusalOf(error).text }
     }
     const usual = offers.find(({ days }) => days === usualDays) ?? offers[0]
     return {
       title,
-      body: html`${refused}${problemsOf({ ...unpriced, ...problems })}
-${about}
+      body: html`${refused}${problemsOf({ ...priceProblems, ...problems })}
+${description}
 ${
   usual === undefined
-    ? html`<p class="empty">It cannot be extended now. <a href="${back}">Back</a></p>`
+    ? html`<p class="empty">It cannot be extended now. <a href="${backPath}">Back</a></p>`
     : html`<form method="post" action="${path}" class="stack" novalidate>
 ${keyField(visit.formKey)}
 ${offers.map(({ days, amountCents }) => hiddenOf(`price-${days}`, amountCents))}
@@ -173,11 +177,11 @@ ${choicesOf(
   typed,
   problems,
 )}
-<div class="acts"><button class="first">Pay and extend</button> <a href="${back}">Back</a></div>
+<div class="acts"><button class="first">Pay and extend</button> <a href="${backPath}">Back</a></div>
 </form>`
 }`,
       same: [
-        `curl -X POST $API/proxies/extend -H "X-API-Key: $KEY" -H 'Content-Type: application/json' -d '{${asked},"period_days":${usual?.days ?? usualDays}${usual === undefined ? '' : `,"expected_amount_cents":${usual.amountCents}`}}'`,
+        `curl -X POST $API/proxies/extend -H "X-API-Key: $KEY" -H 'Content-Type: application/json' -d '{${selectionJson},"period_days":${usual?.days ?? usualDays}${usual === undefined ? '' : `,"expected_amount_cents":${usual.amountCents}`}}'`,
       ],
     }
   }
@@ -203,10 +207,11 @@ ${choicesOf(
         Number(days),
         null,
       )
-      const what = target.rows.length === 1 ? 'The rental goes on' : `${target.rows.length} rentals go on`
+      const rentalsText =
+        target.rows.length === 1 ? 'The rental goes on' : `${target.rows.length} rentals go on`
       return goTo(
-        target.back,
-        `${what} for another ${countText(Number(days), 'day')}${replayed ? ', as was ordered before' : ''}: order ${order.details.orderId}.`,
+        target.backPath,
+        `${rentalsText} for another ${countText(Number(days), 'day')}${replayed ? ', as was ordered before' : ''}: order ${order.details.orderId}.`,
       )
     } catch (error) {
       const bought = `another ${countText(Number(days), 'day')}`
@@ -234,13 +239,13 @@ ${choicesOf(
       '/console/addresses/{id}/extend',
       'extendAddress',
       'Keeps a rental for another period, with the price before',
-      ofOne,
+      rentalTarget,
     ),
     page(
       '/console/orders/{id}/extend',
       'extendOrder',
       'Keeps all rentals of an order that still run for another period, with the price before',
-      ofOrder,
+      orderTarget,
     ),
   ]
 }

@@ -33,23 +33,23 @@ const lineOf = (row: FoundProxy) =>
  * Validates the rentals of one extension, which were found within the request's scope. They must run, belong to the
  * customer of the request, and be of one product, country and mobile line, because an order has one payer, one target
  * and one price.
- * @param request `asked`: the named rentals; null: all of an order. `customerId`: the customer of the request
+ * @param request `requestedIds`: the named rentals; null: all of an order. `customerId`: the customer of the request
  * @throws ApiError not_found, invalid_customer_id, out_of_stock (a rental has ended), invalid_body (different lines)
  */
 export const rentalsToExtend = (
   found: readonly FoundProxy[],
   request: {
-    readonly asked: readonly string[] | null
+    readonly requestedIds: readonly string[] | null
     readonly customerId: string | null
     readonly nowMs: number
   },
 ): RentalsToExtend => {
-  const { asked, customerId, nowMs } = request
-  const runs = (row: FoundProxy) => proxyStatus(row, nowMs) !== 'expired'
+  const { requestedIds, customerId, nowMs } = request
+  const isRunning = (row: FoundProxy) => proxyStatus(row, nowMs) !== 'expired'
   // For a whole order only the running addresses are extended.
-  const rows = asked === null ? found.filter(runs) : found
+  const rows = requestedIds === null ? found.filter(isRunning) : found
   const [first] = rows
-  const missing = asked?.find((id) => !rows.some((row) => row.proxy_id === id))
+  const missing = requestedIds?.find((id) => !rows.some((row) => row.proxy_id === id))
   if (!first || missing !== undefined)
     throw refuse(
       'not_found',
@@ -58,7 +58,7 @@ export const rentalsToExtend = (
   for (const row of rows) requireHolderNamed(row.customer_id, customerId, row.proxy_id)
   if (rows.length > maxExtended)
     throw refuse('invalid_body', `one extension keeps at most ${maxExtended} addresses; name fewer proxy_ids`)
-  const ended = rows.find((row) => !runs(row))
+  const ended = rows.find((row) => !isRunning(row))
   if (ended)
     throw refuse(
       'out_of_stock',
@@ -103,7 +103,7 @@ export type RentalExtension = {
    * @throws ApiError: refusals of `rentalsToExtend` and `prepareExtension`
    */
   quote(
-    asked: Pick<Purchase, 'caller'> & { readonly scope: AccountScope },
+    context: Pick<Purchase, 'caller'> & { readonly scope: AccountScope },
     selection: RentalSelection,
     periodDays: number,
   ): Promise<Pick<Prepared, 'amountCents'>>
@@ -121,11 +121,11 @@ export const createRentalExtension = (deps: {
   const { placeOrder, catalog, termsOf, reads, db, ownRentals, clock } = deps
 
   const find = async (scope: AccountScope, selection: RentalSelection): Promise<RentalsToExtend> => {
-    const asked = 'proxyIds' in selection ? [...new Set(selection.proxyIds)] : null
-    const filter = asked === null ? selection : { proxyIds: asked }
+    const requestedIds = 'proxyIds' in selection ? [...new Set(selection.proxyIds)] : null
+    const filter = requestedIds === null ? selection : { proxyIds: requestedIds }
     const found = await findProxies(db, scope, filter, clock(), maxExtended + 1)
     const rows = await ownRentals(scope.accountId, found)
-    return rentalsToExtend(rows, { asked, customerId: scope.customerId, nowMs: clock() })
+    return rentalsToExtend(rows, { requestedIds, customerId: scope.customerId, nowMs: clock() })
   }
 
   return {

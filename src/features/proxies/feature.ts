@@ -20,7 +20,7 @@ import { proxyRoutes } from './routes.ts'
 
 export const open = (
   core: ServerCore,
-  needs: {
+  dependencies: {
     /** The address that clients connect to, and the target of proxy checks. */
     readonly gateway: GatewayPlace & { readonly checkUrl: URL | null }
     readonly sandbox: boolean
@@ -33,11 +33,11 @@ export const open = (
   },
 ): Feature => {
   const { pool, clock, reads, runner, monotonicMs } = core
-  const { gateway, sandbox, publicUrl, catalog } = needs
+  const { gateway, sandbox, publicUrl, catalog } = dependencies
   const db: ProxyQueries = createKysely(pool)
   const credentials = createCredentials(core.keys.master)
   const ownRentals = createOwnRentals(core)
-  const extending = createRentalExtension({ ...needs, reads, db, ownRentals, clock })
+  const extending = createRentalExtension({ ...dependencies, reads, db, ownRentals, clock })
   const replace = createReplaceAddress({ runner, reads, db, ownRentals, pool, clock })
   const findOwnProxy = createFindOwnProxy({ reads, db, ownRentals, clock })
   const proxyRecords = createProxyRecords({ pool, ownRentals, credentials, publicUrl, gateway, clock })

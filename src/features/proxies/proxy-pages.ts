@@ -116,16 +116,16 @@ export const addressListPages = ({
     await reads.settled(account.accountId)
     const scope = wholeAccount(account.accountId)
     const page = { after, limit: pageRows + 1 }
-    const found = await proxiesAfter(db, scope, { status, family, country }, page, nowMs)
-    const { rows, next } = pagedOf(found, (row) => afterText(row.created_at, row.proxy_id))
-    const shown = await proxyRecords(account.accountId, rows)
+    const proxyRows = await proxiesAfter(db, scope, { status, family, country }, page, nowMs)
+    const { rows, next } = pagedOf(proxyRows, (row) => afterText(row.created_at, row.proxy_id))
+    const records = await proxyRecords(account.accountId, rows)
     const filter: Readonly<Record<string, string>> = {
       ...(status !== undefined && { status }),
       ...(family !== undefined && { family }),
       ...(country !== undefined && { country }),
     }
     const filtered = Object.keys(filter).length > 0 || after !== null
-    const asked = new URLSearchParams(filter).toString()
+    const filterQuery = new URLSearchParams(filter).toString()
     return show({
       title: 'Addresses',
       body: html`${filtersOf(root, [
@@ -149,7 +149,7 @@ export const addressListPages = ({
       ])}
 ${tableOf({
   caption: 'Dedicated addresses, newest first',
-  rows: shown,
+  rows: records,
   empty: filtered
     ? html`<p>No address fits. <a href="${root}">Show all</a></p>`
     : html`<p>No address is rented yet: an order of a dedicated product brings them.</p>`,
@@ -177,7 +177,7 @@ ${tableOf({
 })}
 ${pagerOf(root, filter, { before: after === null ? null : before, next })}`,
       same: [
-        `curl "$API/proxies${asked === '' || status === 'running' ? '' : `?${asked}`}" -H "X-API-Key: $KEY"`,
+        `curl "$API/proxies${filterQuery === '' || status === 'running' ? '' : `?${filterQuery}`}" -H "X-API-Key: $KEY"`,
         'curl "$API/proxies?format=txt" -H "X-API-Key: $KEY"   # one host:port:username:password a line',
       ],
     })
@@ -265,33 +265,33 @@ ${tableOf({
   ) => {
     const proxy = await ownRecord(visit)
     const path = `${root}/${proxy.proxyId}`
-    const runs = proxy.status !== 'expired'
-    const act = (what: string, label: string) =>
-      html`<form method="post" action="${path}" class="inline">${keyField(visit.formKey)}<button name="do" value="${what}">${label}</button></form>`
-    const fact = (name: string, value: Html | string | null): Html =>
+    const isRunning = proxy.status !== 'expired'
+    const actionForm = (actionValue: string, label: string) =>
+      html`<form method="post" action="${path}" class="inline">${keyField(visit.formKey)}<button name="do" value="${actionValue}">${label}</button></form>`
+    const detailRow = (name: string, value: Html | string | null): Html =>
       value === null ? nothing : html`<dt>${name}</dt><dd>${value}</dd>\n`
     return {
       title: proxy.ip,
-      acts: runs
-        ? html`${act('check', 'Check it')}${proxy.rotation === 'by_link' ? act('rotate', 'Rotate it') : null} <a class="button first" href="${path}/extend">Extend it</a> <a class="button" href="/console/orders/${proxy.orderId}/extend">Extend all of its order</a> <a class="button" href="${path}/replace">Replace it</a>`
+      acts: isRunning
+        ? html`${actionForm('check', 'Check it')}${proxy.rotation === 'by_link' ? actionForm('rotate', 'Rotate it') : null} <a class="button first" href="${path}/extend">Extend it</a> <a class="button" href="/console/orders/${proxy.orderId}/extend">Extend all of its order</a> <a class="button" href="${path}/replace">Replace it</a>`
         : html`<a href="${root}">All addresses</a>`,
       body: html`${problemsOf(problems)}${checked === null ? null : checkedView(checked)}
-${runs && !isViewing(visit.visitor) ? html`<h2>Sign in with</h2><code class="secret">${proxyLine(proxy)}</code><p class="soft">Host, port, username and password, for HTTP and SOCKS5.</p>` : null}
+${isRunning && !isViewing(visit.visitor) ? html`<h2>Sign in with</h2><code class="secret">${proxyLine(proxy)}</code><p class="soft">Host, port, username and password, for HTTP and SOCKS5.</p>` : null}
 <dl class="facts">
-${fact('State', addressState(proxy.status))}
-${fact('Rental', idText(proxy.proxyId))}
-${fact('Product', productName(catalog, proxy.productId))}
-${fact('Where', placeText(proxy))}
-${fact('Network', proxy.asn === null ? null : `AS${proxy.asn}${proxy.asnOrg === null ? '' : ` ${proxy.asnOrg}`}`)}
-${fact('Carrier', proxy.carrier)}
-${fact('Rotation', proxy.rotation === null ? null : proxy.rotation === 'by_link' ? 'by link' : `every ${proxy.rotationMinutes} minutes`)}
-${fact('Rotation link', runs && !isViewing(visit.visitor) && proxy.rotateUrl !== null ? html`<code>${proxy.rotateUrl}</code> <small>needs no key: treat it as a password</small>` : null)}
-${fact('Host', `${proxy.host}`)}
-${fact('Ports', `HTTP ${proxy.ports.http}, ${proxy.ports.https === null ? '' : `HTTPS ${proxy.ports.https}, `}SOCKS5 ${proxy.ports.socks5}`)}
-${fact('Order', html`<a href="/console/orders/${proxy.orderId}">${idText(proxy.orderId)}</a>`)}
-${fact('For', visit.account.reseller ? (proxy.customer ?? proxy.customerId ?? 'yourself') : null)}
-${fact('Since', timeText(proxy.createdAt))}
-${fact('Ends', timeText(proxy.expiresAt))}
+${detailRow('State', addressState(proxy.status))}
+${detailRow('Rental', idText(proxy.proxyId))}
+${detailRow('Product', productName(catalog, proxy.productId))}
+${detailRow('Where', placeText(proxy))}
+${detailRow('Network', proxy.asn === null ? null : `AS${proxy.asn}${proxy.asnOrg === null ? '' : ` ${proxy.asnOrg}`}`)}
+${detailRow('Carrier', proxy.carrier)}
+${detailRow('Rotation', proxy.rotation === null ? null : proxy.rotation === 'by_link' ? 'by link' : `every ${proxy.rotationMinutes} minutes`)}
+${detailRow('Rotation link', isRunning && !isViewing(visit.visitor) && proxy.rotateUrl !== null ? html`<code>${proxy.rotateUrl}</code> <small>needs no key: treat it as a password</small>` : null)}
+${detailRow('Host', `${proxy.host}`)}
+${detailRow('Ports', `HTTP ${proxy.ports.http}, ${proxy.ports.https === null ? '' : `HTTPS ${proxy.ports.https}, `}SOCKS5 ${proxy.ports.socks5}`)}
+${detailRow('Order', html`<a href="/console/orders/${proxy.orderId}">${idText(proxy.orderId)}</a>`)}
+${detailRow('For', visit.account.reseller ? (proxy.customer ?? proxy.customerId ?? 'yourself') : null)}
+${detailRow('Since', timeText(proxy.createdAt))}
+${detailRow('Ends', timeText(proxy.expiresAt))}
 </dl>
 ${labelForm(visit, proxy, typed, problems)}
 ${await history(proxy)}`,
@@ -326,8 +326,8 @@ ${await history(proxy)}`,
   const rotate = async (visit: AccountVisit) => {
     const row = await ownRow(visit)
     const nowMs = clock()
-    const over = (await ownRecord(visit)).status === 'expired'
-    await rotateNow(pool, row.proxy_id, { rotation_minutes: row.rotation_minutes, over }, nowMs)
+    const isEnded = (await ownRecord(visit)).status === 'expired'
+    await rotateNow(pool, row.proxy_id, { rotation_minutes: row.rotation_minutes, over: isEnded }, nowMs)
     return goTo(`${root}/${row.proxy_id}`, 'New connections go out through another exit.')
   }
 

@@ -43,7 +43,7 @@ const apiError = (id: string, refusal: ReplacementRefusal): ApiError => {
  * replacement_limit_reached, idempotency_conflict
  */
 export type ReplaceAddress = (
-  asked: {
+  input: {
     readonly scope: Scope
     readonly proxyId: string
     readonly reason: ReplaceReason
@@ -69,7 +69,7 @@ export const createReplaceAddress = (deps: {
     if (reason === 'custom' && comment === undefined)
       throw refuse('invalid_body', 'send a comment with the reason custom: what is wrong with the address')
     const row = await proxyOf(scope, proxyId, after)
-    const made = await handle(
+    const result = await handle(
       runner,
       { ...cause, name: 'replace-address', account: accountId },
       { stream: stockStream(row.product_id, row.country), fold: stockFold },
@@ -85,18 +85,18 @@ export const createReplaceAddress = (deps: {
           nowMs,
         ),
     )
-    if (made.outcome === 'refused') throw apiError(proxyId, made.refusal)
-    if (comment !== undefined && made.replacedAt !== null)
+    if (result.outcome === 'refused') throw apiError(proxyId, result.refusal)
+    if (comment !== undefined && result.replacedAt !== null)
       await pool.query(
         `insert into vault.replacement_comments (proxy_id, account_id, comment, replaced_at)
              values ($1::text, $2::text, $3::text, $4::timestamptz)`,
-        [row.proxy_id, accountId, comment, made.replacedAt],
+        [row.proxy_id, accountId, comment, result.replacedAt],
       )
-    const { ip, city, asn, asnOrg, endpoint = null } = made.address
+    const { ip, city, asn, asnOrg, endpoint = null } = result.address
     return {
       rental: { ...row, ip, city, asn, asn_org: asnOrg, endpoint },
-      position: made.position,
-      replayed: made.replacedAt === null,
+      position: result.position,
+      replayed: result.replacedAt === null,
     }
   }
 }

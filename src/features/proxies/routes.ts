@@ -48,17 +48,17 @@ export const pageHeaderTexts = {
  */
 export const pageHeaders = (
   path: string,
-  asked: AskedFor,
+  queryFields: AskedFor,
   page: { readonly limit: number; readonly offset: number; readonly total: number },
 ): Readonly<Record<string, string>> => {
   const { limit, offset, total } = page
-  const counted = { 'x-farebox-total': String(total) }
-  if (offset + limit >= total) return counted
+  const totalHeader = { 'x-farebox-total': String(total) }
+  if (offset + limit >= total) return totalHeader
   const next = new URLSearchParams()
-  for (const [name, value] of Object.entries(asked)) if (value !== undefined) next.set(name, value)
+  for (const [name, value] of Object.entries(queryFields)) if (value !== undefined) next.set(name, value)
   next.set('limit', String(limit))
   next.set('offset', String(offset + limit))
-  return { ...counted, link: `<${path}?${next}>; rel="next"` }
+  return { ...totalHeader, link: `<${path}?${next}>; rel="next"` }
 }
 
 const params = z.object({ id: z.string() })
@@ -143,19 +143,19 @@ export const proxyRoutes = (deps: {
         await reads.settled(scope.accountId, after ?? 0)
         if (query.format === 'txt') {
           // Only running addresses, because a line has no status.
-          const usable = { ...filter, status: query.status ?? 'running' } as const
-          const page = await listProxies(db, scope, usable, { limit, offset }, clock())
+          const runningFilter = { ...filter, status: query.status ?? 'running' } as const
+          const page = await listProxies(db, scope, runningFilter, { limit, offset }, clock())
           const proxies = await records(caller.accountId, page.proxies)
-          const { limit: _, offset: _o, expires_before: _b, ...asked } = query
-          const again = {
-            ...asked,
+          const { limit: _, offset: _o, expires_before: _b, ...queryFields } = query
+          const nextQuery = {
+            ...queryFields,
             customer_id: customerRef ?? undefined,
             expires_before: before === undefined ? undefined : isoTime(before),
           }
           return {
             status: 200,
             text: proxies.map((proxy) => `${proxyLine(proxy)}\n`).join(''),
-            headers: pageHeaders(listPath, again, { limit, offset, total: page.total }),
+            headers: pageHeaders(listPath, nextQuery, { limit, offset, total: page.total }),
           }
         }
         const page = await listProxies(db, scope, filter, { limit, offset }, clock())

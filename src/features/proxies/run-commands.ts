@@ -23,7 +23,7 @@ const replacementText = ({ replacedAt, reason, formerIp, comment }: Replacement)
 
 /** One field for each replacement, numbered from the oldest on. */
 const replacementFields = (replacements: readonly Replacement[]): Record<string, string> =>
-  Object.fromEntries(replacements.map((one, at) => [`replacement ${at + 1}`, replacementText(one)]))
+  Object.fromEntries(replacements.map((item, at) => [`replacement ${at + 1}`, replacementText(item)]))
 
 const factsOf = async (
   { pool, clock, config }: CliContext,

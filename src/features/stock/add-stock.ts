@@ -51,13 +51,13 @@ const movedOf = (
   stock: StockState,
   addresses: readonly StockedAddress[],
 ): EndpointsChanged['data']['changes'] => {
-  const moved = addresses.flatMap(({ ip, endpoint }) => {
+  const endpointChanges = addresses.flatMap(({ ip, endpoint }) => {
     const before = stock.addresses.get(ip)
     return before && endpoint && !isDeepStrictEqual(before.endpoint, endpoint) ? [{ ip, endpoint }] : []
   })
-  if (moved.length === 0) return []
+  if (endpointChanges.length === 0) return []
   const rentals = new Map(stock.rentals.entrySeq().map(([proxyId, { ip }]) => [ip, proxyId as ProxyId]))
-  return moved.map((each) => ({ ...each, proxyId: rentals.get(each.ip) ?? null }))
+  return endpointChanges.map((each) => ({ ...each, proxyId: rentals.get(each.ip) ?? null }))
 }
 
 /**
@@ -69,57 +69,59 @@ export const decideStocking = (
   { productId, country, addresses }: Stocking,
   nowMs: number,
 ): CommandDecision<StockingReport> => {
-  const heldBy = (ip: string): AddressState => {
-    const held = states.addresses.get(ip) ?? null
-    return held?.retired ? null : held
+  const holderOf = (ip: string): AddressState => {
+    const holder = states.addresses.get(ip) ?? null
+    return holder?.retired ? null : holder
   }
-  const isHere = ({ ip }: StockedAddress): boolean => {
-    const held = heldBy(ip)
-    return held === null || (held.productId === productId && held.country === country)
+  const isInThisStock = ({ ip }: StockedAddress): boolean => {
+    const holder = holderOf(ip)
+    return holder === null || (holder.productId === productId && holder.country === country)
   }
-  const here = addresses.filter(isHere)
-  const claimed = here.filter(({ ip }) => heldBy(ip) === null)
-  const fresh = here.filter(({ ip }) => !states.stock.addresses.has(ip))
+  const accepted = addresses.filter(isInThisStock)
+  const claimed = accepted.filter(({ ip }) => holderOf(ip) === null)
+  const newAddresses = accepted.filter(({ ip }) => !states.stock.addresses.has(ip))
   const stocked: AddressesStocked = {
     type: 'AddressesStocked',
-    data: { productId, country, addresses: fresh },
+    data: { productId, country, addresses: newAddresses },
   }
-  const moved = movedOf(states.stock, here)
+  const endpointChanges = movedOf(states.stock, accepted)
   const changed: EndpointsChanged = {
     type: 'EndpointsChanged',
-    data: { changes: moved, changedAt: isoTime(nowMs) },
+    data: { changes: endpointChanges, changedAt: isoTime(nowMs) },
   }
-  const ofStock: readonly StockEvent[] = [
-    ...(fresh.length > 0 ? [stocked] : []),
-    ...(moved.length > 0 ? [changed] : []),
+  const stockEvents: readonly StockEvent[] = [
+    ...(newAddresses.length > 0 ? [stocked] : []),
+    ...(endpointChanges.length > 0 ? [changed] : []),
   ]
-  const movedIps = new Set(moved.map(({ ip }) => ip))
+  const movedIps = new Set(endpointChanges.map(({ ip }) => ip))
   return {
     appends: [
       ...claimed.map(({ ip }) => {
         const event: AddressStocked = { type: 'AddressStocked', data: { ip, productId, country } }
         return { stream: addressStream(ip), events: [event], anyOrder: true as const }
       }),
-      ...(ofStock.length > 0 ? [{ stream: stockStream(productId, country), events: ofStock }] : []),
+      ...(stockEvents.length > 0 ? [{ stream: stockStream(productId, country), events: stockEvents }] : []),
     ],
     answer: {
-      added: fresh.map(({ ip }) => ip),
+      added: newAddresses.map(({ ip }) => ip),
       changed: [...movedIps],
-      formerLogins: moved.flatMap(({ ip }) => states.stock.addresses.get(ip)?.endpoint?.credentialId ?? []),
-      alreadyStocked: here
-        .filter((address) => !fresh.includes(address) && !movedIps.has(address.ip))
+      formerLogins: endpointChanges.flatMap(
+        ({ ip }) => states.stock.addresses.get(ip)?.endpoint?.credentialId ?? [],
+      ),
+      alreadyStocked: accepted
+        .filter((address) => !newAddresses.includes(address) && !movedIps.has(address.ip))
         .map(({ ip }) => ip),
       elsewhere: addresses.flatMap((address) => {
-        const held = heldBy(address.ip)
-        return held === null || isHere(address)
+        const holder = holderOf(address.ip)
+        return holder === null || isInThisStock(address)
           ? []
-          : [{ ip: address.ip, productId: held.productId, country: held.country }]
+          : [{ ip: address.ip, productId: holder.productId, country: holder.country }]
       }),
     },
   }
 }
 
-const merged = (a: StockingReport, b: StockingReport): StockingReport => ({
+const mergeReports = (a: StockingReport, b: StockingReport): StockingReport => ({
   added: [...a.added, ...b.added],
   changed: [...a.changed, ...b.changed],
   formerLogins: [...a.formerLogins, ...b.formerLogins],
@@ -170,7 +172,7 @@ export const addAddresses = async (
           nowMs,
         ),
     })
-    report = merged(report, outcome.answer)
+    report = mergeReports(report, outcome.answer)
     position = outcome.position ?? position
   }
   return { report, position }

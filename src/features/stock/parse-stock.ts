@@ -108,29 +108,29 @@ const entriesOf = (text: string): readonly (Entry | Problem)[] => {
   )
 }
 
-type Asked = {
+type ParseRequest = {
   readonly productOf: (id: string) => Product | undefined
   readonly input: StockingInput
 }
 
 const placeOf = (
-  { productOf, input }: Asked,
+  { productOf, input }: ParseRequest,
   { path, value }: Entry,
-  said: { readonly product?: string | null | undefined; readonly country?: string | null | undefined },
+  entryFields: { readonly product?: string | null | undefined; readonly country?: string | null | undefined },
 ): { readonly product: Product & DedicatedProduct; readonly country: string } | Problem => {
-  const id = said.product ?? input.product
-  const country = (said.country ?? input.country)?.toUpperCase() ?? null
+  const id = entryFields.product ?? input.product
+  const country = (entryFields.country ?? input.country)?.toUpperCase() ?? null
   const product = id === null ? undefined : productOf(id)
   if (!product || !isDedicated(product))
     return {
-      path: said.product == null ? 'product' : `${path}.product`,
+      path: entryFields.product == null ? 'product' : `${path}.product`,
       value: id,
       expected: 'a product of dedicated IPs (shape addresses or addresses_mobile)',
     }
   const countries = countriesOf(product)
   if (country === null || !countries.includes(country))
     return {
-      path: said.country == null ? 'country' : `${path}.country`,
+      path: entryFields.country == null ? 'country' : `${path}.country`,
       value: country ?? shownAt(value, ['country']),
       expected: `a country that ${product.id} has prices for: ${countries.join(', ')}`,
     }
@@ -138,15 +138,15 @@ const placeOf = (
 }
 
 const endpointOf = (
-  given: z.infer<typeof endpoint> | null | undefined,
+  endpointInput: z.infer<typeof endpoint> | null | undefined,
 ): Pick<AddressToStock, 'endpoint'> | object => {
-  if (given == null) return {}
-  const { username, password, ...rest } = given
+  if (endpointInput == null) return {}
+  const { username, password, ...rest } = endpointInput
   const login = username == null ? null : { username, password: password ?? '' }
   return { endpoint: { ...rest, login } }
 }
 
-const stockedOf = (asked: Asked, entry: Entry): Stocked | Problem => {
+const stockedOf = (request: ParseRequest, entry: Entry): Stocked | Problem => {
   const { path, value } = entry
   const parsed = addressEntry.safeParse(value)
   if (!parsed.success) {
@@ -154,28 +154,28 @@ const stockedOf = (asked: Asked, entry: Entry): Stocked | Problem => {
     const shown = issue.code === 'unrecognized_keys' ? issue.keys.join(', ') : shownAt(value, issue.path)
     return { path: [path, ...issue.path].join('.'), value: shown, expected: issue.message }
   }
-  const { ip: text, product: _, country: _c, endpoint: given, ...said } = parsed.data
-  const place = placeOf(asked, entry, parsed.data)
-  if ('expected' in place) return place
-  const { product, country } = place
+  const { ip: text, product: _, country: _c, endpoint: endpointInput, ...entryFields } = parsed.data
+  const destination = placeOf(request, entry, parsed.data)
+  if ('expected' in destination) return destination
+  const { product, country } = destination
   const ip = canonicalIp(text)
   if (ip === null) return { path, value: text, expected: 'an IPv4 or IPv6 address of one host' }
   const version = isIPv6(ip) ? 'ipv6' : 'ipv4'
   if ((product.family === 'ipv4' || product.family === 'ipv6') && version !== product.family)
     return { path, value: text, expected: `an ${product.family === 'ipv4' ? 'IPv4' : 'IPv6'} address` }
-  const pick = <Field extends keyof typeof said>(field: Field) =>
-    said[field] ?? asked.input.defaults[field] ?? null
-  const carrierId = pick('carrierId')
-  const service = pick('service')
+  const fieldValue = <Field extends keyof typeof entryFields>(field: Field) =>
+    entryFields[field] ?? request.input.defaults[field] ?? null
+  const carrierId = fieldValue('carrierId')
+  const service = fieldValue('service')
   const rates = ratesIn(product, country)
   if (!rates.some(({ target }) => target.carrierId === carrierId && target.service === service)) {
-    const known = new Set(rates.map(({ target }) => `${target.carrierId} ${target.service}`))
+    const validLines = new Set(rates.map(({ target }) => `${target.carrierId} ${target.service}`))
     return {
       path,
       value: { carrierId, service },
       expected:
         product.shape === 'addresses_mobile'
-          ? `a carrier and service of ${product.id} in ${country}: ${[...known].join(', ')}`
+          ? `a carrier and service of ${product.id} in ${country}: ${[...validLines].join(', ')}`
           : `no carrier and no service on ${product.id}`,
     }
   }
@@ -184,12 +184,12 @@ const stockedOf = (asked: Asked, entry: Entry): Stocked | Problem => {
     country,
     address: {
       ip,
-      city: pick('city'),
-      asn: pick('asn'),
-      asnOrg: pick('asnOrg'),
+      city: fieldValue('city'),
+      asn: fieldValue('asn'),
+      asnOrg: fieldValue('asnOrg'),
       carrierId,
       service,
-      ...endpointOf(given),
+      ...endpointOf(endpointInput),
     },
   }
 }
@@ -203,21 +203,25 @@ export const parseStocking = (
   if (entries.length === 0)
     return { ok: false, problems: [{ path: '', value: input.text, expected: 'at least one address' }] }
   const stocks = new Map<string, { productId: string; country: string; addresses: AddressToStock[] }>()
-  const seen = new Map<string, { readonly path: string; readonly text: string }>()
+  const seenAddresses = new Map<string, { readonly path: string; readonly text: string }>()
   const problems = new Map<string, Problem>()
-  const say = (problem: Problem): void => void problems.set(JSON.stringify(problem), problem)
+  const addProblem = (problem: Problem): void => void problems.set(JSON.stringify(problem), problem)
   for (const entry of entries) {
     const stocked = 'expected' in entry ? entry : stockedOf({ productOf, input }, entry)
     if ('expected' in stocked) {
-      say(stocked)
+      addProblem(stocked)
       continue
     }
     const { productId, country, address } = stocked
     const text = JSON.stringify(stocked)
-    const before = seen.get(address.ip)
+    const before = seenAddresses.get(address.ip)
     if (before && before.text !== text)
-      say({ path: entry.path, value: address.ip, expected: `each address once; ${before.path} has it` })
-    seen.set(address.ip, { path: entry.path, text })
+      addProblem({
+        path: entry.path,
+        value: address.ip,
+        expected: `each address once; ${before.path} has it`,
+      })
+    seenAddresses.set(address.ip, { path: entry.path, text })
     const key = `${productId} ${country}`
     const stock = stocks.get(key) ?? { productId, country, addresses: [] }
     if (!before) stock.addresses.push(address)

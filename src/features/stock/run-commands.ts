@@ -55,10 +55,10 @@ const added = (stocks: readonly Added[]): CliOutput => {
   const reports = stocks.map(({ report }) => report)
   const elsewhere = reports.flatMap((report) => report.elsewhere)
   const [first] = stocks
-  const one = stocks.length === 1 ? first : undefined
+  const onlyStock = stocks.length === 1 ? first : undefined
   const json = {
-    productId: one?.productId ?? null,
-    country: one?.country ?? null,
+    productId: onlyStock?.productId ?? null,
+    country: onlyStock?.country ?? null,
     added: reports.reduce((sum, report) => sum + report.added.length, 0),
     changed: reports.flatMap((report) => report.changed),
     alreadyStocked: reports.flatMap((report) => report.alreadyStocked),
@@ -111,11 +111,11 @@ export const add = async (context: CliContext, options: AddOptions) => {
 
 export const list = async (context: CliContext, options: { product?: string; country?: string }) => {
   const catalog = await createCatalogService(context.runner).read(context)
-  const only = options.product === undefined ? undefined : await productOf(context, options.product)
+  const onlyProduct = options.product === undefined ? undefined : await productOf(context, options.product)
   const pools = await countStock(
     context.runner,
     catalog,
-    { productId: only?.id, country: options.country?.toUpperCase() },
+    { productId: onlyProduct?.id, country: options.country?.toUpperCase() },
     context,
   )
   return {

@@ -21,12 +21,12 @@ export type PoolCount = {
   readonly rented: number
 }
 
-type Place = { readonly productId: string; readonly country: string }
+type StockKey = { readonly productId: string; readonly country: string }
 
-const countPools = ({ productId, country }: Place, state: StockState, nowMs: number): PoolCount[] => {
+const countPools = ({ productId, country }: StockKey, state: StockState, nowMs: number): PoolCount[] => {
   const totals = state.addresses.countBy(({ carrierId, service }) => JSON.stringify([carrierId, service]))
-  const inOrder = [...totals].sort(([one], [other]) => (one < other ? -1 : 1))
-  return inOrder.map(([key, total]) => {
+  const sortedTotals = [...totals].sort(([one], [other]) => (one < other ? -1 : 1))
+  return sortedTotals.map(([key, total]) => {
     const [carrierId, service] = JSON.parse(key) as [string | null, string | null]
     const pool = state.pools.get(key)
     const rested = pool?.resting.count(({ availableFromMs }) => availableFromMs <= nowMs) ?? 0
@@ -44,22 +44,22 @@ const countPools = ({ productId, country }: Place, state: StockState, nowMs: num
 export const countStock = async (
   runner: CommandRunner,
   catalog: Catalog,
-  only: { readonly productId?: string | undefined; readonly country?: string | undefined },
+  selection: { readonly productId?: string | undefined; readonly country?: string | undefined },
   cause: Cause,
 ): Promise<readonly PoolCount[]> => {
-  const places = catalog.products
-    .filter((product) => only.productId === undefined || product.id === only.productId)
+  const stockKeys = catalog.products
+    .filter((product) => selection.productId === undefined || product.id === selection.productId)
     .flatMap((product) =>
       isDedicated(product) ? countriesOf(product).map((country) => ({ productId: product.id, country })) : [],
     )
-    .filter((place) => only.country === undefined || place.country === only.country)
+    .filter((stockKey) => selection.country === undefined || stockKey.country === selection.country)
   const streams: Record<string, StreamRef<StockState>> = Object.fromEntries(
-    places.map((place, index) => [
+    stockKeys.map((stockKey, index) => [
       String(index),
-      { stream: stockStream(place.productId, place.country), fold: stockFold },
+      { stream: stockStream(stockKey.productId, stockKey.country), fold: stockFold },
     ]),
   )
-  if (places.length === 0) return []
+  if (stockKeys.length === 0) return []
   const { answer } = await runner.run({
     name: 'count-stock',
     correlationId: cause.correlationId,
@@ -67,7 +67,7 @@ export const countStock = async (
     streams,
     decide: (states, { nowMs }) => ({
       appends: [],
-      answer: places.flatMap((place, index) => countPools(place, states[String(index)]!, nowMs)),
+      answer: stockKeys.flatMap((stockKey, index) => countPools(stockKey, states[String(index)]!, nowMs)),
     }),
   })
   return answer

@@ -58,7 +58,7 @@ export const createStockLogins = (deps: {
     store: async (stock) => {
       const { productId, country, addresses } = stock
       const former = await storedBefore(stock)
-      const fresh: (PlacedLogin & { readonly credentialId: string })[] = []
+      const newLogins: (PlacedLogin & { readonly credentialId: string })[] = []
       const stocked = addresses.map(({ endpoint, ...address }) => {
         if (!endpoint) return address
         const { login, ...rest } = endpoint
@@ -68,10 +68,10 @@ export const createStockLogins = (deps: {
         const before = formerId(ip, login)
         if (former.has(before)) return { ...address, endpoint: { ...rest, credentialId: before } }
         const credentialId = idOf([ip, login.username, login.password, place])
-        fresh.push({ credentialId, owner: ip, place, login })
+        newLogins.push({ credentialId, owner: ip, place, login })
         return { ...address, endpoint: { ...rest, credentialId } }
       })
-      await storeAs(fresh)
+      await storeAs(newLogins)
       return { productId, country, addresses: stocked }
     },
   }

@@ -30,8 +30,8 @@ const keyText = ({ productId, country, carrierId, service }: PoolKey): string =>
   [productId, country, carrierId ?? '', service ?? ''].join('~')
 
 const keyOf = (text: string | null): PoolKey | null => {
-  const [productId, country, carrierId, service, ...more] = (text ?? '').split('~')
-  return productId === undefined || country === undefined || service === undefined || more.length > 0
+  const [productId, country, carrierId, service, ...excess] = (text ?? '').split('~')
+  return productId === undefined || country === undefined || service === undefined || excess.length > 0
     ? null
     : { productId, country, carrierId: carrierId || null, service: service || null }
 }
@@ -42,8 +42,8 @@ const stock = async ({ pool, clock, caughtUp }: StockReads, { query }: PersonVis
   const before = query.get('before')
   const after = keyOf(before)
   await caughtUp()
-  const found = await poolsAfter({ pool, clock }, { after, limit: pageRows + 1 })
-  const { rows, next } = pagedOf(found, keyText)
+  const poolRows = await poolsAfter({ pool, clock }, { after, limit: pageRows + 1 })
+  const { rows, next } = pagedOf(poolRows, keyText)
   return show({
     title: 'Stock',
     acts: html`<a class="button first" href="${path}/add">Add addresses</a>`,
@@ -142,16 +142,17 @@ ${selectOf({ name: 'service', label: 'Service', hint: 'Of mobile addresses.', ch
   }
 }
 
-const namesOf = (all: readonly string[]): string =>
-  `${all.slice(0, maxNamed).join(', ')}${all.length > maxNamed ? ` and ${all.length - maxNamed} more` : ''}`
+const namesOf = (items: readonly string[]): string =>
+  `${items.slice(0, maxNamed).join(', ')}${items.length > maxNamed ? ` and ${items.length - maxNamed} more` : ''}`
 
 type Added = { readonly stock: ParsedStock; readonly report: StockingReport }
 
-const listed = (title: string, all: readonly string[]): Html =>
-  all.length === 0 ? nothing : html`<h2>${title}</h2>\n<p>${namesOf(all)}</p>\n`
+const listed = (title: string, items: readonly string[]): Html =>
+  items.length === 0 ? nothing : html`<h2>${title}</h2>\n<p>${namesOf(items)}</p>\n`
 
 const reportView = (added: readonly Added[]): View => {
-  const all = (of: (report: StockingReport) => readonly string[]) => added.flatMap(({ report }) => of(report))
+  const collect = (of: (report: StockingReport) => readonly string[]) =>
+    added.flatMap(({ report }) => of(report))
   return {
     title: 'Added to the stock',
     body: html`<ul>${added.map(
@@ -160,13 +161,15 @@ const reportView = (added: readonly Added[]): View => {
     )}</ul>
 ${listed(
   'In the stock of something else: not added',
-  all(({ elsewhere }) => elsewhere.map(({ ip, productId, country }) => `${ip} (${productId} in ${country})`)),
+  collect(({ elsewhere }) =>
+    elsewhere.map(({ ip, productId, country }) => `${ip} (${productId} in ${country})`),
+  ),
 )}${listed(
   'Reached by another endpoint now',
-  all(({ changed }) => changed),
+  collect(({ changed }) => changed),
 )}${listed(
   'In this stock already',
-  all(({ alreadyStocked }) => alreadyStocked),
+  collect(({ alreadyStocked }) => alreadyStocked),
 )}<p class="acts"><a class="button first" href="/console/operator/stock">To the stock</a> <a class="button" href="${stockingPath}">Add more</a></p>`,
     same: ['npx farebox stock list'],
   }
@@ -185,25 +188,25 @@ const add = async (
     ...(asn === undefined && { asn: 'Type the number of a network, 1 to 4294967295.' }),
   }
   if (Object.keys(problems).length > 0) return refusedView(view(catalog, visit, typed, problems))
-  const given = (name: string): string | null => typed.text(name) || null
+  const textOrNull = (name: string): string | null => typed.text(name) || null
   const parsed = parseStocking((id) => catalog.current().resolve(id), {
-    product: given('product'),
-    country: given('country')?.toUpperCase() ?? null,
+    product: textOrNull('product'),
+    country: textOrNull('country')?.toUpperCase() ?? null,
     text,
     defaults: {
-      city: given('city'),
+      city: textOrNull('city'),
       asn: asn ?? null,
-      asnOrg: given('asnOrg'),
-      carrierId: given('carrier'),
+      asnOrg: textOrNull('asnOrg'),
+      carrierId: textOrNull('carrier'),
       service,
     },
   })
   if (!parsed.ok) {
-    const said = parsed.problems.slice(0, 20).map(problemText).join('; ')
-    const more = parsed.problems.length > 20 ? ' …' : ''
+    const problemsText = parsed.problems.slice(0, 20).map(problemText).join('; ')
+    const ellipsis = parsed.problems.length > 20 ? ' …' : ''
     return refusedView(
       view(catalog, visit, typed, {
-        text: `${countText(parsed.problems.length, 'problem')}: ${said}${more}`,
+        text: `${countText(parsed.problems.length, 'problem')}: ${problemsText}${ellipsis}`,
       }),
     )
   }

@@ -15,7 +15,7 @@ export { renewalWorker } from './renewal-worker.ts'
 
 export const open = (
   core: ServerCore,
-  needs: {
+  dependencies: {
     readonly placeOrder: PlaceOrder
     readonly market: PriceSources
     readonly meter: Meter
@@ -24,7 +24,7 @@ export const open = (
   },
 ): Feature => {
   const { scheduler, pool, log, clock, reads } = core
-  const { placeOrder, market, meter, prices } = needs
+  const { placeOrder, market, meter, prices } = dependencies
   const subscriptions = createSubscriptions({ ...core, placeOrder, market, settleTraffic: meter.settle })
   const db: SubscriptionQueries = createKysely(pool)
   return {

@@ -36,7 +36,7 @@ const otherPeriod = (interval: Interval) =>
   )
 
 /** @throws ApiError as `parseMeta`; an `invalid_period` refusal names the period of the interval */
-const wantedOf = (
+const rateRequestOf = (
   product: Product,
   interval: Interval,
   meta: SubscriptionInput['meta'],
@@ -81,15 +81,15 @@ export const prepareFirstPeriod = async (
   const product = requireAccepted(productOfOrder(catalog.current(), productId))
   checkBilling(product, interval)
   requireAccepted(quantityOf(product, quantity))
-  const wanted = wantedOf(product, interval, meta)
-  const period = periodOf(product, interval, isDedicated(product) ? (wanted?.periodDays ?? null) : null)
+  const rateRequest = rateRequestOf(product, interval, meta)
+  const period = periodOf(product, interval, isDedicated(product) ? (rateRequest?.periodDays ?? null) : null)
   await refreshTerms(caller)
   const prepared = await prepareOrder(
     {
       orderId: ids.orderId,
       caller,
       customerId: null,
-      termsOf: (sold) => termsOf(caller, sold),
+      termsOf: (orderedProduct) => termsOf(caller, orderedProduct),
       method: 'wallet',
       payableBy: ['wallet'],
       expectedAmountCents,

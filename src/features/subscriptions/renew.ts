@@ -100,7 +100,7 @@ export const createRenewalOrders = (deps: {
     state: Subscription,
     payer: Payer,
     orderId: OrderId,
-    kept: readonly ProxyId[],
+    runningIds: readonly ProxyId[],
   ): Promise<Prepared> => {
     const { productId, quantity, target, interval, period, subscriptionId } = state.terms
     const catalog = market.catalog.current()
@@ -110,7 +110,7 @@ export const createRenewalOrders = (deps: {
       orderId,
       caller: payer,
       customerId: null,
-      termsOf: (sold) => market.termsOf(payer, sold),
+      termsOf: (orderedProduct) => market.termsOf(payer, orderedProduct),
       method: 'wallet',
       payableBy: ['wallet'],
       expectedAmountCents: undefined,
@@ -121,8 +121,8 @@ export const createRenewalOrders = (deps: {
       throw refuse('subscription_not_available', `a plan of ${productId} lasts ${product.periodDays} days`)
     const meta = target === null ? undefined : metaOf(target)
     const prepared =
-      product && target !== null && kept.length > 0
-        ? prepareExtension(buyer, { productId, proxyIds: kept, line: target }, target.periodDays)
+      product && target !== null && runningIds.length > 0
+        ? prepareExtension(buyer, { productId, proxyIds: runningIds, line: target }, target.periodDays)
         : await prepareOrder(buyer, { productId, quantity, meta }, market.stock)
     const periodStart = state.currentPeriodEnd
     return { ...prepared, subscription: { subscriptionId, interval, period, periodStart } }
@@ -136,9 +136,9 @@ export const createRenewalOrders = (deps: {
     for (let failedBefore = 0; ; failedBefore += 1) {
       const subscriptionId = terms.subscriptionId as SubscriptionId
       const orderId = orderIdOfPeriod(subscriptionId, currentPeriodEnd, failedBefore)
-      const standing = await readOrder(log, orderId)
-      if (!standing || standing.failureReason === null || failedBefore + 1 === maxOrdersOfPeriod)
-        return { orderId, standing }
+      const existing = await readOrder(log, orderId)
+      if (!existing || existing.failureReason === null || failedBefore + 1 === maxOrdersOfPeriod)
+        return { orderId, standing: existing }
     }
   }
 
@@ -197,21 +197,21 @@ export const createRenewals = (deps: {
   /** Null: the period is paid, its order is under way, or another process has decided it. */
   const pay = async (
     state: Subscription,
-    { orderId, standing }: Awaited<ReturnType<RenewalOrders['orderOfNextPeriod']>>,
+    { orderId, standing: existing }: Awaited<ReturnType<RenewalOrders['orderOfNextPeriod']>>,
   ): Promise<Refused | null> => {
-    if (standing) {
-      if (standing.failureReason !== null) return failed(standing)
-      await subscriptions.finish(standing)
+    if (existing) {
+      if (existing.failureReason !== null) return failed(existing)
+      await subscriptions.finish(existing)
       return null
     }
     const payer = await payerOf(state)
     if (!payer) return { reason: 'account_blocked', neededMicros: null }
-    const kept = await running(state)
+    const runningIds = await running(state)
     // Before the period's end an order can only extend running addresses. Ended ones are bought again after it.
-    if (kept.length === 0 && clock() < Date.parse(state.currentPeriodEnd))
+    if (runningIds.length === 0 && clock() < Date.parse(state.currentPeriodEnd))
       return { reason: 'out_of_stock', neededMicros: null }
     try {
-      const prepared = await orRefusal(prepare(state, payer, orderId, kept))
+      const prepared = await orRefusal(prepare(state, payer, orderId, runningIds))
       const { order, position } = await placeOrder({
         caller: payer,
         requestId: newId('run'),
@@ -254,7 +254,7 @@ export const createRenewals = (deps: {
   const note = async (state: Subscription, refused: Refused, triedAtMs: number): Promise<void> => {
     const end = Date.parse(state.currentPeriodEnd)
     // Retries at the end of the period and of the grace period, even if these passed during this try.
-    const stops = [end, end + graceMs].filter((stop) => stop > triedAtMs)
+    const deadlines = [end, end + graceMs].filter((stop) => stop > triedAtMs)
     await pool.query(
       `insert into work.renewals (subscription_id, period_start, reason, needed_micros, retry_at)
        values ($1::text, $2::timestamptz, $3::text, $4::bigint, $5::timestamptz)
@@ -266,7 +266,7 @@ export const createRenewals = (deps: {
         state.currentPeriodEnd,
         refused.reason,
         refused.neededMicros,
-        isoTime(Math.min(triedAtMs + retryMs, ...stops)),
+        isoTime(Math.min(triedAtMs + retryMs, ...deadlines)),
       ],
     )
   }

@@ -38,7 +38,7 @@ const Body = z.strictObject({
   expected_amount_cents: guardField,
 })
 
-const none = () => refuse('not_found', 'no subscription has this id')
+const notFound = () => refuse('not_found', 'no subscription has this id')
 
 /** Subscriptions: docs/http-api.md, "Subscriptions". */
 export const subscriptionRoutes = (deps: {
@@ -58,7 +58,7 @@ export const subscriptionRoutes = (deps: {
   }
   const rowOf = async (scope: Scope, id: string): Promise<SubscriptionView> => {
     const row = await findSubscription(db, scope, id)
-    if (!row) throw none()
+    if (!row) throw notFound()
     return row
   }
 
@@ -99,11 +99,11 @@ export const subscriptionRoutes = (deps: {
         ...chargeErrors,
       ],
       knownKey: (caller, key) => subscriptions.known(caller.accountId, key),
-      handler: async ({ caller, body, idempotencyKey: given, requestId }) => {
+      handler: async ({ caller, body, idempotencyKey: clientKey, requestId }) => {
         const started = await subscriptions.start({
           caller,
           requestId,
-          idempotencyKey: given,
+          idempotencyKey: clientKey,
           fingerprint: requestFingerprint({
             method: 'POST',
             path: '/api/v1/subscriptions',
@@ -207,14 +207,14 @@ export const subscriptionRoutes = (deps: {
       errors: ['not_found'],
       handler: async ({ caller, scope, params: { id }, requestId }) => {
         const { accountId, keyId } = caller
-        if (scope.customerId !== null) throw none()
+        if (scope.customerId !== null) throw notFound()
         const canceled = await subscriptions.cancel({
           accountId,
           subscriptionId: id as SubscriptionId,
           actor: { kind: 'key', accountId, keyId },
           correlationId: requestId,
         })
-        if (!canceled) throw none()
+        if (!canceled) throw notFound()
         const { subscription, position } = canceled
         const refused = await refusedReasonOf(db, id, subscription.currentPeriodEnd)
         return { status: 200, body: subscriptionRecord(viewOf(subscription, refused), clock()), position }

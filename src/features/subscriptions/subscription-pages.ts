@@ -63,8 +63,8 @@ export const subscriptionPages = ({
     const after = afterOf(before)
     await reads.settled(account.accountId)
     const page = { status, after, limit: pageRows + 1 }
-    const found = await subscriptionsAfter(db, wholeAccount(account.accountId), page, nowMs)
-    const { rows, next } = pagedOf(found, (row) => afterText(row.started_at, row.subscription_id))
+    const subscriptionRows = await subscriptionsAfter(db, wholeAccount(account.accountId), page, nowMs)
+    const { rows, next } = pagedOf(subscriptionRows, (row) => afterText(row.started_at, row.subscription_id))
     const filter: Readonly<Record<string, string>> = status === undefined ? {} : { status }
     return show({
       title: 'Subscriptions',
@@ -116,7 +116,7 @@ ${pagerOf(root, filter, { before: after === null ? null : before, next })}`,
   }
 
   /** The account's subscription of the path, including a cancellation by another process. @throws not_found */
-  const own = async ({ account, params, nowMs }: AccountVisit): Promise<SubscriptionRecord> => {
+  const ownSubscription = async ({ account, params, nowMs }: AccountVisit): Promise<SubscriptionRecord> => {
     const id = params.id ?? ''
     const last = await log.lastOf(subscriptionStream(id as SubscriptionId))
     await reads.settled(account.accountId, last?.position ?? 0)
@@ -129,7 +129,7 @@ ${pagerOf(root, filter, { before: after === null ? null : before, next })}`,
 
   const oneView = (subscription: SubscriptionRecord) => {
     const path = `${root}/${subscription.subscriptionId}`
-    const fact = (name: string, value: Html | string | null): Html =>
+    const detailRow = (name: string, value: Html | string | null): Html =>
       value === null ? nothing : html`<dt>${name}</dt><dd>${value}</dd>\n`
     return {
       title: `Subscription to ${productName(subscription.productId)}`,
@@ -138,26 +138,26 @@ ${pagerOf(root, filter, { before: after === null ? null : before, next })}`,
           ? html`<a href="${root}">All subscriptions</a>`
           : html`<a class="button danger" href="${path}/cancel">Cancel it</a>`,
       body: html`<dl class="facts">
-${fact('State', subscriptionState(subscription))}
-${fact('Subscription', idText(subscription.subscriptionId))}
-${fact('Quantity', String(subscription.quantity))}
-${fact('Every', subscription.interval)}
-${fact('This period cost', dollarText(subscription.amountCents))}
-${fact('Period began', timeText(subscription.currentPeriodStart))}
-${fact('Period ends', timeText(subscription.currentPeriodEnd))}
-${fact('Paid by', html`<a href="/console/orders/${subscription.orderId}">${idText(subscription.orderId)}</a>`)}
-${fact('Plan', subscription.planId === null ? null : html`<a href="/console/plans/${subscription.planId}">${idText(subscription.planId)}</a>`)}
-${fact('Country', subscription.fulfillmentMeta?.country ?? null)}
-${fact(
+${detailRow('State', subscriptionState(subscription))}
+${detailRow('Subscription', idText(subscription.subscriptionId))}
+${detailRow('Quantity', String(subscription.quantity))}
+${detailRow('Every', subscription.interval)}
+${detailRow('This period cost', dollarText(subscription.amountCents))}
+${detailRow('Period began', timeText(subscription.currentPeriodStart))}
+${detailRow('Period ends', timeText(subscription.currentPeriodEnd))}
+${detailRow('Paid by', html`<a href="/console/orders/${subscription.orderId}">${idText(subscription.orderId)}</a>`)}
+${detailRow('Plan', subscription.planId === null ? null : html`<a href="/console/plans/${subscription.planId}">${idText(subscription.planId)}</a>`)}
+${detailRow('Country', subscription.fulfillmentMeta?.country ?? null)}
+${detailRow(
   'Addresses',
   subscription.proxyIds.length === 0
     ? null
     : html`${subscription.proxyIds.map((id) => html`<a href="/console/addresses/${id}">${idText(id)}</a><br>`)}`,
 )}
-${fact('Tried again until', subscription.graceEndsAt === null ? null : timeText(subscription.graceEndsAt))}
-${fact('Why', subscription.reason?.replaceAll('_', ' ') ?? null)}
-${fact('Ended', subscription.endedAt === null ? null : timeText(subscription.endedAt))}
-${fact('Since', timeText(subscription.startedAt))}
+${detailRow('Tried again until', subscription.graceEndsAt === null ? null : timeText(subscription.graceEndsAt))}
+${detailRow('Why', subscription.reason?.replaceAll('_', ' ') ?? null)}
+${detailRow('Ended', subscription.endedAt === null ? null : timeText(subscription.endedAt))}
+${detailRow('Since', timeText(subscription.startedAt))}
 </dl>
 <p class="soft">The next period costs what the product costs then.</p>`,
       same: [
@@ -179,14 +179,14 @@ ${fact('Since', timeText(subscription.startedAt))}
       path: '/console/subscriptions/{id}',
       name: 'showSubscription',
       summary: 'One subscription and its period',
-      show: async (visit) => show(oneView(await own(visit))),
+      show: async (visit) => show(oneView(await ownSubscription(visit))),
     }),
     accountPage({
       path: '/console/subscriptions/{id}/cancel',
       name: 'cancelSubscriptionPage',
       summary: 'Cancels a subscription',
       show: async (visit) => {
-        const subscription = await own(visit)
+        const subscription = await ownSubscription(visit)
         const { subscriptionId, productId, status, currentPeriodEnd } = subscription
         const path = `${root}/${subscriptionId}`
         return show({

@@ -113,15 +113,15 @@ export const createSubscriptions = (deps: {
       return (await log.lastOf(order)) !== null
     },
 
-    start: async ({ caller, requestId, idempotencyKey: given, fingerprint, input }) => {
-      const idempotencyKey = given ?? newId('auto')
+    start: async ({ caller, requestId, idempotencyKey: clientKey, fingerprint, input }) => {
+      const idempotencyKey = clientKey ?? newId('auto')
       const subscriptionId = subscriptionIdOf(caller.accountId, idempotencyKey)
       const orderId: OrderId = orderIdOfPeriod(subscriptionId, null)
       const order = await orRefusal(prepareFirstPeriod(market, caller, input, { subscriptionId, orderId }))
       const placed = await placeOrder({
         caller,
         requestId,
-        idempotencyKey: given,
+        idempotencyKey: clientKey,
         orderId,
         fingerprint,
         item: { kind: 'quoted', order },

@@ -11,8 +11,8 @@ import { createWallets, type ManualMovementAnswer } from './wallet-service.ts'
 /** The largest amount of a wallet or a customer, whole cents: micro-dollars are safe integers. */
 const maxSafeCents = microsToCentsFloor(Number.MAX_SAFE_INTEGER)
 
-/** The refusal of a manual movement; `whose` names the owner of the money, e.g. `the wallet`. */
-export const refusalOf = (refusal: ManualRefusal, whose = 'the wallet'): CliRefusal => {
+/** The refusal of a manual movement; `holderName` names the owner of the money, e.g. `the wallet`. */
+export const refusalOf = (refusal: ManualRefusal, holderName = 'the wallet'): CliRefusal => {
   switch (refusal.code) {
     case 'unknown_account':
       return new CliMisuse('no account has this id; "accounts create" makes one', {}, 'not_found')
@@ -31,14 +31,14 @@ export const refusalOf = (refusal: ManualRefusal, whose = 'the wallet'): CliRefu
       const { balanceCents, amountCents } = figures
       return new CliRefusal(
         code,
-        `${whose} has ${dollars(balanceCents)} and cannot give ${dollars(amountCents)}; take less, or credit it first`,
+        `${holderName} has ${dollars(balanceCents)} and cannot give ${dollars(amountCents)}; take less, or credit it first`,
         figures,
       )
     }
     case 'invalid_amount':
       return new CliRefusal(
         refusal.code,
-        `this would leave ${whose} with more than ${dollars(maxSafeCents)} or owing more: that is the most that is counted`,
+        `this would leave ${holderName} with more than ${dollars(maxSafeCents)} or owing more: that is the most that is counted`,
         { maxCents: maxSafeCents },
       )
     case 'unconfirmed':
@@ -83,8 +83,8 @@ export const approvalRefusal = (refusal: ApprovalRefusal): CliRefusal => {
   const { code } = refusal
   if (code === 'unknown_proposal') return new CliMisuse(approvalRefusals[code], {}, 'not_found')
   const status = code === 'proposal_closed' ? { status: refusal.status } : {}
-  const was = code === 'proposal_closed' ? `: it is ${refusal.status}` : ''
-  return new CliRefusal(code, `nothing moved: ${approvalRefusals[code]}${was}`, status)
+  const statusText = code === 'proposal_closed' ? `: it is ${refusal.status}` : ''
+  return new CliRefusal(code, `nothing moved: ${approvalRefusals[code]}${statusText}`, status)
 }
 
 const output = (accountId: AccountId, reference: string, answer: ManualMovementAnswer): CliOutput => {

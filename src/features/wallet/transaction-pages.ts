@@ -25,7 +25,7 @@ const positionOf = (text: string | null): number | null =>
   text !== null && /^\d{1,15}$/.test(text) ? Number(text) : null
 
 /** The subject of a movement, with a link if it has a page. */
-const about = ({ order_id: orderId, deposit_id: depositId, reference }: TransactionRow) => {
+const subjectOf = ({ order_id: orderId, deposit_id: depositId, reference }: TransactionRow) => {
   if (orderId !== null) return html`<a href="/console/orders/${orderId}">${orderId}</a>`
   if (depositId !== null) return idText(depositId)
   return reference ?? ''
@@ -36,11 +36,11 @@ type TransactionReads = { readonly db: BalanceQueries; readonly reads: Pick<Read
 const list = async ({ db, reads }: TransactionReads, { account, query }: AccountVisit) => {
   const before = positionOf(query.get('before'))
   await reads.settled(account.accountId)
-  const found = await transactionsBefore(db, wholeAccount(account.accountId), {
+  const transactionRows = await transactionsBefore(db, wholeAccount(account.accountId), {
     before,
     limit: pageRows + 1,
   })
-  const { rows, next } = pagedOf(found, ({ position }) => String(position))
+  const { rows, next } = pagedOf(transactionRows, ({ position }) => String(position))
   return show({
     title: 'Transactions',
     acts: html`<a class="button" href="/console/transactions.csv">All as CSV</a>`,
@@ -51,7 +51,7 @@ const list = async ({ db, reads }: TransactionReads, { account, query }: Account
       columns: [
         { title: 'When', cell: ({ created_at }) => timeText(created_at) },
         { title: 'What', head: true, cell: ({ type }) => type },
-        { title: 'About', cell: about },
+        { title: 'About', cell: subjectOf },
         { title: 'Moved, USD', number: true, cell: ({ amount_micros }) => microsText(amount_micros) },
         {
           title: 'Balance, USD',
@@ -81,8 +81,8 @@ const headings = [
 ] as const
 
 const valuesOf = (row: TransactionRow): readonly CsvValue[] => {
-  const shown = publicTransaction(row)
-  return headings.map((heading) => shown[heading])
+  const publicRow = publicTransaction(row)
+  return headings.map((heading) => publicRow[heading])
 }
 
 const rowsAtOnce = 1_000

@@ -163,7 +163,7 @@ export const createWallets = ({ runner }: { readonly runner: CommandRunner }): W
     correlationId,
     account: movement.accountId as AccountId,
   })
-  const ask = async (movement: ManualMovement, cause: Cause): Promise<ManualMovementAnswer> => {
+  const requestMovement = async (movement: ManualMovement, cause: Cause): Promise<ManualMovementAnswer> => {
     const { answer } = await runner.run({
       ...commandOf(movement, cause),
       streams: {
@@ -181,7 +181,7 @@ export const createWallets = ({ runner }: { readonly runner: CommandRunner }): W
     })
     return answer
   }
-  const finish = async (movement: ManualMovement, cause: Cause): Promise<ManualAnswer> => {
+  const resumeMovement = async (movement: ManualMovement, cause: Cause): Promise<ManualAnswer> => {
     const { answer } = await runner.run({
       ...commandOf(movement, cause),
       streams: streamsOf(movement),
@@ -193,11 +193,14 @@ export const createWallets = ({ runner }: { readonly runner: CommandRunner }): W
     readState(runner, { ...cause, name: 'read-wallet' }, ledgerRef(accountId))
   return {
     credit: ({ accountId, amountCents, reference }, cause) =>
-      ask({ kind: 'credit', accountId, reference, amountMicros: centsToMicros(amountCents) }, cause),
+      requestMovement(
+        { kind: 'credit', accountId, reference, amountMicros: centsToMicros(amountCents) },
+        cause,
+      ),
     adjust: ({ amountCents, ...adjustment }, cause) =>
-      ask({ kind: 'adjustment', ...adjustment, amountMicros: centsToMicros(amountCents) }, cause),
+      requestMovement({ kind: 'adjustment', ...adjustment, amountMicros: centsToMicros(amountCents) }, cause),
     adjustCustomer: ({ amountCents, ...adjustment }, cause) =>
-      ask({ kind: 'customer', ...adjustment, amountMicros: centsToMicros(amountCents) }, cause),
+      requestMovement({ kind: 'customer', ...adjustment, amountMicros: centsToMicros(amountCents) }, cause),
     approve: async ({ proposalId }, movement, cause) => {
       const { answer } = await runner.run({
         ...commandOf(movement, cause),
@@ -212,7 +215,7 @@ export const createWallets = ({ runner }: { readonly runner: CommandRunner }): W
       })
       return answer
     },
-    resume: finish,
+    resume: resumeMovement,
     customerCredit: async (reseller, cause) => {
       const ledger = await stateOf(reseller, cause)
       return (customerId) => customerPurse(ledger, customerId)

@@ -37,14 +37,19 @@ type Balances = Awaited<ReturnType<FinanceReader['trialBalance']>>
 
 /** Shares reads, because they sum many postings: equal requests during a read share the next one. */
 const createBalances = (reader: Pick<FinanceReader, 'trialBalance'>, journalHead: JournalHead) => {
-  type Wanted = { readonly asked: ReportRange; readonly book: string | null; readonly depth: number | null }
-  const read = async ({ asked, ...filter }: Wanted): Promise<Balances> =>
-    reader.trialBalance(asked, await journalHead(), filter)
-  const gathered = createBatchLoader<string, Balances>(
+  type BalanceRequest = {
+    readonly range: ReportRange
+    readonly book: string | null
+    readonly depth: number | null
+  }
+  const read = async ({ range, ...filter }: BalanceRequest): Promise<Balances> =>
+    reader.trialBalance(range, await journalHead(), filter)
+  const loadBalances = createBatchLoader<string, Balances>(
     async (keys) =>
       new Map(await Promise.all(keys.map(async (key) => [key, await read(JSON.parse(key))] as const))),
   )
-  return async (wanted: Wanted): Promise<Balances> => (await gathered(JSON.stringify(wanted))) ?? read(wanted)
+  return async (request: BalanceRequest): Promise<Balances> =>
+    (await loadBalances(JSON.stringify(request))) ?? read(request)
 }
 
 type BalanceReads = {
@@ -53,28 +58,28 @@ type BalanceReads = {
   readonly balances: ReturnType<typeof createBalances>
 }
 
-const ask = async ({ balances, journalHead, pool }: BalanceReads, { query, nowMs }: PersonVisit) => {
+const readBalances = async ({ balances, journalHead, pool }: BalanceReads, { query, nowMs }: PersonVisit) => {
   const head = await journalHead()
-  const { asked, problems, typed } = questionOf(query, head, nowMs)
-  const wanted = textOf(query, 'depth')
-  const depth = depths.find((each) => each === wanted) ?? String(usualDepth)
+  const { asked: range, problems, typed } = questionOf(query, head, nowMs)
+  const depthText = textOf(query, 'depth')
+  const depth = depths.find((each) => each === depthText) ?? String(usualDepth)
   let book: string | null = typed.book === '' ? null : typed.book
-  let wrong = problems
+  let allProblems = problems
   await checkBook(pool, book ?? undefined).catch((error) => {
-    wrong = { ...wrong, book: problemOf(error) }
+    allProblems = { ...allProblems, book: problemOf(error) }
     book = null
   })
-  const { span, books } = await balances({ asked, book, depth: depth === 'all' ? null : Number(depth) })
-  return { span, books, depth, typed, problems: wrong, ranged: isRange(asked) }
+  const { span, books } = await balances({ range, book, depth: depth === 'all' ? null : Number(depth) })
+  return { span, books, depth, typed, problems: allProblems, ranged: isRange(range) }
 }
 
 const trialBalance = async (reads: BalanceReads, visit: PersonVisit) => {
-  const { span, books, depth, typed, problems, ranged } = await ask(reads, visit)
+  const { span, books, depth, typed, problems, ranged } = await readBalances(reads, visit)
   const asOf = asOfIn({ typed, problems })
   const before = textOf(visit.query, 'before') || null
-  const all = books.flatMap(({ accounts }) => accounts)
+  const allAccounts = books.flatMap(({ accounts }) => accounts)
   const { rows, next } = pagedOf(
-    all.filter((sums) => before === null || keyOf(sums) > before).slice(0, pageRows + 1),
+    allAccounts.filter((sums) => before === null || keyOf(sums) > before).slice(0, pageRows + 1),
     keyOf,
   )
   const span_ = nonEmptyFields({ from: typed.from, to: typed.to })
@@ -82,7 +87,7 @@ const trialBalance = async (reads: BalanceReads, visit: PersonVisit) => {
   const csv = new URLSearchParams(fields).toString()
   const hrefOf = ({ book, account }: AccountSums): string =>
     `/console/finance/account?${new URLSearchParams({ book, name: account, ...span_ })}`
-  const shown = Map.groupBy(rows, ({ book }) => book)
+  const accountsByBook = Map.groupBy(rows, ({ book }) => book)
   return show({
     title: ranged ? 'What changed' : 'Trial balance',
     acts: html`<a class="button" href="/console/finance/balance.csv?${csv}">As CSV</a>`,
@@ -104,7 +109,7 @@ ${spanOf(span, ranged, visit.visitor.roles, asOf)}
 ${
   rows.length === 0
     ? html`<div class="empty"><p>Nothing was booked.</p></div>`
-    : [...shown].map(
+    : [...accountsByBook].map(
         ([book, accounts]) => html`<h2>Book ${book}</h2>
 ${sumsTable({
   caption: `Accounts of the book ${book}`,
@@ -151,7 +156,7 @@ export const balancePages = ({
       summary: 'The trial balance as a file',
       for: ['finance'],
       show: async (visit) => {
-        const { books, problems } = await ask(reads, visit)
+        const { books, problems } = await readBalances(reads, visit)
         refuseProblems(problems)
         return {
           kind: 'file',

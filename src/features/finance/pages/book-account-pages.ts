@@ -34,18 +34,18 @@ import { spanOf, sumsRow, sumsTable, totalRow } from './sums.ts'
 
 const path = '/console/finance/account'
 
-type Found = { readonly book: string; readonly account: string }
+type BookAccount = { readonly book: string; readonly account: string }
 
 const at = (position: number): Moment => ({ kind: 'position', position })
 
 /** Cuts the lines to one page, given one line more. Entries are not split: the next page begins after whole entries. */
-const cutLines = (
+const pageOfLines = (
   lines: readonly StatementLine[],
 ): Pick<ReturnType<typeof pagedOf<StatementLine>>, 'rows' | 'next'> => {
-  const over = lines[pageRows]
-  if (over === undefined) return { rows: lines, next: null }
-  const whole = lines.slice(0, pageRows).filter(({ position }) => position < over.position)
-  const rows = whole.length > 0 ? whole : lines
+  const extraLine = lines[pageRows]
+  if (extraLine === undefined) return { rows: lines, next: null }
+  const wholeEntries = lines.slice(0, pageRows).filter(({ position }) => position < extraLine.position)
+  const rows = wholeEntries.length > 0 ? wholeEntries : lines
   return { rows, next: String(rows.at(-1)?.position ?? 0) }
 }
 
@@ -53,7 +53,7 @@ const linesOf = async (
   reader: Pick<FinanceReader, 'statement'>,
   { query, visitor }: PersonVisit,
   head: number,
-  found: Found,
+  found: BookAccount,
   span: Span,
   fields: Readonly<Record<string, string>>,
   asOf: string,
@@ -61,14 +61,14 @@ const linesOf = async (
   const { roles } = visitor
   const before = textOf(query, 'before')
   const after = before === '' ? null : parsePosition(before)
-  const start = Math.min(Math.max(span.after, after ?? 0), span.position)
+  const startPosition = Math.min(Math.max(span.after, after ?? 0), span.position)
   const statement = await reader.statement(
-    { from: at(start + 1), to: at(span.position + 1) },
+    { from: at(startPosition + 1), to: at(span.position + 1) },
     head,
     { ...found, below: false },
     { limit: pageRows + 1, offset: 0 },
   )
-  const { rows, next } = cutLines(statement.lines)
+  const { rows, next } = pageOfLines(statement.lines)
   const write = amountWriter([
     statement.totals.openingMicros,
     ...rows.flatMap((line) => [line.amountMicros, line.balanceMicros]),
@@ -115,25 +115,25 @@ type BookAccountReads = {
 const account = async ({ pool, journalHead, reader }: BookAccountReads, visit: PersonVisit) => {
   const { query, nowMs, visitor } = visit
   const head = await journalHead()
-  const { asked, problems, typed } = questionOf(query, head, nowMs)
+  const { asked: range, problems, typed } = questionOf(query, head, nowMs)
   const name = textOf(query, 'name')
-  let wrong = problems
+  let allProblems = problems
   const found =
     name === ''
       ? null
       : await namedAccount(pool, name, { book: typed.book === '' ? null : typed.book, below: true }).catch(
           (error) => {
-            wrong = { ...wrong, name: problemOf(error) }
+            allProblems = { ...allProblems, name: problemOf(error) }
             return null
           },
         )
-  const form = html`${problemsOf(wrong)}
+  const form = html`${problemsOf(allProblems)}
 <form method="get" action="${path}" class="stack" role="search" novalidate>
 <div class="cards">
-${fieldOf({ name: 'name', label: 'Account', hint: 'A name such as revenue, or acc_… for its wallet, cus_…, crd_….', required: true, value: name }, emptyFormInput, wrong)}
-${fieldOf({ name: 'book', label: 'Book', hint: 'Left empty: the only one that has it.', value: typed.book }, emptyFormInput, wrong)}
-${fieldOf({ name: 'from', label: 'From', hint: 'A position, a date or an instant.', value: typed.from }, emptyFormInput, wrong)}
-${fieldOf({ name: 'to', label: 'As of, or before', hint: 'Left empty: now.', value: typed.to }, emptyFormInput, wrong)}
+${fieldOf({ name: 'name', label: 'Account', hint: 'A name such as revenue, or acc_… for its wallet, cus_…, crd_….', required: true, value: name }, emptyFormInput, allProblems)}
+${fieldOf({ name: 'book', label: 'Book', hint: 'Left empty: the only one that has it.', value: typed.book }, emptyFormInput, allProblems)}
+${fieldOf({ name: 'from', label: 'From', hint: 'A position, a date or an instant.', value: typed.from }, emptyFormInput, allProblems)}
+${fieldOf({ name: 'to', label: 'As of, or before', hint: 'Left empty: now.', value: typed.to }, emptyFormInput, allProblems)}
 </div>
 <div class="acts"><button class="first">Show</button></div>
 </form>`
@@ -143,29 +143,29 @@ ${fieldOf({ name: 'to', label: 'As of, or before', hint: 'Left empty: now.', val
       body: html`${form}`,
       same: ['npx farebox ledger account NAME'],
     })
-  const { span, accounts } = await reader.account(asked, head, found)
-  const ranged = isRange(asked)
+  const { span, accounts } = await reader.account(range, head, found)
+  const ranged = isRange(range)
   const times = nonEmptyFields({ from: typed.from, to: typed.to })
   const fields = { name: found.account, book: found.book, ...times }
   const asOf = asOfIn({ typed, problems })
-  const below = accounts.filter((each) => each.account !== found.account)
-  const own = accounts.find((each) => each.account === found.account)
+  const childAccounts = accounts.filter((each) => each.account !== found.account)
+  const ownSums = accounts.find((each) => each.account === found.account)
   const before = textOf(query, 'before')
   const { rows, next } = pagedOf(
-    below.filter((each) => before === '' || each.account > before).slice(0, pageRows + 1),
+    childAccounts.filter((each) => before === '' || each.account > before).slice(0, pageRows + 1),
     (each) => each.account,
   )
   const closing = accounts.reduce((sum, each) => sum + closingMicros(each), 0n)
   return show({
-    title: accountText(found.account, own?.gateway),
-    ...(below.length === 0 && {
+    title: accountText(found.account, ownSums?.gateway),
+    ...(childAccounts.length === 0 && {
       acts: html`<a class="button" href="/console/finance/statement.csv?${new URLSearchParams(fields).toString()}">As CSV</a>`,
     }),
     body: html`${asOfBanner(asOf, `${path}?${new URLSearchParams({ ...fields, to: '' })}`)}<p>Book ${found.book}</p>
 <p class="figure">${amountWriter([closing])(closing).replace('-', '\u2212')}</p>
 ${spanOf(span, ranged, visitor.roles, asOf)}
 ${
-  below.length === 0
+  childAccounts.length === 0
     ? nothing
     : html`<h2>Accounts below it</h2>
 ${sumsTable({
@@ -183,7 +183,7 @@ ${sumsTable({
 })}
 ${pagerOf(path, fields, { before: before || null, next }, { first: 'From the start', next: 'More accounts' })}`
 }
-${below.length === 0 ? await linesOf(reader, visit, head, found, span, fields, asOf) : nothing}
+${childAccounts.length === 0 ? await linesOf(reader, visit, head, found, span, fields, asOf) : nothing}
 <h2>Another account, or another time</h2>
 ${form}`,
     same: [
@@ -201,7 +201,7 @@ const linesAtOnce = 5_000
 async function* statementFile(
   reader: Pick<FinanceReader, 'statement'>,
   head: number,
-  found: Found,
+  found: BookAccount,
   span: Span,
 ): AsyncGenerator<string> {
   let heading = true
@@ -214,10 +214,10 @@ async function* statementFile(
     )
     // An entry may have several lines of one account. The last entry may continue in the next batch.
     const last = lines.at(-1)?.position ?? span.position
-    const whole = lines.length < linesAtOnce ? lines : lines.filter(({ position }) => position < last)
-    if (whole.length === 0 && lines.length > 0)
+    const wholeEntries = lines.length < linesAtOnce ? lines : lines.filter(({ position }) => position < last)
+    if (wholeEntries.length === 0 && lines.length > 0)
       throw new Error(`the entry at ${last} has ${linesAtOnce} lines of one account or more`)
-    const text = `${statementCsv({ ...statement, lines: whole })}\n`
+    const text = `${statementCsv({ ...statement, lines: wholeEntries })}\n`
     yield heading ? text : text.slice(text.indexOf('\n') + 1)
     if (lines.length < linesAtOnce) return
     heading = false
@@ -230,11 +230,11 @@ const statementCsvOf = async (
   { query, nowMs }: PersonVisit,
 ): Promise<PageOutcome> => {
   const head = await journalHead()
-  const { asked, problems, typed } = questionOf(query, head, nowMs)
+  const { asked: range, problems, typed } = questionOf(query, head, nowMs)
   refuseProblems(problems)
   const book = typed.book === '' ? null : typed.book
   const found = await namedAccount(pool, textOf(query, 'name'), { book, below: true })
-  const { span } = await reader.account(asked, head, found)
+  const { span } = await reader.account(range, head, found)
   return {
     kind: 'file',
     name: 'statement.csv',

@@ -48,9 +48,9 @@ const parseClosingForm = async (
 ): Promise<ClosingForm | null> => {
   const period = parsePeriod(params.period ?? '')
   const all = await periods.list(nowMs)
-  const standing = all.find((each) => each.period === period)
-  if (period === null || standing === undefined) throw refuse('not_found', 'the log has no such month')
-  if (standing.status === 'closed') return null
+  const periodStatus = all.find((each) => each.period === period)
+  if (period === null || periodStatus === undefined) throw refuse('not_found', 'the log has no such month')
+  if (periodStatus.status === 'closed') return null
   return {
     period,
     closes: all.filter((each) => each.period <= period && each.status !== 'closed'),
@@ -58,7 +58,7 @@ const parseClosingForm = async (
   }
 }
 
-const moved = async (
+const movementsView = async (
   { reader, journalHead }: Pick<ClosingServices, 'reader' | 'journalHead'>,
   closes: readonly PeriodStatus[],
 ): Promise<Html> => {
@@ -95,10 +95,10 @@ const moved = async (
 const view = async (
   reads: Pick<ClosingServices, 'reader' | 'journalHead'>,
   visit: PersonVisit,
-  asked: ClosingForm,
+  closingForm: ClosingForm,
   problems: Problems,
 ) => {
-  const { period, closes, fromMs } = asked
+  const { period, closes, fromMs } = closingForm
   const title = `Close ${period}`
   const same = [`npx farebox ledger close --period ${period}`]
   if (visit.nowMs < fromMs)
@@ -108,11 +108,11 @@ const view = async (
 <p><a href="${periodsPath}">Back to the months</a></p>`,
       same,
     }
-  const earlier = closes.length - 1
+  const earlierCount = closes.length - 1
   return {
     title,
-    body: html`${problemsOf(problems)}<p>This writes into the log, for good, where ${earlier === 0 ? 'the month ends' : 'each month ends'} and a digest of every balance there. Nothing can be booked into a closed month afterwards: what comes later is of the first open one. It is not undone.</p>
-${earlier === 0 ? null : html`<p>Closed months have no gap: ${countText(earlier, 'earlier month')} that ${earlier === 1 ? 'is' : 'are'} open ${earlier === 1 ? 'is' : 'are'} closed with it.</p>`}
+    body: html`${problemsOf(problems)}<p>This writes into the log, for good, where ${earlierCount === 0 ? 'the month ends' : 'each month ends'} and a digest of every balance there. Nothing can be booked into a closed month afterwards: what comes later is of the first open one. It is not undone.</p>
+${earlierCount === 0 ? null : html`<p>Closed months have no gap: ${countText(earlierCount, 'earlier month')} that ${earlierCount === 1 ? 'is' : 'are'} open ${earlierCount === 1 ? 'is' : 'are'} closed with it.</p>`}
 ${tableOf({
   caption: 'What is closed, oldest first',
   rows: closes,
@@ -126,27 +126,27 @@ ${tableOf({
     { title: 'Ends', cell: (each) => timeText(isoTime(endOfPeriodMs(each.period))) },
   ],
 })}
-<h2>What ${earlier === 0 ? 'it moves' : 'they move'}</h2>
-${await moved(reads, closes)}
+<h2>What ${earlierCount === 0 ? 'it moves' : 'they move'}</h2>
+${await movementsView(reads, closes)}
 <p class="soft">In the book of the service. What moved in those of resellers is in the same way in the trial balance of the month.</p>
-<h2>Close ${earlier === 0 ? 'it' : 'them'}</h2>
-<form method="post" action="${periodsPath}/${period}/close">${keyField(visit.formKey)}<div class="acts"><button class="danger">Close ${earlier === 0 ? period : `${closes[0]?.period} to ${period}`}</button> <a href="${periodsPath}">Not now</a></div></form>`,
+<h2>Close ${earlierCount === 0 ? 'it' : 'them'}</h2>
+<form method="post" action="${periodsPath}/${period}/close">${keyField(visit.formKey)}<div class="acts"><button class="danger">Close ${earlierCount === 0 ? period : `${closes[0]?.period} to ${period}`}</button> <a href="${periodsPath}">Not now</a></div></form>`,
     same,
   }
 }
 
 const page = async (services: ClosingServices, visit: PersonVisit) => {
-  const asked = await parseClosingForm(services.periods, visit)
-  return asked === null
+  const closingForm = await parseClosingForm(services.periods, visit)
+  return closingForm === null
     ? goTo(periodsPath, `${visit.params.period} is closed already.`)
-    : show(await view(services, visit, asked, {}))
+    : show(await view(services, visit, closingForm, {}))
 }
 
 const close = async (services: ClosingServices, visit: PersonVisit) => {
-  const asked = await parseClosingForm(services.periods, visit)
-  if (asked === null) return goTo(periodsPath, `${visit.params.period} is closed already.`)
-  const { period, fromMs } = asked
-  if (visit.nowMs < fromMs) return refusedView(await view(services, visit, asked, {}), 409)
+  const closingForm = await parseClosingForm(services.periods, visit)
+  if (closingForm === null) return goTo(periodsPath, `${visit.params.period} is closed already.`)
+  const { period, fromMs } = closingForm
+  if (visit.nowMs < fromMs) return refusedView(await view(services, visit, closingForm, {}), 409)
   const { closings } = services
   const run = closings.start(
     { period, by: displayNameOf(visit.visitor), startedAtMs: visit.nowMs },
@@ -154,13 +154,15 @@ const close = async (services: ClosingServices, visit: PersonVisit) => {
   )
   if (run === null)
     return refusedView(
-      await view(services, visit, asked, { form: 'Another closing runs in this process: wait for its end.' }),
+      await view(services, visit, closingForm, {
+        form: 'Another closing runs in this process: wait for its end.',
+      }),
       409,
     )
   await Promise.race([run, sleep(waitMs, undefined, { ref: false })])
   const state = closings.list()[0]?.state
   if (state?.kind === 'failed')
-    return refusedView(await view(services, visit, asked, { form: `It broke off: ${state.why}` }), 409)
+    return refusedView(await view(services, visit, closingForm, { form: `It broke off: ${state.why}` }), 409)
   return goTo(
     periodsPath,
     state?.kind === 'done' ? `${period} is closed.` : `${period} is being closed. Below is how far it is.`,

@@ -15,16 +15,16 @@ import { bookAccountPath, linkedText } from '../trail-pages.ts'
 const dayMs = 86_400_000
 const daysShown = 30
 /** The largest number of accounts in a table. The page of their parent account has all. */
-const most = 20
+const maxRows = 20
 
 const write = (micros: bigint): string => amountWriter([micros])(micros).replace('-', '\u2212')
 
-const total = (all: readonly { readonly amountMicros: bigint }[]): bigint =>
-  all.reduce((sum, { amountMicros }) => sum + amountMicros, 0n)
+const total = (amounts: readonly { readonly amountMicros: bigint }[]): bigint =>
+  amounts.reduce((sum, { amountMicros }) => sum + amountMicros, 0n)
 
 const size = (micros: bigint): bigint => (micros < 0n ? -micros : micros)
 
-const bySize = (a: bigint, b: bigint): number => (size(a) < size(b) ? 1 : size(a) > size(b) ? -1 : 0)
+const compareSizes = (a: bigint, b: bigint): number => (size(a) < size(b) ? 1 : size(a) > size(b) ? -1 : 0)
 
 /** Whole cents of each day; `sign` makes credits positive. */
 const barsBy = (days: readonly string[], sums: readonly DaySum[], sign: bigint): readonly Bar[] => {
@@ -43,10 +43,10 @@ const plotsOf = (
   { sign, empty }: { readonly sign: bigint; readonly empty: string },
 ): Html => {
   const accounts = [...Map.groupBy(sums, ({ account }) => account)].sort(([, a], [, b]) =>
-    bySize(total(a), total(b)),
+    compareSizes(total(a), total(b)),
   )
   if (accounts.length === 0) return html`<div class="empty"><p>${empty}</p></div>`
-  return html`<div class="cards">${accounts.slice(0, most).map(
+  return html`<div class="cards">${accounts.slice(0, maxRows).map(
     ([account, of]) => html`<section class="card"><h3>${accountLink(account)}</h3>
 <p class="figure">${write(total(of) * sign)}</p>
 ${barsOf(`${account} on each of the last ${daysShown} days, in USD`, barsBy(days, of, sign))}
@@ -55,12 +55,12 @@ ${barsOf(`${account} on each of the last ${daysShown} days, in USD`, barsBy(days
 }
 
 const balancesOf = (caption: string, accounts: readonly AccountSums[], empty: string): Html => {
-  const standing = accounts
+  const nonZeroSums = accounts
     .filter((sums) => closingMicros(sums) !== 0n)
-    .sort((a, b) => bySize(closingMicros(a), closingMicros(b)))
+    .sort((a, b) => compareSizes(closingMicros(a), closingMicros(b)))
   return tableOf({
     caption,
-    rows: standing.slice(0, most),
+    rows: nonZeroSums.slice(0, maxRows),
     empty: html`<p>${empty}</p>`,
     columns: [
       { title: 'Account', head: true, cell: ({ account, gateway }) => accountLink(account, gateway) },
@@ -95,14 +95,14 @@ const createFigures = ({ reader, journalHead }: MoneyReads) => {
   const read = async (firstMs: number): Promise<Figures> => {
     const head = await journalHead()
     const now: ReportRange = {}
-    const lately: ReportRange = { from: { kind: 'time', atMs: firstMs } }
-    const named = (account: string) => ({ book: serviceBook, account })
+    const recentRange: ReportRange = { from: { kind: 'time', atMs: firstMs } }
+    const accountFilter = (account: string) => ({ book: serviceBook, account })
     const [receivable, gateways, deposits, revenue, expenses] = await Promise.all([
-      reader.account(now, head, named('assets:receivable')),
-      reader.account(now, head, named('assets:gateway')),
-      reader.byDay(lately, head, named('assets:gateway')),
-      reader.byDay(lately, head, named('revenue')),
-      reader.byDay(lately, head, named('expenses')),
+      reader.account(now, head, accountFilter('assets:receivable')),
+      reader.account(now, head, accountFilter('assets:gateway')),
+      reader.byDay(recentRange, head, accountFilter('assets:gateway')),
+      reader.byDay(recentRange, head, accountFilter('revenue')),
+      reader.byDay(recentRange, head, accountFilter('expenses')),
     ])
     return {
       head,
@@ -113,10 +113,10 @@ const createFigures = ({ reader, journalHead }: MoneyReads) => {
       expenses: expenses.days,
     }
   }
-  const gathered = createBatchLoader<number, Figures>(
+  const loadFigures = createBatchLoader<number, Figures>(
     async (days) => new Map(await Promise.all(days.map(async (day) => [day, await read(day)] as const))),
   )
-  return async (firstMs: number): Promise<Figures> => (await gathered(firstMs)) ?? read(firstMs)
+  return async (firstMs: number): Promise<Figures> => (await loadFigures(firstMs)) ?? read(firstMs)
 }
 
 const money = async (figures: ReturnType<typeof createFigures>, { nowMs, visitor }: PersonVisit) => {

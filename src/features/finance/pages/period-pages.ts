@@ -18,8 +18,8 @@ const periodBadges: Readonly<Record<PeriodStatus['status'], readonly [string, Ba
 }
 
 /** The path of the page with a month's movements. */
-export const movedPath = (period: Period, over: boolean): string =>
-  `/console/finance/balance?${new URLSearchParams({ from: `${period}-01`, ...(over && { to: isoTime(endOfPeriodMs(period)).slice(0, 10) }) })}`
+export const movedPath = (period: Period, isEnded: boolean): string =>
+  `/console/finance/balance?${new URLSearchParams({ from: `${period}-01`, ...(isEnded && { to: isoTime(endOfPeriodMs(period)).slice(0, 10) }) })}`
 
 const closingState = ({ state }: ClosingRun): Html => {
   switch (state.kind) {

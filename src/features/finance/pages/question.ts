@@ -48,8 +48,8 @@ export const questionOf = (query: URLSearchParams, head: number, nowMs: number):
   }
   const from = momentOf('from')
   const to = momentOf('to')
-  const asked: ReportRange = from === undefined ? { asOf: to } : { from, to }
-  if (!isReversedRange(asked)) return { asked, problems, typed }
+  const reportRange: ReportRange = from === undefined ? { asOf: to } : { from, to }
+  if (!isReversedRange(reportRange)) return { asked: reportRange, problems, typed }
   return { asked: { asOf: to }, problems: { from: 'It must not be after the other one.' }, typed }
 }
 
@@ -67,14 +67,14 @@ export const refuseProblems = (problems: Problems): void => {
 export const nonEmptyFields = (fields: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''))
 
-const words: AccountMessages = {
+const consoleMessages: AccountMessages = {
   list: 'the trial balance',
   below: () => 'its page',
   naming: `as its book: ${bookForms}`,
   refusal: (_outcome, message) => refuse('not_found', message),
 }
 
-const names = createAccountLookup(words)
+const names = createAccountLookup(consoleMessages)
 
 /** The message for an unknown account or book. @throws any other error */
 export const problemOf = (error: unknown): string => {
@@ -101,12 +101,12 @@ export type ReplayRuns = {
    * @param head the last position that the finance tables have passed
    * @returns a promise of the end; null while another one runs
    */
-  start(asked: Begun<ReplayRun>, head: number): Promise<void> | null
+  start(request: Begun<ReplayRun>, head: number): Promise<void> | null
 }
 
 /** Closings of this process, one at a time: lists the last ones, newest first, and starts another. */
 export type ClosingRuns = {
   list(): readonly ClosingRun[]
   /** @returns a promise of the end; null while another one runs */
-  start(asked: Begun<ClosingRun>, cause: Cause): Promise<void> | null
+  start(request: Begun<ClosingRun>, cause: Cause): Promise<void> | null
 }

@@ -36,13 +36,13 @@ const usd = (micros: bigint): string => plainDollars(micros).replace('-', '\u221
 const differencesOf = ({ state }: ReplayRun): Html => {
   if (state.kind !== 'done') return nothing
   const { differences } = state.result
-  const more = differences.length - shownDifferences
+  const hiddenCount = differences.length - shownDifferences
   return html`<ul>${differences
     .slice(0, shownDifferences)
     .map(
       ({ book, account, logMicros, tableMicros }) =>
         html`<li><small><code>${account}</code> of ${book}: the log gives ${usd(logMicros)} USD, the tables have ${usd(tableMicros)}</small></li>\n`,
-    )}${more > 0 ? html`<li><small>and ${more} more</small></li>` : null}</ul>`
+    )}${hiddenCount > 0 ? html`<li><small>and ${hiddenCount} more</small></li>` : null}</ul>`
 }
 
 const stateOf = (run: ReplayRun): Html => {
@@ -103,7 +103,7 @@ ${followingRuns(
       {
         title: 'As of',
         head: true,
-        cell: ({ typed: asked }) => (asked === '' ? 'the end of the log' : asked),
+        cell: ({ typed: rangeText }) => (rangeText === '' ? 'the end of the log' : rangeText),
       },
       { title: 'State', cell: stateOf },
       {
@@ -129,19 +129,19 @@ ${followingRuns(
   }
 }
 
-const begin = async (services: ReplayServices, visit: PersonVisit, typed: FormInput) => {
+const startReplay = async (services: ReplayServices, visit: PersonVisit, typed: FormInput) => {
   const head = await services.journalHead()
   const question = questionOf(new URLSearchParams({ to: typed.text('to') }), head, visit.nowMs)
   if (Object.keys(question.problems).length > 0)
     return refusedView(view(services, visit, typed, question.problems))
   const until = 'asOf' in question.asked ? (question.asked.asOf ?? null) : null
-  const asked = {
+  const replayRequest = {
     until,
     typed: question.typed.to,
     by: displayNameOf(visit.visitor),
     startedAtMs: visit.nowMs,
   }
-  if (services.replays.start(asked, head) === null)
+  if (services.replays.start(replayRequest, head) === null)
     return refusedView(
       view(services, visit, typed, { form: 'Another replay runs in this process: wait for its end.' }),
       409,
@@ -158,6 +158,6 @@ export const replayPages = (services: ReplayServices): readonly ConsolePage[] =>
     for: ['finance'],
     nav: { label: 'Replay', group: 'Finance' },
     show: async (visit) => show(view(services, visit, emptyFormInput, {})),
-    act: { once: true, run: (visit, typed) => begin(services, visit, typed) },
+    act: { once: true, run: (visit, typed) => startReplay(services, visit, typed) },
   }),
 ]

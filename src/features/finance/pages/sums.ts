@@ -12,9 +12,9 @@ import { type Span, totalsOfBook } from '../trial-balance.ts'
 type Sums = Omit<AccountSums, 'book' | 'account' | 'gateway'>
 
 /** Writes micro-dollars with a typographic minus sign and the decimals that the table needs. */
-export const writerOf = (all: readonly Sums[]): ((micros: bigint) => string) => {
+export const writerOf = (allSums: readonly Sums[]): ((micros: bigint) => string) => {
   const write = amountWriter(
-    all.flatMap((sums) => [sums.openingMicros, sums.debitMicros, sums.creditMicros, closingMicros(sums)]),
+    allSums.flatMap((sums) => [sums.openingMicros, sums.debitMicros, sums.creditMicros, closingMicros(sums)]),
   )
   return (micros) => write(micros).replace('-', '\u2212')
 }
