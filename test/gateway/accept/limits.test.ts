@@ -122,6 +122,7 @@ test('a worker in a process of its own', async (t) => {
   const worker = await startWorkerProcess(t, service, settings)
   const target = await tcpTarget(t, (socket) => {
     socket.once('data', () => void pour(socket, 8_000_000).then(() => socket.end()))
+    socket.on('end', () => socket.end())
   })
   const ask = async (): Promise<{ readonly talk: Talk; readonly head: string }> => {
     const talk = await talkTo(worker.port)
