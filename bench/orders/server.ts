@@ -12,7 +12,8 @@ const startArguments = (): readonly string[] => {
     scripts: { start: string }
   }
   const [program, ...given] = scripts.start.split(' ')
-  if (program !== 'node') throw new Error(`npm start is "${scripts.start}", not a run of node`)
+  if (program !== 'bin/run-node')
+    throw new Error(`npm start is "${scripts.start}", not a run of bin/run-node`)
   return given
 }
 
