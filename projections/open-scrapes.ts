@@ -34,7 +34,7 @@ const openScrapesTable: Table<OpenScrapeRow> = {
 
 type HoldEvent = RecordedEvent<ScrapeEvent | FundsHeld | HoldCaptured | HoldReleased>
 
-/** The money hold of the attempt of an event; null for every other event. */
+/** The money hold that an event of a scrape belongs to. Null: the event belongs to no hold. */
 const holdIn = (recorded: RecordedEvent): string | null => {
   const event = recorded as HoldEvent
   switch (event.type) {

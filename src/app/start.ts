@@ -6,7 +6,7 @@ import { announceRentals, rentedChannel } from '../gateway/rental-listeners.ts'
 import type { Clock, MonotonicClock } from '../kernel/clock.ts'
 import { crashHooks } from '../kernel/crash-points.ts'
 import { type CloseStack, closeOnFailure } from '../kernel/resource-scope.ts'
-import { createAnnouncer } from '../platform/eventstore/postgres/announcements.ts'
+import { createAnnouncementSender } from '../platform/eventstore/postgres/announcements.ts'
 import type { Core, Projecting, ServerCore } from '../platform/feature/core.ts'
 import { registerRuntimeMetrics } from '../platform/http/gauges.ts'
 import { shutDown } from '../platform/http/server.ts'
@@ -106,7 +106,7 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
   options.onDatabase?.(openedCore)
   const groups = enabledGroups(config)
   const checked = createCheckedEvents({ ...openedCore, master: openedCore.keys.master })
-  const announceRented = announceRentals(createAnnouncer(rentedChannel, openedCore))
+  const announceRented = announceRentals(createAnnouncementSender(rentedChannel, openedCore))
   const projections = openProjections(openedCore, groups, hooks, {
     ...checked,
     beforeWrite: async (batch) => {

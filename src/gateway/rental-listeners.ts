@@ -4,7 +4,7 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { ProxyRow } from '../../projections/proxies.ts'
 import type { MonotonicClock } from '../kernel/clock.ts'
-import type { Announcements, Announcer } from '../platform/eventstore/postgres/announcements.ts'
+import type { AnnouncementSender, Announcements } from '../platform/eventstore/postgres/announcements.ts'
 import type { FoldWatch } from '../platform/projections/fold-batch.ts'
 import type { RunningWorker, Scheduler } from '../platform/work/scheduler.ts'
 import type { Gateway } from './accept/gateway.ts'
@@ -27,7 +27,7 @@ const announceForMs = 50
  * listening on it, so a new rental works with its first connection.
  */
 export const announceRentals =
-  ({ announce }: Announcer): FoldWatch['beforeWrite'] =>
+  ({ announce }: AnnouncementSender): FoldWatch['beforeWrite'] =>
   async ({ tables }) => {
     const change = tables.find(({ table }) => table.name === 'proxies')
     const rows = [...(change?.inserted ?? []), ...(change?.put ?? [])] as unknown as readonly ProxyRow[]

@@ -2,7 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { pino } from 'pino'
 import { announceRentals, rentedChannel, startRentalListeners } from '../../src/gateway/rental-listeners.ts'
-import { createAnnouncements, createAnnouncer } from '../../src/platform/eventstore/postgres/announcements.ts'
+import {
+  createAnnouncementSender,
+  createAnnouncements,
+} from '../../src/platform/eventstore/postgres/announcements.ts'
 import { clientConfig } from '../../src/platform/postgres/pool.ts'
 import type { FoldedBatch } from '../../src/platform/projections/fold-batch.ts'
 import { testDatabase } from '../support/postgres.ts'
@@ -39,7 +42,7 @@ test('a gateway listens on a rented address before the read tables show its rent
     logger: pino({ level: 'silent' }),
   })
   t.after(() => listeners.stop())
-  const announce = announceRentals(createAnnouncer(rentedChannel, { pool }))
+  const announce = announceRentals(createAnnouncementSender(rentedChannel, { pool }))
   const rental = { ip: '127.1.2.3', endpoint: null, released_at: null }
   const others = [
     { ip: '127.1.2.4', endpoint: null, released_at: '2026-11-27T00:00:00.000Z' },

@@ -32,6 +32,6 @@ export const guarded = async (
   try {
     return [await runCheck()].flat()
   } catch (error) {
-    return [wrong(check, (error as Error).message, 'mend that, then look again')]
+    return [wrong(check, (error as Error).message, 'fix this, then run doctor again')]
   }
 }

@@ -62,7 +62,7 @@ export const rules: readonly ReadModel[] = [
   authorityRules,
 ]
 
-/** Differs for every other list of rules. In a sum of versions, one increase and one decrease would cancel out. */
+/** A digest of the rules and their versions. A sum of the versions would not show an increase together with a decrease. */
 export const rulesDigest = (rules: readonly Pick<ReadModel, 'name' | 'version'>[]): string =>
   sha256(JSON.stringify(rules.map(({ name, version }) => [name, version]))).toString('hex')
 

@@ -133,8 +133,8 @@ const exclusionProblem = (targeting: Targeting): TokenProblem | null => {
 }
 
 /**
- * The rules for every targeting, from a username, a stored set or a request to generate lines. It does not check
- * whether there are exits at a location. That is checked against the pool.
+ * Checks a targeting from a username, a stored set or a request to generate lines. Whether a location has exits is
+ * checked elsewhere, against the exit pool.
  * @returns the first problem, or null
  */
 export const targetingProblem = (targeting: Targeting): TokenProblem | null =>

@@ -167,7 +167,7 @@ const refusals: Readonly<Record<ApprovalRefusal['code'], string>> = {
   unknown_proposal: 'No proposal has this id.',
   not_an_operator: 'Only operators answer proposals.',
   own_proposal: 'You proposed it: another operator approves or declines it.',
-  not_own_proposal: 'Only whoever proposed it takes it back.',
+  not_own_proposal: 'Only its proposer can withdraw it.',
   proposal_closed: 'It was answered before, or its time is over.',
   proposal_outdated:
     'What it comes to now is not what was proposed: something of it moved meanwhile. Have it proposed anew.',

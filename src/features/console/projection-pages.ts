@@ -88,7 +88,7 @@ ${differences.length === 0 ? nothing : html`<ul>${differences.map((difference) =
   }
 }
 
-const runsTable = (runs: readonly RebuildRun[], pagePath: string): Html => html`<h2>Made anew lately</h2>
+const runsTable = (runs: readonly RebuildRun[], pagePath: string): Html => html`<h2>Recent rebuilds</h2>
 ${followingRuns(
   'rebuilds',
   pagePath,

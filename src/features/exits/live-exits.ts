@@ -9,7 +9,7 @@ import { pinOf, type StickySessions } from './sticky-sessions.ts'
 
 /** The sandbox's exits: one record, `exits`, which each start of the sandbox replaces. */
 export type SandboxExits = {
-  /** Different for every start. */
+  /** An id of the start of the sandbox. Each start has a new one. */
   readonly made: string
   readonly exits: readonly { readonly terms: ExitTerms; readonly login: Login | null }[]
   /** Port of `whoami.sandbox` on this machine. */

@@ -112,7 +112,7 @@ export const createRecentExits = (deps: {
     refreshing ??= (async () => {
       const requestedMs = monotonicMs()
       await live.refresh().catch(onError)
-      // Also set after a failure, so that an outage does not cause a query for every request.
+      // Set after a failure, too. Otherwise each request during an outage would query Postgres.
       lastRefreshMs = requestedMs
       refreshing = null
     })()

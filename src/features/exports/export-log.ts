@@ -18,7 +18,7 @@ import { createJsonlWriter } from './jsonl.ts'
 
 export type ExportOptions = {
   readonly format: Format
-  /** One book of the journal; null for every book. `jsonl` ignores books. */
+  /** The book that is exported. Null: all books are exported. The format `jsonl` ignores it. */
   readonly book: string | null
   /** Includes the last event at or before it; null: up to the current head of the log. */
   readonly until: Moment | null

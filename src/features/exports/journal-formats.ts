@@ -11,7 +11,7 @@ export type JournalFormat = Exclude<Format, 'jsonl'>
 /** The data in an export's header. */
 export type ExportHead = {
   readonly logId: string
-  /** The only book of the export, or null for every book. */
+  /** The book that is exported. Null: all books are exported. */
   readonly book: string | null
   /** Returns the name of a gateway once it has seen the event that set it. */
   readonly gatewayOf: GatewayName

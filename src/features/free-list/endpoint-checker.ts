@@ -67,7 +67,7 @@ type FinishedCheck = { readonly before: FreeProxyStatus; readonly result: CheckR
  * endpoint is marked as failed, and checks pause.
  * @param parts.judgeAnswers requests the judge directly
  * @param parts.mayBegin whether processor time is left
- * @param parts.onChecked called for every check that counts
+ * @param parts.onChecked called after each check whose result is stored
  */
 export const createChecker = (parts: {
   readonly store: RecordStore

@@ -71,8 +71,9 @@ export const approvalNeeded = ({ outcome, proposal }: ApprovalAnswer): CliRefusa
 const approvalRefusals: Readonly<Record<ApprovalRefusal['code'], string>> = {
   unknown_proposal: 'no proposal has this id; "proposals list" shows them',
   not_an_operator: 'only operators and staff approve',
-  own_proposal: 'whoever proposed it neither approves nor declines it; "proposals withdraw" takes it back',
-  not_own_proposal: 'only whoever proposed it withdraws it; "proposals decline" refuses it',
+  own_proposal:
+    'you proposed it: another operator approves or declines it; "proposals withdraw" withdraws it',
+  not_own_proposal: 'only its proposer withdraws it; "proposals decline" declines it',
   proposal_closed: 'it cannot be approved any more',
   proposal_outdated:
     'what it comes to now is not what was proposed: something of it moved meanwhile; have it proposed anew',

@@ -25,8 +25,7 @@ const gatewayWorld = async (t: TestContext) => {
       isAllowed,
       clock: Date.now,
       logger: { error: (fields: object) => errors.push(fields) },
-      // The note of the last use may come after the end of a test.
-      onError: () => undefined,
+      onError: (error) => errors.push({ lastUse: String(error) }),
     }).find(source)
   const whitelist = whitelistOf(world)
   const added = async (...given: Parameters<typeof whitelist.add>) => {

@@ -3,25 +3,25 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
 import { connect, withAnswerTimeout } from './connection.ts'
 
-export type Announcer = {
+export type AnnouncementSender = {
   /** Sends the text, of at most 7,900 bytes, to the other processes. Resolves when it is sent, or failed. */
   announce(text: string): Promise<void>
 }
 
 /** Texts that processes of one database send to each other. One may be lost while a connection is down. */
-export type Announcements = Announcer & {
+export type Announcements = AnnouncementSender & {
   /** Calls the listener with each text of another process. */
   onAnnounced(listener: (text: string) => void): void
   close(): Promise<void>
 }
 
-type AnnouncerOptions = {
+type SenderOptions = {
   readonly pool: pg.Pool
   /** Called with each failure. No failure stops the service. */
   readonly onTrouble?: (description: string, error: Error) => void
 }
 
-export type AnnouncementOptions = AnnouncerOptions & {
+export type AnnouncementOptions = SenderOptions & {
   /** The same database, for one connection that listens. */
   readonly connection: pg.ClientConfig
 }
@@ -31,16 +31,22 @@ const lastRetryMs = 5_000
 const answerTimeoutMs = 5_000
 
 /** Sends announcements to one NOTIFY channel. */
-export const createAnnouncer = (
+export const createAnnouncementSender = (
   channel: string,
-  { pool, onTrouble }: AnnouncerOptions,
+  { pool, onTrouble }: SenderOptions,
   sender: string = randomUUID(),
-): Announcer => ({
+): AnnouncementSender => ({
   announce: (text) =>
-    pool.query(`select pg_notify($1::text, $2::text)`, [channel, `${sender} ${text}`]).then(
-      () => undefined,
-      (error: Error) => onTrouble?.(`an announcement to ${channel} failed`, error),
-    ),
+    pool
+      // Without `synchronous_commit = off`, this commit would wait for the disk.
+      .query(`select set_config('synchronous_commit', 'off', true), pg_notify($1::text, $2::text)`, [
+        channel,
+        `${sender} ${text}`,
+      ])
+      .then(
+        () => undefined,
+        (error: Error) => onTrouble?.(`an announcement to ${channel} failed`, error),
+      ),
 })
 
 /** Sends and receives announcements of one NOTIFY channel. It opens its connection with the first listener. */
@@ -92,7 +98,7 @@ export const createAnnouncements = (channel: string, options: AnnouncementOption
   }
 
   return {
-    ...createAnnouncer(channel, options, sender),
+    ...createAnnouncementSender(channel, options, sender),
     onAnnounced(listener) {
       listeners.add(listener)
       listening ??= listen()
