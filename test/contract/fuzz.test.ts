@@ -9,8 +9,7 @@ import { finishedBatch } from './scrape-cases.ts'
 import { openStage, operator, type Stage } from './stage.ts'
 
 const runs = process.env.FAREBOX_SOAK ? 1_000 : 75
-/** The least share of valid random requests. That of lookUpIp, the smallest, was 19 and 33 % of 75 in two runs. */
-const least = 0.1
+const least = 0.2
 
 const callersOf = async (stage: Stage): Promise<Caller[]> => {
   const { client, demo, credit, payCustomer } = stage

@@ -117,6 +117,8 @@ const fittingParts = (operation: DeclaredOperation, live: Live): fc.Arbitrary<Pa
             ...(wallet && { method: 'wallet' }),
           },
         }))
+    case 'lookUpIp':
+      return fc.constantFrom('8.8.8.8', '2606:4700:4700::1111').map((ip) => ({ ...none, query: { ip } }))
     case 'createDeposit':
       return fc
         .tuple(
