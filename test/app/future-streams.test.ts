@@ -13,10 +13,10 @@ import { until } from '../support/until.ts'
 
 const dayMs = 86_400_000
 
-describe('when the clocks of server and Postgres were ahead for a while', {
+describe('when the clocks of the server and of Postgres were ahead for a while', {
   skip: skipWithoutPostgresLog,
 }, () => {
-  test('accounts that bought meanwhile buy on, at the time that it is, and operators are told', async (t) => {
+  test('accounts that bought in that time can buy at the present time, and operators are warned', async (t) => {
     let offsetMs = 0
     const startedMs = Date.now()
     // An offset moves the time of the service as two clocks that are both ahead do.

@@ -21,7 +21,7 @@ const run = async (args: readonly string[], environment: NodeJS.ProcessEnv) => {
   return out.join('\n')
 }
 
-test('the routes of a server are listed, those of the interface description among them', async (t) => {
+test("the list of a server's routes contains those of the interface description", async (t) => {
   const { env, document } = await startService(t)
   const { routes, total } = JSON.parse(await run(['routes', '--json'], env))
   assert.equal(routes.length, total)

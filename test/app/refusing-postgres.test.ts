@@ -71,7 +71,7 @@ const askAll = async ({ baseUrl, document, demo }: Stage): Promise<readonly Aske
 const order = (stage: Stage, key: string) =>
   stage.client.post('/api/v1/orders', { product_id: 'residential-basic', quantity: 1 }, { key })
 
-test('a database that takes no connections is an outage on every route, and a handful of lines in the log', {
+test('a database that accepts no connections causes 503 on every route and only a few log lines', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
   const { stage, lines, alter } = await openRefusable(t)
@@ -93,7 +93,7 @@ test('a database that takes no connections is an outage on every route, and a ha
   await until(async () => (await order(stage, key)).status === 201, { what: 'an order after the outage' })
 })
 
-test('a read-only database refuses what changes something with 503, and the service recovers by itself', {
+test('a read-only database causes 503 for changing requests, and the service recovers by itself', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
   const { stage, alter } = await openRefusable(t)

@@ -7,7 +7,7 @@ import { until } from '../support/until.ts'
 
 const skip = logInPostgres ? false : 'the log is set back in Postgres'
 
-test('a process ends when the log lost events that it knows', { skip }, async (t) => {
+test('a process ends when the log has lost events that the process knows', { skip }, async (t) => {
   const stage = await openStage(t)
   const { core, failed } = stage.farebox
   const { key } = await stage.customer({ cents: 10_000 })

@@ -37,7 +37,7 @@ const counted = (tried: readonly Tried[]): string => {
 /** What a soak keeps and prints at its end. */
 const print = (line: string): boolean => process.stdout.write(`# ${line}\n`)
 
-test('each field of each kind of event of a log without seals is held by a law, or listed with the reason', async (t) => {
+test('each field of each kind of event in an unsealed log is covered by an invariant, or listed with a reason', async (t) => {
   const tried = tryChanges(await everyKind(), { most: 4, all: soak })
   const kinds = new Set(tried.map(({ type }) => type))
   assert.deepEqual(

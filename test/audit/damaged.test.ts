@@ -45,7 +45,7 @@ const damages = (events: readonly StoredEvent[]): readonly (readonly Damage[])[]
   )
 }
 
-test('whatever is put into the fields of whatever event, verification ends, and finds each', async (t) => {
+test('verification ends and finds every arbitrary value in any field of any event', async (t) => {
   const world = await auditWorld(t)
   const { pool, log } = world
   await sealedHistory(world)

@@ -58,7 +58,7 @@ const columns: Readonly<Record<string, string>> = {
   metadata: `metadata = ' ' || metadata`,
 }
 
-describe('of a sealed log', () => {
+describe('in a sealed log', () => {
   let kinds: readonly (readonly [kind: string, ordinal: number])[] = []
   const soak = process.env.FAREBOX_SOAK === '1'
 
@@ -82,7 +82,7 @@ describe('of a sealed log', () => {
   }
 
   for (const [column, change] of Object.entries(columns))
-    test(`every changed ${column} is found, in every kind of event, and located to its event`, async (t) => {
+    test(`every changed ${column} of every kind of event is found and located`, async (t) => {
       const world = await sealedLog(t)
       const { pool, events } = world
       const clean = await verified(world)
@@ -125,7 +125,7 @@ describe('of a sealed log', () => {
       }
     })
 
-  test('a changed position is found and located to its event', async (t) => {
+  test('a changed position is found and located', async (t) => {
     const world = await sealedLog(t)
     const { pool, events } = world
     for (const ordinal of [1, 17, 60]) {
@@ -155,7 +155,7 @@ describe('of a sealed log', () => {
     assert.ok(hidden.findings.some(({ check }) => check === 'append-only'))
   })
 
-  test('every removed event is found and located, of every kind', async (t) => {
+  test('every removed event of every kind is found and located', async (t) => {
     const world = await sealedLog(t)
     const { pool, events } = world
     const { seals } = await verified(world)
@@ -189,7 +189,7 @@ describe('of a sealed log', () => {
     )
   })
 
-  test('every added event is found and located, wherever it is put', async (t) => {
+  test('every added event is found and located, at any position', async (t) => {
     const world = await sealedLog(t)
     const { pool } = world
     for (const ordinal of [1, 2, 30, 61]) {
@@ -216,7 +216,7 @@ describe('of a sealed log', () => {
     }
   })
 
-  test('events that were exchanged are found and located', async (t) => {
+  test('exchanged events are found and located', async (t) => {
     const world = await sealedLog(t)
     const { pool, events } = world
     for (const [one, other] of [
@@ -243,7 +243,7 @@ describe('of a sealed log', () => {
     }
   })
 
-  test('a log that was cut off is found by the digests that are kept', async (t) => {
+  test('a truncated log is found by the stored digests', async (t) => {
     const world = await sealedLog(t)
     const { pool } = world
     await tamper(
@@ -258,7 +258,7 @@ describe('of a sealed log', () => {
     )
   })
 
-  test('who changes an event and its digests is located to the range of one seal', async (t) => {
+  test('a change of an event and its digests is located to the range of one seal', async (t) => {
     const world = await sealedLog(t)
     const { pool, store, log } = world
     await tamper(pool, [`update log.events set data = data || ' ' where position = 60`])
@@ -304,7 +304,7 @@ const otherValue = (type: string): string => {
   }
 }
 
-describe('of the read tables', () => {
+describe('in the read tables', () => {
   const tables: readonly Table[] = groups.flatMap(({ models }) =>
     models.flatMap((model) => model.tables as Table[]),
   )
@@ -499,10 +499,10 @@ describe('of the read tables', () => {
     skip: skipWithoutPostgresLog,
   }, async (t) => {
     const seen = new Set<string>()
-    await t.test('of a log of every kind of event', async (t) => {
+    await t.test('in a log with every kind of event', async (t) => {
       for (const name of await mutateAll(t, await goldenLog(t), seen)) seen.add(name)
     })
-    await t.test('of a day of the whole business', async (t) => {
+    await t.test('in a log of a day of all business', async (t) => {
       for (const name of await mutateAll(t, await businessLog(t), seen)) seen.add(name)
     })
     // A table that is new wants a deed in business.ts.

@@ -41,7 +41,7 @@ const payments: Readonly<Record<string, { readonly percents: readonly number[]; 
   }
 
 describe('a verification finds nothing wrong', () => {
-  test('with invoices that were paid too much, twice, in parts and late', async (t) => {
+  test('with invoices that were overpaid, paid twice, in parts and late', async (t) => {
     const shop = await openShop(t)
     const mine = await shop.customer({ cents: 0 })
     const theirs = await openReseller(shop, 'Now', 'nowpayments')
@@ -64,7 +64,7 @@ describe('a verification finds nothing wrong', () => {
     await assertClean(shop)
   })
 
-  test('with webhooks whose retries go on after an outage of weeks', async (t) => {
+  test('with webhooks that are retried after an outage of weeks', async (t) => {
     const shop = await openShop(t)
     const receiver = await startReceiver(t)
     receiver.answer(status(500))

@@ -36,7 +36,7 @@ describe('a verification', () => {
     assert.equal(result.seals.seals, 1)
   })
 
-  test('of a log whose positions have gaps locates what it reads changed, removed or added', async (t) => {
+  test('locates changed, removed or added events in a log with gaps between positions', async (t) => {
     const { pool } = await testDatabase(t)
     const memory = createMemoryLog()
     let seen = (events: readonly StoredEvent[]): readonly StoredEvent[] => events

@@ -82,7 +82,7 @@ const holdings = {
   batchId: 'scb_none',
 }
 
-test('every answer that the interface description declares is given', async (t) => {
+test('every response that the interface description declares is returned', async (t) => {
   const clock = { aheadMs: 0 }
   const stage = await openStage(t, {}, { systemClock: () => Date.now() + clock.aheadMs })
   const { client, farebox, demo } = stage
@@ -154,7 +154,7 @@ test('every answer that the interface description declares is given', async (t) 
     played,
   )
 
-  await t.test('503: each operation, while it cannot see what it must see', async () => {
+  await t.test('503: each operation, while required data is unavailable', async () => {
     await farebox.projecting.pause()
     await stage.credit(demo.buyer.accountId, 100)
     await stage.credit(demo.reseller.accountId, 100)
@@ -174,7 +174,7 @@ test('every answer that the interface description declares is given', async (t) 
   })
 
   await t.test(
-    '503 overloaded: what needs no read model, while the clock of the process is wrong',
+    '503 overloaded: operations without a read model, while the clock of the process is wrong',
     async () => {
       const ending = await stage.accounts.issueKey(
         {
@@ -201,7 +201,7 @@ test('every answer that the interface description declares is given', async (t) 
     },
   )
 
-  await t.test('429: each operation, for a key that asks too often', async (t) => {
+  await t.test('429: each operation, for a key above its rate limit', async (t) => {
     const limited = await openStage(t, { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_KEY: '1/1' })
     const { buyer, reseller } = limited.demo
     const { log } = limited.farebox.core
@@ -258,7 +258,7 @@ test('every answer that the interface description declares is given', async (t) 
     }
   })
 
-  await t.test('and nothing is declared that no case gives', () => {
+  await t.test('and no response is declared without a case', () => {
     const missing = [...declaredOf(stage.document)].filter((answer) => !played.has(answer))
     assert.deepEqual(missing, [])
     t.diagnostic(`${played.size} answers of ${Object.keys(good).length} operations`)

@@ -173,7 +173,7 @@ const absent = (held: Holdings): Holdings => {
 const plainError = ({ body: { requestId: _, ...body } }: Called, held: Holdings): string =>
   Object.values(held).reduce((text, id) => text.replaceAll(id, ''), JSON.stringify(body))
 
-test('a request for one customer never shows or touches what is held for another, or by the account', async (t) => {
+test('a request for one customer never shows or changes data of another customer or of the account', async (t) => {
   const stage = await openStage(t)
   const { client, document } = stage
   const { alice, bob, own } = await openTwo(stage)
@@ -289,14 +289,14 @@ test('a request for one customer never shows or touches what is held for another
   }
   const before = await state()
 
-  await t.test('each operation, however the customer is named', async () => {
+  await t.test('each operation, for each way to name the customer', async () => {
     for (const operation of operations)
       for (const whose of ["another's", "the account's", 'own'] as const)
         for (const named of ['header', 'query', 'both'] as const) await tried(operation, whose, named)
     assert.deepEqual(await state(), before)
   })
 
-  await t.test('lists show what is held for the customer, and all of it', async () => {
+  await t.test('lists show data of the customer, and all of it', async () => {
     const own = { key, headers: { 'X-Reseller-Customer-Id': bob.ref! } }
     for (const [path, list, customer] of [
       ['orders', 'orders', 'customer'],
@@ -370,7 +370,7 @@ test('a request for one customer never shows or touches what is held for another
     )
   })
 
-  await t.test('a customer that does not exist has nothing, and is not made by a read', async () => {
+  await t.test('a customer that does not exist has no data, and a read does not create it', async () => {
     const headers = { 'X-Reseller-Customer-Id': 'nobody' }
     const total = async () => (await done(client.get('/api/v1/reseller/customers', { key }))).body.total
     const customers = await total()

@@ -40,7 +40,7 @@ const otherKeysOf = async ({ demo, customer, accounts }: Stage) => {
   return [demo.scraper.key, blocked.key, `fbx_${'0'.repeat(40)}`, 'nobody', undefined]
 }
 
-test('whatever is sent to any operation gets an answer that is declared, and is charged only when it is told so, and no request holds the main thread for long', async (t) => {
+test('every request gets a declared response, is charged only if the response says so, and blocks the main thread only briefly', async (t) => {
   const stage = await openStage(t)
   const { client, document, balance } = stage
   const callers = await callersOf(stage)

@@ -165,7 +165,7 @@ const actOf = ({ client }: Stage) => {
 
 const common = (a: ReadonlySet<string>, b: ReadonlySet<string>) => [...a].filter((one) => b.has(one))
 
-test('two accounts that use the same names never see anything of each other', async (t) => {
+test("two accounts that use the same names never see each other's data", async (t) => {
   const stage = await openStage(t)
   const { demo, credit } = stage
   const customer = await stage.customer({ cents: 10_000_000 })

@@ -31,7 +31,7 @@ const security = {
   'x-frame-options': 'DENY',
 }
 
-test('no secret stands in a log line or an event, and every answer forbids what a browser could do with it', async (t) => {
+test('no log line or event contains a secret, and every response has its security headers', async (t) => {
   const lines: string[] = []
   const logTo = new Writable({
     write: (chunk, _encoding, written) => {

@@ -155,7 +155,7 @@ const audit = async (bench: Bench, baseUrl: string): Promise<void> => {
 }
 
 describe('a killed server', () => {
-  test('keeps every acknowledged order and charges nothing without one, wherever it dies', async (t) => {
+  test('keeps every acknowledged order and charges nothing without one, wherever it is killed', async (t) => {
     let bench = await setUp(t)
     let days = 0
     for (const point of orderPoints) {

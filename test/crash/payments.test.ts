@@ -76,7 +76,7 @@ const setUp = async (t: TestContext): Promise<{ world: World; front: Front; env:
 }
 
 describe('payments through two processes on one database that are killed', () => {
-  test('are credited once each, whatever three providers do and wherever the processes die', {
+  test('are credited once each, for three providers and any moment of a kill', {
     timeout: soak ? 3_000_000 : 280_000,
   }, async (t) => {
     const { world, front, env } = await setUp(t)

@@ -154,7 +154,7 @@ const conclude = async (t: TestContext, bench: Bench): Promise<void> => {
   await assertVerified({ pool, log, sealKey: Buffer.from(env.FAREBOX_SEAL_KEY!, 'base64') })
 }
 
-test('a killed server charges exactly what has a result, wherever it dies, and every id converges', {
+test('a killed server charges exactly the calls with a result, wherever it is killed, and every id converges', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
   let bench = await setUp(t)

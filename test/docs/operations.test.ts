@@ -21,7 +21,7 @@ const commandsOf = (text: string): string[] =>
 
 const monthMs = 31 * 24 * 60 * 60 * 1000
 
-test('every farebox command of the operations page and the page on periods runs as it stands', async (t) => {
+test('every farebox command of the operations page and the periods page runs as printed', async (t) => {
   const [shop, empty, fresh, past] = await Promise.all([1, 2, 3, 4].map(() => emptyDatabase(t)))
   assert.ok(shop && empty && fresh && past)
   const directory = await dataDirectory(t)

@@ -28,7 +28,7 @@ inv_1,USD,Expired,,,,,
 `,
 }
 
-test('the commands of the page on statements run as they stand', async (t) => {
+test('the commands of the statements page run as printed', async (t) => {
   const [{ url }, directory] = await Promise.all([testDatabase(t), dataDirectory(t)])
   const env = {
     ...surroundings(),

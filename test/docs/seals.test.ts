@@ -17,7 +17,7 @@ const skip =
   missing.length > 0 &&
   `${missing.join(' and ')} is not installed here: the independent check of seals did not run`
 
-test('the check of the page on seals runs as it stands, and finds what was changed', { skip }, async (t) => {
+test('the check of the seals page runs as printed and finds changes', { skip }, async (t) => {
   const [{ url }, directory] = await Promise.all([testDatabase(t), dataDirectory(t)])
   const env = {
     ...surroundings(),

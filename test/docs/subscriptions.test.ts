@@ -33,7 +33,7 @@ const answers = async (port: number): Promise<boolean> => {
   }
 }
 
-test('the walk through months of a subscription goes as the page says', async (t) => {
+test('the walk through months of a subscription runs as the page describes', async (t) => {
   const dataDir = await dataDirectory(t)
   const receiverPort = await ownPort()
   let server: FareboxProcess | null = null

@@ -45,7 +45,7 @@ const releases = (await readdir(here, { withFileTypes: true }))
 
 describe('events of every release', () => {
   for (const release of releases)
-    test(`those of ${release} fold into the read tables that they always folded into`, async (t) => {
+    test(`of ${release} fold into the same read tables as before`, async (t) => {
       const tables = await replay(t, await eventsOf(release))
       const file = join(here, release, 'read-models.json')
       if (asked === 'fold' || (asked === 'make' && release === version))
@@ -61,12 +61,12 @@ describe('events of every release', () => {
     })
 
   for (const release of releases)
-    test(`those of ${release} fold into the same rows when each event loads what it reads`, async (t) => {
+    test(`those of ${release} fold into the same rows when each event loads its own rows`, async (t) => {
       const events = await eventsOf(release)
       assert.deepEqual(await replay(t, events, 'forgetful'), await replay(t, events))
     })
 
-  test('stand for every event type that the code names', async () => {
+  test('cover every event type in the code', async () => {
     const named = declaredKinds()
     assert.ok(named.size > 80, `${named.size} types are found`)
     const kept = new Set((await Promise.all(releases.map(eventsOf))).flat().map(({ type }) => type))
@@ -74,7 +74,7 @@ describe('events of every release', () => {
     assert.deepEqual(missing, [], 'events that no golden file has: add them to make.ts and make the folder')
   })
 
-  test('are written by this release as they stand in its folder', async () => {
+  test('are written by this release as its folder has them', async () => {
     if (!releases.includes(version)) return
     assert.deepEqual(
       JSON.parse(JSON.stringify(await makeEvents())),

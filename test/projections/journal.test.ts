@@ -59,7 +59,7 @@ test('law: the journal books each money event in each book, and a rebuild books 
   )
 })
 
-test('accounting time never goes back, whatever clocks the writers had', () => {
+test('accounting time never goes back, for any clocks of the writers', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 1e9 }), { minLength: 1 }), (times) => {
       const entries = createEntryStream()

@@ -6,7 +6,7 @@ import { farebox } from '../support/farebox.ts'
 
 const cents = 9_000_000
 
-test('all read models are made anew under the load of HTTP: no request fails, no client reads what is older than its own write', async (t) => {
+test('all read models are rebuilt under HTTP load: no request fails, and no client reads data older than its own write', async (t) => {
   const stage = await openStage(t)
   const { client, env, farebox: service } = stage
   const failures: string[] = []

@@ -18,7 +18,7 @@ const hangingFile = `
     await new Promise((resolve) => setTimeout(resolve, 60_000))
   })`
 
-test('a file that is interrupted cleans up after the tests that it is in, last first', async (t) => {
+test('an interrupted test file cleans up after its running tests, last first', async (t) => {
   const child = spawn(process.execPath, ['--input-type=module', '--eval', hangingFile], {
     env: surroundings(),
   })

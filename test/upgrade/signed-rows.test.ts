@@ -39,7 +39,7 @@ const openAs = (t: TestContext, url: string) => {
   return pool
 }
 
-test('whitelists and chats of an older version work after the first start or command of this one, and rows that come later do not', {
+test('whitelists and chats of an older version work after the first start or command of this one, and later unsigned rows do not', {
   skip,
 }, async (t) => {
   const { url } = await emptyDatabase(t)

@@ -124,7 +124,7 @@ for (const { name, commit } of versions.slice(soak ? 0 : 1, soak ? undefined : 2
     ? false
     : `this clone has no commit ${commit}: fetch the whole history`
 
-  test(`an upgrade from ${name} beside the running older version loses no order and blocks nobody`, {
+  test(`an upgrade from ${name} while the older version runs loses no order and blocks no account`, {
     skip,
   }, async (t) => {
     const { env, old, reseller } = await startOld(t, commit)
@@ -146,7 +146,7 @@ for (const { name, commit } of versions.slice(soak ? 0 : 1, soak ? undefined : 2
     await assertWhole(t, env, newer, reseller.key, load.placed)
   })
 
-  test(`an upgrade from ${name} that was stopped before loses no order and blocks nobody`, {
+  test(`an upgrade from ${name} after the older version stopped loses no order and blocks no account`, {
     skip,
   }, async (t) => {
     const { env, old, reseller } = await startOld(t, commit)

@@ -57,7 +57,7 @@ const mutated = async (
   return findings.map(findingText)
 }
 
-test('Postgres makes the same commitment, and each part of it counts', async (t) => {
+test('Postgres computes the same commitment, and each part of it counts', async (t) => {
   const { pool } = await testDatabase(t)
   const bytes = freshSalt()
   const parts = { what: 'api-key', id: 'key_1', owner: 'acc_ü' }
@@ -84,7 +84,7 @@ describe('keys of the vault', () => {
   }
   const table = 'vault.api_keys'
 
-  test('every change of a row that lets a key act for another is found, at the event that issued it', async (t) => {
+  test('every changed row that lets a key act for another account is found at the event that issued the key', async (t) => {
     const { world, rich, poor } = await twoBuyers(t)
     const clean = await verified(world)
     assert.deepEqual(clean.findings.map(findingText), [])
@@ -113,7 +113,7 @@ describe('keys of the vault', () => {
     assert.deepEqual((await verified(world)).findings, [])
   })
 
-  test('a key of before there were commitments is outside, and one that was erased is no finding', async (t) => {
+  test('a key issued before commitments existed is reported as not covered; an erased one is not a finding', async (t) => {
     const { world, rich, poor } = await twoBuyers(t)
     const { pool, log } = world
     await tamper(pool, [
@@ -128,13 +128,13 @@ describe('keys of the vault', () => {
   })
 })
 
-describe('counters of traffic', () => {
+describe('traffic counters', () => {
   const table = 'work.traffic'
   const gb = 1_000_000_000
   /** The plans were not ordered, which is found as well. */
   const trafficIn = (found: readonly string[]) => found.filter((each) => each.startsWith('traffic:'))
 
-  test('one behind the log, of no plan, or ahead without a report is found; what was reported is named', async (t) => {
+  test('that are behind the log, of no plan, or ahead without a report are found; reported ones are named', async (t) => {
     const { pool, wire: log } = await postgresWorld(t)
     const runner = runnerOver(log)
     t.after(() => runner.close())
@@ -173,7 +173,7 @@ describe('counters of traffic', () => {
   })
 })
 
-describe('what resellers and receivers left in the vault', () => {
+describe('values that resellers and receivers left in the vault', () => {
   /** A webhook with a URL and a secret, a gateway and a bot, and two customers. */
   const business = async (t: TestContext) => {
     const world = await serviceWorld(t)
@@ -200,7 +200,7 @@ describe('what resellers and receivers left in the vault', () => {
     return { world, customerIdOf: customers.idOf }
   }
 
-  test('each exchanged value is found at the event that names it, and a reference at its customer', async (t) => {
+  test('are checked: each exchanged value is found at its event, and a reference at its customer', async (t) => {
     const { world, customerIdOf } = await business(t)
     const clean = await verified(world, customerIdOf)
     assert.deepEqual(clean.findings.map(findingText), [])
@@ -294,7 +294,7 @@ describe('what resellers and receivers left in the vault', () => {
 describe('whitelists of plans', () => {
   const table = 'vault.whitelist'
 
-  test('a row that no event allows as it is, and one that was removed and is back, are found', async (t) => {
+  test('report a row without its event, and a removed row that was restored', async (t) => {
     const world = await serviceWorld(t)
     const { pool } = world
     const plan = { accountId: 'acc_one' as AccountId, planId: 'pln_one' as PlanId }
@@ -347,8 +347,8 @@ describe('whitelists of plans', () => {
   })
 })
 
-describe('rows of the vault that are signed', () => {
-  test('a changed chat is found, and one that nobody signed is outside', async (t) => {
+describe('signed rows of the vault', () => {
+  test('report a changed chat; an unsigned one is not covered', async (t) => {
     const world = await serviceWorld(t)
     const { pool } = world
     const accountId = 'acc_one' as AccountId
@@ -379,7 +379,7 @@ describe('rows of the vault that are signed', () => {
     }
   })
 
-  test('a login of a supplier that was moved or made up is found, and holds up no other', async (t) => {
+  test('report a moved or forged supplier login, and other logins still work', async (t) => {
     const world = await serviceWorld(t)
     const { pool } = world
     const exits = createExitLogins({ pool, vault: createVault(master) })

@@ -114,9 +114,9 @@ const forgedLog = async (t: TestContext, forge: Forgery) => {
   return { forgedFrom: throughOrdinal + 1, findings: verified.findings.map(findingText) }
 }
 
-describe('events that were changed after a genuine seal', () => {
+describe('events changed after a genuine seal', () => {
   for (const [what, forge, found] of forgeries)
-    test(`are not covered up by ${what}`, async (t) => {
+    test(`are not hidden by ${what}`, async (t) => {
       const { findings, forgedFrom } = await forgedLog(t, forge)
       assert.equal(findings.length, found.length, findings.join('\n'))
       for (const [nth, problem] of found.entries()) {
@@ -125,7 +125,7 @@ describe('events that were changed after a genuine seal', () => {
       }
     })
 
-  test('are covered up by whoever has the key that signs, or was handed over to: nothing but the keys tells', async (t) => {
+  test('are hidden only by an owner of the signing key or of its successor', async (t) => {
     for (const forge of [byTheGenuineKey, handedOver])
       assert.deepEqual((await forgedLog(t, forge)).findings, [])
   })
@@ -144,7 +144,7 @@ describe('a file of seals', () => {
   })
 
   for (const [what, forge, [problem]] of forgeries)
-    test(`is refused for ${what}`, () => {
+    test(`is refused because of ${what}`, () => {
       assert.throws(
         () => trustedSeals(fileOf(forge), genuine.publicKey),
         (error) => {
@@ -156,7 +156,7 @@ describe('a file of seals', () => {
       )
     })
 
-  test('is taken with seals of the pinned key and of one that it handed over to', () => {
+  test('is accepted with seals of the pinned key and of its successor', () => {
     for (const forge of [byTheGenuineKey, handedOver])
       assert.deepEqual(
         trustedSeals(fileOf(forge), genuine.publicKey).map(({ throughOrdinal }) => throughOrdinal),

@@ -254,7 +254,7 @@ const assertSafe = (world: World, before: World, deeds: readonly (readonly Deed[
   }
 }
 
-test('whatever of what a provider says is heard, in whatever order, as often and cut off wherever: each payment is credited once, as the provider states it, to whom it is for', () => {
+test('each payment is credited once, as its provider states it and to its owner, for any order, repetition and loss of messages', () => {
   const seen = { steps: 0, cuts: 0, credits: 0, orders: 0, ends: new Map<string, number>() }
   fc.assert(
     fc.property(fc.array(step, { minLength: 5, maxLength: 50, size: 'max' }), (steps) => {
@@ -376,7 +376,7 @@ for (const [what, details, paidMicros] of [
       world,
     )
 
-  test(`a payment ${what} that was recorded, never moved and is forgotten by the ledger is told to an operator and moves nothing`, () => {
+  test(`a payment ${what} that was recorded but never moved, and that the ledger no longer remembers, is reported and moves nothing`, () => {
     const cut = appendTo(opened(), hear(opened(), details, report, start).appends.slice(0, 1), start)
     // Within the week the ledger knows that it has not moved.
     assert.ok(typesOf(hear(cut, details, report, start + rememberedMs - 60_000)).includes(credited))
@@ -390,7 +390,7 @@ for (const [what, details, paidMicros] of [
     assert.deepEqual(next.answer.unconfirmed, ['p'])
   })
 
-  test(`a payment ${what} that is new is credited, whatever the ledger has forgotten`, () => {
+  test(`a payment ${what} that is new is credited, whatever the ledger no longer remembers`, () => {
     const forgot = forgetting(opened())
     const { appends, answer } = hear(forgot, details, report, weekLater)
     assert.deepEqual(answer.unconfirmed, [])

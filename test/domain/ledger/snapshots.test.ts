@@ -31,7 +31,7 @@ const snapshotOf020 = (availableMicros: number): string => {
   })
 }
 
-test('a snapshot of release 0.2.0 is left aside: the wallet is folded anew, and no order is paid twice', async (t) => {
+test('a snapshot of release 0.2.0 is ignored: the wallet is folded from its events, and no order is paid twice', async (t) => {
   const { wire, elsewhere, pool } = await postgresWorld(t)
   const warnings: string[] = []
   const options = {

@@ -130,8 +130,8 @@ const goodBody = (of: ScraperRow): fc.Arbitrary<Record<string, unknown>> => {
 
 const refusalOf = (checked: CheckedInput) => (checked.ok ? assert.fail('it was accepted') : checked.refusal)
 
-describe('The check of a body, for each of the 117 rows', () => {
-  test('takes what fits, trimmed and bare', () => {
+describe('the check of a body, for each of the 117 scrapers', () => {
+  test('accepts valid bodies, trimmed and without additional fields', () => {
     for (const of of scrapers)
       fc.assert(
         fc.property(goodBody(of), (body) => {
@@ -151,7 +151,7 @@ describe('The check of a body, for each of the 117 rows', () => {
       )
   })
 
-  test('refuses what does not fit any one field, and names the field and what it takes', () => {
+  test('refuses each invalid field and names it with the accepted values', () => {
     for (const of of scrapers)
       for (const input of of.inputs)
         fc.assert(
@@ -166,7 +166,7 @@ describe('The check of a body, for each of the 117 rows', () => {
         )
   })
 
-  test('refuses a field that it does not have, and one that is missing', () => {
+  test('refuses unknown fields and missing fields', () => {
     for (const of of scrapers) {
       const [body] = fc.sample(goodBody(of), { numRuns: 1, seed: 7 })
       const { code, details } = refusalOf(checkInput(of, { ...body, no_such_field: 1 }))
@@ -185,13 +185,13 @@ describe('The check of a body, for each of the 117 rows', () => {
   })
 })
 
-test('null counts as left out, and a misspelt field is guessed', () => {
+test('null counts as omitted, and a misspelt field is reported with the nearest name', () => {
   const profile = row('tiktok/profile')
   assert.ok(checkInput(profile, { handle: 'nasa', user_id: null }).ok)
   assert.match(refusalOf(checkInput(profile, { handel: 'nasa' })).details, /did you mean handle\?/)
 })
 
-test('rules between fields: dates in order, political ads with a region, halves of a position together', () => {
+test('rules between fields are checked: dates in order, political ads with a region, both halves of a position', () => {
   const ads = row('google/ad-company')
   const company = { domain: 'example.com' }
   assert.match(

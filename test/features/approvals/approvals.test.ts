@@ -84,7 +84,7 @@ const moment = fc.record({
   thenMs: fc.constantFrom(1_000, 1_000, proposalLifetimeMs),
 })
 
-test('however proposals, approvals and retries interleave, each is carried out at most once and never by its proposer', async () => {
+test('for any order of proposals, approvals and retries each is executed at most once and never by its proposer', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(moment, { minLength: 2, maxLength: 8 }), async (moments) => {
       const world = await openWorld()
@@ -136,7 +136,7 @@ test('however proposals, approvals and retries interleave, each is carried out a
   )
 })
 
-test('a limit is lowered by one, and raised or lifted by two', async () => {
+test('a limit is lowered by one operator, and raised or removed by two', async () => {
   const { desks, clock, close } = await openWorld()
   const { proposals, wallets } = desks[0]!
   const credit = (reference: string, who = 'alice') =>

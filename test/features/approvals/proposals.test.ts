@@ -8,7 +8,7 @@ import { until } from '../../support/until.ts'
 import { openTown } from '../orders/store.ts'
 import { deskOf } from '../resellers/desk.ts'
 
-test('at the command line large credits and refunds are proposed by one name and approved by another', async (t) => {
+test('on the command line one operator proposes large credits and refunds and another approves them', async (t) => {
   const town = await openTown(t)
   const { core } = town.farebox
   await limitAlone(core.log, 100)

@@ -29,7 +29,7 @@ const schemasOf = async (url: string): Promise<number> => {
   }
 }
 
-test('a backup under load restores into a new database, which verifies and goes on with the next order', async (t) => {
+test('a backup under load restores into a new database, which passes verification and accepts the next order', async (t) => {
   const service = await startService(t)
   const { env, baseUrl, demo } = service
   const { key, accountId } = demo.buyer
@@ -72,7 +72,7 @@ test('a backup under load restores into a new database, which verifies and goes 
   await server.stop()
 })
 
-test('a backup is made right after an append that the log refused, and the restored log goes on', async (t) => {
+test('a backup is complete right after a refused append, and the restored log continues', async (t) => {
   const { env, demo, farebox: running } = await startService(t)
   const stream = ledgerStream(demo.buyer.accountId as AccountId)
   const event = { id: randomUUID(), type: 'Refused', data: '{}', metadata: '{}' }
@@ -96,7 +96,7 @@ test('a backup is made right after an append that the log refused, and the resto
   await server.stop()
 })
 
-test('a file that is no backup, is cut off, changed, or of other keys is refused, and nothing is written', async (t) => {
+test('a file that is not a backup, is truncated, changed, or has other keys is refused, and nothing is written', async (t) => {
   const { env } = await startService(t)
   const directory = await scratch(t)
   const file = join(directory, 'farebox.backup')
@@ -160,7 +160,7 @@ test('a file that is no backup, is cut off, changed, or of other keys is refused
   )
 })
 
-test('the embedded Postgres is backed up while it serves, and comes back in another directory with its keys', async (t) => {
+test('the embedded Postgres is backed up while it runs, and is restored in another folder with its keys', async (t) => {
   const from = await dataDirectory(t)
   const server = await startFarebox(t, { FAREBOX_DATA: from })
   const file = join(await scratch(t), 'farebox.backup')

@@ -60,7 +60,7 @@ const startRestored = async (t: TestContext, backup: string) => {
   return await startEventStore(t, directory)
 }
 
-test('a log in EventStoreDB that is copied under load, then Postgres, comes back as a service that goes on', {
+test('a log in EventStoreDB that is copied under load, then Postgres, is restored as a service that continues', {
   skip,
 }, async (t) => {
   const { server, env, service, key } = await open(t)
@@ -114,7 +114,7 @@ test('a log in EventStoreDB that is copied under load, then Postgres, comes back
   assert.equal((await next.stop()).code, 0)
 })
 
-test('a log in EventStoreDB restored to an earlier point is noticed at the start, also once it has grown past it', {
+test('a start detects a log in EventStoreDB restored to an earlier point, also after it has grown past that point', {
   skip,
 }, async (t) => {
   const { server, env, service, key } = await open(t)

@@ -40,7 +40,7 @@ const dumpLog = async (t: TestContext, url: string) => {
   }
 }
 
-test('a log restored to an earlier point that has grown past its projections again is noticed at the start', {
+test('a start detects a log restored to an earlier point that has grown past its projections again', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
   const { env, farebox: service, baseUrl, demo } = await startService(t)

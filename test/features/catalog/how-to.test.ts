@@ -41,7 +41,7 @@ const goesOut = async (line: string): Promise<void> => {
   assert.match(exit ?? '', /^sandbox-/, line)
 }
 
-test('every how-to step of every product can be sent word for word, and what it leads to carries a request', async (t) => {
+test('every how-to step of every product can be sent as printed, and its result carries a request', async (t) => {
   const settings = {
     FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on',
     FAREBOX_GATEWAY_PORT: String(await ownPort()),

@@ -36,7 +36,7 @@ const world = () => {
   return { at, looks, stock, available, turn, finish }
 }
 
-test('who asks while a look waits to begin shares it; who asks after it began gets the next one', async () => {
+test('callers share a stock read that has not begun; a later caller gets the next read', async () => {
   const { at, looks, available, turn, finish } = world()
   const early = [available(), available()]
   await turn()
@@ -49,7 +49,7 @@ test('who asks while a look waits to begin shares it; who asks after it began ge
   assert.equal(looks.length, 2)
 })
 
-test('a look is good until the read models move or it is too old', async () => {
+test('a stock read is valid until the read models advance or it is too old', async () => {
   const { at, looks, available, finish } = world()
   const first = available()
   await finish(0)
@@ -69,7 +69,7 @@ test('a look is good until the read models move or it is too old', async () => {
   assert.equal(looks.length, 3)
 })
 
-test('a look is not good once the clock leaps, for the rests of addresses end by it', async () => {
+test('a stock read is invalid after a clock jump, because resting addresses depend on the clock', async () => {
   const { at, available, finish } = world()
   const first = available()
   await finish(0)
@@ -83,7 +83,7 @@ test('a look is not good once the clock leaps, for the rests of addresses end by
   assert.equal(await later, 6)
 })
 
-test('a look that was begun before the read models moved is not good afterwards', async () => {
+test('a stock read that began before the read models advanced is invalid afterwards', async () => {
   const { at, available, turn, finish } = world()
   const before = available()
   await turn()
@@ -96,7 +96,7 @@ test('a look that was begun before the read models moved is not good afterwards'
   assert.equal(await after, 1)
 })
 
-test('a look that fails fails those who waited for it, and the next one is tried', async () => {
+test('a failed stock read fails its callers, and the next one is tried', async () => {
   const { looks, available, turn, finish } = world()
   const waiting = available()
   await turn()

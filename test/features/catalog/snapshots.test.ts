@@ -47,7 +47,7 @@ const oftenImported = async (t: TestContext) => {
   return { pool, read }
 }
 
-test('a catalogue that was imported often is read from its last few events', async (t) => {
+test('a catalogue with many imports is read from its last few events', async (t) => {
   const { pool, read } = await oftenImported(t)
   const { found, from } = await read()
   assert.ok(from >= 20, `it was read from revision ${from}`)
@@ -63,7 +63,7 @@ for (const [what, state] of Object.entries({
   'without products': `jsonb_set(state::jsonb, '{products}', '[]')::text`,
   'that is nothing': `'null'`,
 }))
-  test(`a snapshot ${what} is not decided on`, async (t) => {
+  test(`a snapshot ${what} is not used for decisions`, async (t) => {
     const { pool, read } = await oftenImported(t)
     await pool.query(`update engine.snapshots set state = ${state}`)
     await signAgain(pool)

@@ -275,7 +275,7 @@ test('the console in a browser', async (t) => {
   }
 
   for (const { name, options } of looks)
-    await t.test(`every page is as it should be: ${name}`, async () => {
+    await t.test(`every page passes the page checks: ${name}`, async () => {
       const visit = await openPage(browser, options)
       const { page, context, complaints } = visit
       await page.goto(`${origin}/console/sign-in`)
@@ -301,7 +301,7 @@ test('the console in a browser', async (t) => {
       await context.close()
     })
 
-  await t.test('a quote follows what is typed, and what is bought is what it says', async () => {
+  await t.test('a quote follows the input, and the order equals the quote', async () => {
     const visit = await openPage(browser)
     const { page, context, complaints } = visit
     await signIn(service, visit, account.accountId)
@@ -321,7 +321,7 @@ test('the console in a browser', async (t) => {
     await context.close()
   })
 
-  await t.test('without script a customer signs in by mail, makes a key and sees it once', async () => {
+  await t.test('without script a customer signs in by mail, creates a key and sees it once', async () => {
     const visit = await openPage(browser, { javaScriptEnabled: false })
     const { page, context } = visit
     await page.goto(`${origin}/console/keys`)
@@ -347,7 +347,7 @@ test('the console in a browser', async (t) => {
     await context.close()
   })
 
-  await t.test('without script every page shows what it is for, and every button is of a form', async () => {
+  await t.test('without script every page explains itself, and every button belongs to a form', async () => {
     const visit = await openPage(browser, { javaScriptEnabled: false })
     const { page, context } = visit
     const see = async (paths: readonly string[]): Promise<void> => {
@@ -372,7 +372,7 @@ test('the console in a browser', async (t) => {
   })
 
   await t.test(
-    'without script somebody orders, names a plan and tops up, and is told what is wrong',
+    'without script a customer orders, names a plan and tops up, and sees errors',
     async () => {
       const visit = await openPage(browser, { javaScriptEnabled: false })
       const { page, context } = visit
@@ -402,7 +402,7 @@ test('the console in a browser', async (t) => {
     },
   )
 
-  await t.test('a page follows by itself the work that it began', async () => {
+  await t.test('a page refreshes itself while the work that it started runs', async () => {
     const visit = await openPage(browser)
     const { page, context, complaints } = visit
     await become(visit, staff)
@@ -422,7 +422,7 @@ test('the console in a browser', async (t) => {
     await context.close()
   })
 
-  await t.test('the proxy checker shows results as they come, escaped, and what was refused', async () => {
+  await t.test('the proxy checker shows results as they arrive, escaped, and what was refused', async () => {
     const visit = await openPage(browser)
     const { page, context, complaints } = visit
     const result = { alive: true, protocols: ['http'], anonymity: 'elite', exit_ip: '8.8.8.8', asn: 15169 }
@@ -463,7 +463,7 @@ test('the console in a browser', async (t) => {
     await context.close()
   })
 
-  await t.test('a passkey of a virtual authenticator is added, signs in, and confirms an act', async () => {
+  await t.test('a passkey of a virtual authenticator is added, signs in, and confirms an action', async () => {
     const visit = await openPage(browser)
     const { page, context, complaints } = visit
     const session = await context.newCDPSession(page)
@@ -498,7 +498,7 @@ test('the console in a browser', async (t) => {
   })
 
   await t.test(
-    'staff registers a passkey by a link of the command line, and looks at an account',
+    'staff register a passkey by a link of the command line, and view an account',
     async () => {
       const granted = await operate(
         ['staff', 'grant', '--email', 'ops@example.com', '--role', 'operator', '--json'],

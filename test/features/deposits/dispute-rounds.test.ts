@@ -6,7 +6,7 @@ import { silent } from '../../platform/projections/engine.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { testScheduler } from '../../support/scheduler.ts'
 
-test('gateways that cannot be asked for disputes hold up no others, however many they are', async (t) => {
+test('gateways that do not support disputes delay no others, however many they are', async (t) => {
   const { pool } = await testDatabase(t)
   const ids = Array.from({ length: 20 }, (_, n) => `gateway-${n}`)
   // What is read of the deposits: which gateways brought money.

@@ -81,7 +81,7 @@ const report = (disputeId: string, amountMicros: number, state: DisputeReport['s
   state,
 })
 
-test('a dispute takes at most what the deposit was credited, once, and gives exactly that back when it is won', async () => {
+test('a dispute takes at most the credited amount, once, and returns exactly that when it is won', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom(null, ann),
@@ -110,7 +110,7 @@ test('a dispute takes at most what the deposit was credited, once, and gives exa
   )
 })
 
-test('a dispute that grew before it was won gives back what it took', async () => {
+test('a dispute that grew before it was won returns what it took', async () => {
   const { wallets, net, close } = await setUp(0)
   const deposit = { details: detailsOf(ann), creditedMicros: 10_000_000 }
   await applyDispute(wallets, deposit, report('dp_1', 4_000_000, 'withdrawn'), cause)
@@ -124,7 +124,7 @@ for (const [whose, customerId] of [
   ['of a wallet', null],
   ["of a customer's credit", ann],
 ] as const)
-  test(`a chargeback ${whose} names its deposit, once, and so does what is given back; by hand there is none`, async () => {
+  test(`a chargeback ${whose} names its deposit, once, and so does its return; a manual one names none`, async () => {
     const { wallets, adjusted, close } = await setUp(0)
     const deposit = { details: detailsOf(customerId), creditedMicros: 10_000_000 }
     for (const state of ['withdrawn', 'withdrawn', 'reinstated', 'reinstated'] as const)
@@ -150,7 +150,7 @@ for (const [whose, customerId] of [
     await close()
   })
 
-test('a chargeback that stands without its deposit, as it was once written, is not taken again', async () => {
+test('a chargeback without its deposit, as older versions wrote it, is not taken again', async () => {
   const { wallets, adjusted, net, close } = await setUp(2_000)
   const before = { reason: 'chargeback', gateway: 'stripe', reference: 'stripe dp_1' } as const
   await wallets.adjust({ accountId, amountCents: -400, ...before }, cause)

@@ -10,7 +10,7 @@ import { openShop } from './support.ts'
 const thief = 'https://checkout.stripe.example/c/pay/cs_live_thief'
 const orders = '/api/v1/orders'
 
-test('whoever writes to the database sends no payer to another page, and the audit finds it', async (t) => {
+test('a changed database row sends no payer to another page, and the audit finds it', async (t) => {
   const shop = await openShop(t)
   const { client } = shop
   const { core } = shop.farebox

@@ -189,9 +189,9 @@ const shownOf = async (shop: Shop, id: string) =>
     readonly payments: readonly { readonly id: string }[]
   }
 
-describe("a correctly signed callback credits only what the provider's API says, to the invoice's own account", () => {
+describe("a correctly signed callback credits only what the provider's API confirms, to the invoice's account", () => {
   for (const provider of providers)
-    test(`${provider.name}: whatever amount, currency, invoice or reseller it states`, async (t) => {
+    test(`${provider.name}: for any claimed amount, currency, invoice or reseller`, async (t) => {
       const shop = await openShop(t)
       const crypto = provider.name === 'stripe' ? 'btcpay' : provider.name
       const thief = await openReseller(shop, 'Thief', crypto)

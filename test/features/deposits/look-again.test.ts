@@ -86,7 +86,7 @@ const openLooks = (
   return { looked, round: looks.drain }
 }
 
-test('deposits that are due are all looked at in one go, first those that are late by the largest share of their pause', async (t) => {
+test('due deposits are polled in one round, first those that are late by the largest share of their pause', async (t) => {
   const shop = await openShop(t)
   const { key } = await shop.customer({ cents: 0 })
   const { pool } = shop.farebox.core
@@ -110,7 +110,7 @@ test('deposits that are due are all looked at in one go, first those that are la
   assert.equal(looked.length, open, 'none is looked at again before its next turn')
 })
 
-test('of several processes one looks at a deposit', async (t) => {
+test('one of several processes polls a deposit', async (t) => {
   const shop = await openShop(t)
   const { key } = await shop.customer({ cents: 0 })
   const ids = await openMany(shop, key, open)
@@ -120,7 +120,7 @@ test('of several processes one looks at a deposit', async (t) => {
   assert.deepEqual(all.flatMap(({ looked }) => looked).sort(), [...ids].sort())
 })
 
-test('deposits that cannot be taken on hold up no others, however many they are', async (t) => {
+test('deposits that cannot be resumed delay no others, however many they are', async (t) => {
   const shop = await openShop(t)
   const { key } = await shop.customer({ cents: 0 })
   const ids = await openMany(shop, key, open)
@@ -133,7 +133,7 @@ test('deposits that cannot be taken on hold up no others, however many they are'
   assert.deepEqual([...looked].sort(), [...ids].sort())
 })
 
-test('a gateway that hangs holds up the deposits of no other, however many of its own are due and later', async (t) => {
+test('a hanging gateway does not delay deposits of others, however many of its own are due', async (t) => {
   const shop = await openShop(t)
   const { key } = await shop.customer({ cents: 0 })
   const hanging = await openMany(shop, key, open)
@@ -151,7 +151,7 @@ test('a gateway that hangs holds up the deposits of no other, however many of it
   assert.deepEqual([...looked].sort(), [...hanging, other].sort())
 })
 
-test('looks at a deposit that nobody pays are no failures of its queue, and looks that nobody answers are', async (t) => {
+test('polls of an unpaid deposit are not failures of its queue, and unanswered polls are', async (t) => {
   const shop = await openShop(t)
   const { key } = await shop.customer({ cents: 0 })
   await openMany(shop, key, 2)
@@ -174,7 +174,7 @@ test('looks at a deposit that nobody pays are no failures of its queue, and look
   assert.equal((await delayOf(pool, pollTable)).failing, 2)
 })
 
-test('the first look that is answered at or after the end of the watch is the last one', async (t) => {
+test('the first answered poll at or after the end of the polling period is the last one', async (t) => {
   const shop = await openShop(t)
   const { key } = await shop.customer({ cents: 0 })
   const [depositId] = await openMany(shop, key, 1)
@@ -194,7 +194,7 @@ test('the first look that is answered at or after the end of the watch is the la
   for (let hours = 2; hours < 100; hours += 7) assert.equal(await looksAt(endMs + hours * hourMs), 0)
 })
 
-test('a deposit that its provider never answers for is asked for to the end of time, and at most once an hour', async (t) => {
+test('a deposit whose provider never answers is polled without end, at most once an hour', async (t) => {
   const shop = await openShop(t)
   const { key } = await shop.customer({ cents: 0 })
   await openMany(shop, key, 1)
@@ -228,7 +228,7 @@ test('a deposit that a crash left out of the rounds is found', async (t) => {
   assert.deepEqual([...looked].sort(), [...ids].sort())
 })
 
-test('after an upgrade, deposits whose watch is over have one last look if they are not closed, and none if they are', async (t) => {
+test('after an upgrade, deposits past their polling period are polled once more if they are open, and not if they are closed', async (t) => {
   const shop = await openShop(t)
   const { key } = await shop.customer({ cents: 0 })
   const { pool } = shop.farebox.core

@@ -70,7 +70,7 @@ const outlives = async (
   assert.equal(await creditOf(shop, accountId, name), 1500)
 }
 
-describe('a gateway that is down: 502 gateway_unavailable, and the same key gives one invoice', () => {
+describe('a gateway that is down causes 502 gateway_unavailable, and the same key gives one invoice', () => {
   const faults = [
     ['it answers 503', { down: true }, { down: false }],
     ['it breaks the connection', { apiCut: 'before' }, { apiCut: 'never' }],
@@ -86,7 +86,7 @@ describe('a gateway that is down: 502 gateway_unavailable, and the same key give
         })
     })
 
-  test('it answers too late, and does what it was asked for all the same', async (t) => {
+  test('it answers too late, but does what was requested', async (t) => {
     const shop = await openShop(t)
     const shops = await openShops(shop)
     // Its patience is ten seconds a call.
@@ -103,7 +103,7 @@ describe('a gateway that is down: 502 gateway_unavailable, and the same key give
   })
 })
 
-test('a provider that breaks off while its callbacks are looked up is asked again, and each payment is credited once', async (t) => {
+test('a provider that disconnects while its callbacks are verified is asked again, and each payment is credited once', async (t) => {
   const shop = await openShop(t)
   const shops = await openShops(shop)
   const made = await Promise.all(
@@ -129,7 +129,7 @@ test('a provider that breaks off while its callbacks are looked up is asked agai
   }
 })
 
-test("a provider that hangs holds up no other's payments, however many of its callbacks wait", async (t) => {
+test("a hanging provider does not delay other providers' payments, however many of its callbacks wait", async (t) => {
   const shop = await openShop(t)
   const [stripe, , nowpayments] = await openShops(shop)
   const waiting = await Promise.all(
@@ -156,7 +156,7 @@ test("a provider that hangs holds up no other's payments, however many of its ca
     await shop.reads(nowpayments.reseller.key, id, { credited_cents: 600 })
 })
 
-test("a provider that hangs takes a bounded number of the service's places: one request more is refused at once", async (t) => {
+test('a hanging provider takes a limited number of slots: a further request is refused at once', async (t) => {
   const shop = await openShop(t)
   const [stripe, btcpay] = await openShops(shop)
   await shop.switches({ apiOf: 'btcpay', apiSlowMs: 9_000 })

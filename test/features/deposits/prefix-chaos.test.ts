@@ -44,7 +44,7 @@ const stops: readonly Stop[] = [
 
 type Asked = DepositRequest & { payUrl: string | null; depositId: string | null }
 
-test('two processes over a log that writes one append at a time, stopped at any of them: each payment is credited once, and the books verify', {
+test('two processes over a log without atomic appends, stopped at any append: each payment is credited once, and the books pass verification', {
   timeout: soak ? 1_800_000 : 240_000,
 }, async (t) => {
   const { url, pool } = await testDatabase(t)

@@ -85,7 +85,7 @@ const gatewaysAreNamed = async (run: ReturnType<typeof deskOf>, log: EventLog): 
   assert.match(await written('csv'), new RegExp(`,${book},${account},.*,stripe card$`, 'm'))
 }
 
-test('every thing that the log names by an id is explained by it', async (t) => {
+test('every resource with an id in the log can be explained by it', async (t) => {
   const shop = await playBusiness(t)
   const { core } = shop.farebox
   const run = deskOf(shop.farebox, await allRegistrations())
@@ -138,7 +138,7 @@ test('every thing that the log names by an id is explained by it', async (t) => 
   assert.deepEqual(short.chain, whole.chain.slice(-2))
 })
 
-test('what an account has is listed and shown by its id, and no secret is in it', async (t) => {
+test('the resources of an account are listed and shown by id, without secrets', async (t) => {
   const shop = await playBusiness(t)
   const run = deskOf(shop.farebox, await allRegistrations())
   const { key, accountId } = await shop.customer({ cents: 10_000 })

@@ -22,7 +22,7 @@ const startMs = 1_800_000_000_000
 
 const megabytes = (): number => Math.round(process.memoryUsage.rss() / 2 ** 20)
 
-test('a record of many endpoints is checked on time, in little memory, and a restart begins at once', async (t) => {
+test('a record of many endpoints is checked on time with little memory, and a restart starts at once', async (t) => {
   const { pool } = await testDatabase(t)
 
   const live = await startWorld(

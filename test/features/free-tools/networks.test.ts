@@ -20,7 +20,7 @@ import { startChecker, startProber, startWorld } from '../free-list/world.ts'
 
 const dayMs = 86_400_000
 
-test('a network shows what is live of it, what was, and what never was', async (t) => {
+test('a network shows its live, former and never live endpoints', async (t) => {
   const service = await startService(t)
   const { pool } = service.farebox.core
   const anybody = httpClient(service.baseUrl, service.document)
@@ -103,7 +103,7 @@ test('a network shows what is live of it, what was, and what never was', async (
   assert.equal((await anybody.get('/api/networks?limit=0')).body.code, 'invalid_limit')
 })
 
-test('after a year without an answer nothing has left the record, and what answers again is live by itself', async (t) => {
+test('after a year without an answer no endpoint has left the record, and one that answers again becomes live', async (t) => {
   const { pool } = await testDatabase(t)
   const flapping = planProxies(154).filter(({ fault }) => fault === 'flapping')
   const [one] = flapping

@@ -76,7 +76,7 @@ const assertFailed = async (
   await store.sound()
 }
 
-test('a payment whose product was parked meanwhile: the order fails, the credit stays, the customer is told', async (t) => {
+test('a payment whose product was parked meanwhile: the order fails, the credit stays, the customer is notified', async (t) => {
   const store = await openTold(t)
   const { core } = store.farebox
   const page = await ask(store, 'alice')
@@ -104,7 +104,7 @@ test('a payment whose product was parked meanwhile: the order fails, the credit 
   await store.sound()
 })
 
-test('a payment for a reseller who was blocked meanwhile: the order fails, the credit stays, the customer is told', async (t) => {
+test('a payment for a reseller who was blocked meanwhile: the order fails, the credit stays, the customer is notified', async (t) => {
   const store = await openTold(t)
   const { accountId, key } = store.reseller
   const page = await ask(store, 'alice')
@@ -122,7 +122,7 @@ test('a payment for a reseller who was blocked meanwhile: the order fails, the c
   assert.deepEqual([again.status, again.body.code], [403, 'account_blocked'])
 })
 
-test('a payment that comes when the key has reached its cap: the order fails, the credit stays, the customer is told', async (t) => {
+test('a payment for a key that has reached its cap: the order fails, the credit stays, the customer is notified', async (t) => {
   const store = await openTold(t)
   const { accountId, key } = store.reseller
   const cost = store.quote.yourCostCents
@@ -140,7 +140,7 @@ test('a payment that comes when the key has reached its cap: the order fails, th
   })
 })
 
-test('a payment for what was sold out meanwhile: the order fails, the credit stays, the customer is told', async (t) => {
+test('a payment for a product that sold out meanwhile: the order fails, the credit stays, the customer is notified', async (t) => {
   const store = await openTold(t)
   const { key } = store.reseller
   const page = await ask(store, 'alice')
@@ -194,7 +194,7 @@ test("a payment while the reseller's wallet is short: the order waits a day for 
   assert.equal((await store.read(left)).status, 'failed', 'what has failed is not placed by a later credit')
 })
 
-test('a held order whose customer spent the credit is not tried, so that it keeps no other waiting, and fails after its day', async (t) => {
+test('a waiting order whose customer spent the credit is not retried, so that it delays no other, and fails after its day', async (t) => {
   const store = await openTold(t)
   const { accountId, key } = store.reseller
   const { yourCostCents: cost } = store.quote

@@ -22,7 +22,7 @@ const cause = { actor: { kind: 'system', name: 'test' }, correlationId: 'test' }
 const clock = Date.now
 const startCents = 100_000
 
-test('the order of extended addresses is refunded at the command line after its extension, and not before', async (t) => {
+test('the order of extended addresses is refunded on the command line after its extension, and not before', async (t) => {
   const service = await startService(t)
   const { buyer } = service
   const desk = deskOf(service.farebox, [registerOrders])
@@ -103,7 +103,7 @@ const endOf = async (log: EventLog, process: ShopProcess, scene: Scene) => {
   }
 }
 
-test('an extension and a refund at once, from two processes, end in one of them and never in both', async (t) => {
+test('a simultaneous extension and refund from two processes end in one of them and never in both', async (t) => {
   const { url } = await testDatabase(t)
   const log = await openLog(url)
   t.after(() => log.close())
@@ -139,7 +139,7 @@ test('an extension and a refund at once, from two processes, end in one of them 
   t.diagnostic(`${ends.filter((kind) => kind === 'refunded').length} of ${ends.length} were refunded`)
 })
 
-test('a refund that the service makes by itself lands, and what an extension has paid for goes on', async (t) => {
+test('a refund that the service decides is completed, and a paid extension continues', async (t) => {
   const { url } = await testDatabase(t)
   const log = await openLog(url)
   t.after(() => log.close())
@@ -159,7 +159,7 @@ test('a refund that the service makes by itself lands, and what an extension has
   await process.end()
 })
 
-test('on a log without atomic items an extension that comes between the steps of a refund keeps its rentals', async (t) => {
+test('on a log without atomic appends an extension between the steps of a refund keeps its rentals', async (t) => {
   const { url, pool } = await testDatabase(t)
   const log = await openLog(url)
   t.after(() => log.close())
@@ -189,14 +189,14 @@ test('on a log without atomic items an extension that comes between the steps of
   }
 
   for (const [n, before] of (['ledger', 'stock'] as const).entries()) {
-    await t.test(`before the ${before} is written, and the refund goes on`, async () => {
+    await t.test(`before the ${before} is written, and the refund continues`, async () => {
       const { scene, answer } = await refundWith(2 * n, before, false)
       assert.ok(answer && 'kind' in answer && answer.kind === 'refunded', JSON.stringify(answer))
       assert.deepEqual([...answer.keptProxyIds].sort(), [...scene.proxyIds].sort())
       assert.deepEqual(await endOf(log, honest, scene), both)
     })
 
-    await t.test(`before the ${before} is written, and the process dies: the reactor ends it`, async () => {
+    await t.test(`before the ${before} is written, and the process dies: the reactor completes it`, async () => {
       const { scene } = await refundWith(2 * n + 1, before, true)
       await caughtUp(engine, log, ['hot'])
       const reactor = startCompletionReactor({

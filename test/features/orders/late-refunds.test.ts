@@ -94,7 +94,7 @@ const finishes = {
   },
 }
 
-describe('a refund that a crash cut off and that is finished when the wallet has forgotten it', () => {
+describe('a refund that a crash interrupted and that is completed after the wallet no longer remembers it', () => {
   for (const customer of [false, true])
     for (const moved of [false, true])
       for (const [how, finish] of Object.entries(finishes)) {

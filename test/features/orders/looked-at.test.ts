@@ -51,7 +51,7 @@ const paid = async (shop: Shop, key: string, order: Awaited<ReturnType<typeof or
   return [status, failureReason]
 }
 
-test('an order that is paid after its account was blocked fails, though one before it was placed', async (t) => {
+test('an order paid after its account was blocked fails, though an earlier one was placed', async (t) => {
   const shop = await openWatched(t)
   const { key, accountId } = await customerFromDesk(shop)
   const [before, after] = [await orderOnPage(shop, key, '1'), await orderOnPage(shop, key, '2')]
@@ -60,7 +60,7 @@ test('an order that is paid after its account was blocked fails, though one befo
   assert.deepEqual(await paid(shop, key, after), ['failed', 'account_blocked'])
 })
 
-test('an order that is paid after its account was unblocked is placed, though one before it failed', async (t) => {
+test('an order paid after its account was unblocked is placed, though an earlier one failed', async (t) => {
   const shop = await openWatched(t)
   const { key, accountId } = await customerFromDesk(shop)
   const [before, after] = [await orderOnPage(shop, key, '1'), await orderOnPage(shop, key, '2')]
@@ -89,7 +89,7 @@ test('an order of addresses that is paid after the operator stocked them is plac
   assert.deepEqual(await paid(shop, key, order), ['completed', null])
 })
 
-test('a chargeback blocks its account again that the operator unblocked after the one before', async (t) => {
+test('a chargeback blocks its account again if the operator unblocked it after an earlier one', async (t) => {
   const shop = await openWatched(t)
   const { key, accountId } = await shop.customer({ cents: 0 })
   const deposit = async () => {

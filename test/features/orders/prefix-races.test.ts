@@ -77,7 +77,7 @@ const stoppedBy =
   () =>
     next.next().value as Stop | null
 
-test('two processes whose log stops at random charge once, refund once, rent no address twice and end', async (t) => {
+test('two processes whose log stops at random charge once, refund once, and rent no address twice', async (t) => {
   const { url, pool } = await testDatabase(t)
   const log = await openChosenLog(t, url)
   t.after(() => log.close())

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { done, openStage } from '../../contract/stage.ts'
 import { signedIn } from '../../support/console.ts'
 
-test('credentials of plans and rentals are given to their owners alone, whatever somebody writes into the read tables', async (t) => {
+test('credentials of plans and rentals are returned to their owners only, whatever the read tables contain', async (t) => {
   const stage = await openStage(t)
   const { client } = stage
   const { pool } = stage.farebox.core

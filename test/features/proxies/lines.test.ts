@@ -17,7 +17,7 @@ const nextOf = (headers: Headers): string | null =>
   /^<(\/[^>]+)>; rel="next"$/.exec(headers.get('link') ?? '')?.[1] ?? null
 
 describe('rented addresses as lines of text', () => {
-  test('say how many there are, and lead on page by page until every address was given once', async (t) => {
+  test('are counted, and are paged until every address was returned once', async (t) => {
     const { client, ...stage } = await openYear(t)
     const { key } = await stage.customer({ cents: 1_000_000 })
     await done(client.post('/api/v1/orders', rent(73, 'ipv4-datacenter'), { key }))
@@ -66,7 +66,7 @@ describe('rented addresses as lines of text', () => {
     assert.deepEqual([json.body.total, json.headers.get('link')], [75, null])
   })
 
-  test('name only addresses that work, to their last instant; the others when they are asked for', async (t) => {
+  test('contain only working addresses, to their last instant; others on request', async (t) => {
     const { client, ...stage } = await openYear(t)
     const run = deskOf(stage.farebox, [registerOrders])
     const who: Customer = await stage.customer({ cents: 100_000 })

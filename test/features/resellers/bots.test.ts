@@ -116,7 +116,7 @@ const openHanging = async (t: TestContext) => {
   return { ...messages, answer, asked: () => asked, allSent }
 }
 
-test("a reseller's bot that hangs holds up no other's messages, however many and however old its own are", async (t) => {
+test("a reseller's hanging bot does not delay others' messages, however many and however old its own are", async (t) => {
   const { worker, due, answer, asked, allSent } = await openHanging(t)
   await due('hangs', 100, 3_600_000)
   await due('answers', 40, 1_000)
@@ -129,7 +129,7 @@ test("a reseller's bot that hangs holds up no other's messages, however many and
   assert.equal(asked(), 100)
 })
 
-test('what a reseller has under way counts against its share of the next round', async (t) => {
+test('running messages of a reseller count against its share of the next round', async (t) => {
   const { worker, due, asked, allSent } = await openHanging(t)
   await due('hangs', 3, 3_600_000)
   await worker.runNow()
@@ -143,7 +143,7 @@ test('what a reseller has under way counts against its share of the next round',
   assert.equal(asked(), 4)
 })
 
-test('a chat that always moved is asked for ever more seldom, and given up in the end', async (t) => {
+test('a chat that always moved is retried less and less often, and finally abandoned', async (t) => {
   let asked = 0
   const { worker, due, results, pass } = await openMessages(t, {
     moves: async () => {
@@ -175,7 +175,7 @@ test('a chat that always moved is asked for ever more seldom, and given up in th
   assert.equal(asked, 32)
 })
 
-test('a bot that wants to be asked again in ten thousand years is asked again in a day', async (t) => {
+test('a bot that requests a retry in ten thousand years is retried in a day', async (t) => {
   const { worker, due, results } = await openMessages(t, {
     limits: async () => ({ kind: 'later', afterS: 3e11, why: 'error 429' }),
   })
@@ -185,7 +185,7 @@ test('a bot that wants to be asked again in ten thousand years is asked again in
   assert.equal((await results('limits'))[0]?.due_at, '2026-11-22T12:00:00.000Z')
 })
 
-test('the order of another reseller is told to nobody, though somebody writes it into the queue', async (t) => {
+test('an order of another reseller is never sent, even if it is inserted into the queue', async (t) => {
   const told: string[] = []
   const bot = async (chatId: string): Promise<SendOutcome> => {
     told.push(chatId)

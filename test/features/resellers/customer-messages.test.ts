@@ -6,7 +6,7 @@ import { openStore } from '../orders/store.ts'
 
 type Message = { readonly chat_id: number; readonly text: string }
 
-test('a customer is told once when its payment placed the order, and a bot that is down holds up nothing', async (t) => {
+test('a customer gets one message when its payment placed the order, and a bot that is down delays nothing', async (t) => {
   const store = await openStore(t)
   const { accountId, key } = store.reseller
   const { sandbox } = store

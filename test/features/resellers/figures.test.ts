@@ -192,7 +192,7 @@ const tiersOf = (product: Product): readonly Tier[] => {
 
 const cents = (micros: number | undefined): number => (micros ?? 0) / 10_000
 
-test('quote, price list, charge, postings, refunds and margins agree to the cent, whatever the terms and parts', async () => {
+test('quote, price list, charge, postings, refunds and margins agree to the cent, for any terms and parts', async () => {
   let sold = 0
   let parts = 0
   await fc.assert(

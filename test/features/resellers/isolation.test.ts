@@ -89,7 +89,7 @@ type Party = {
 const idPattern = /(?:ord|dep|pln|prx|cus|txn|ref)_[0-9a-z]{8,}/g
 const api = '/api/v1/reseller'
 
-test('resellers with customers of the same names never see, charge or credit those of each other', async (t) => {
+test("resellers with customers of the same names never see, charge or credit each other's", async (t) => {
   const service = await startService(t)
   const shops = shopsOf(service)
   const desk = deskOf(service.farebox)

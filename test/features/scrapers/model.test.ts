@@ -78,7 +78,7 @@ const availableMicros = async ({ client }: Stage, { key }: Customer): Promise<nu
   return body.transactions[0]?.balanceAfterMicros ?? 0
 }
 
-test('random scrapes beside orders on a wallet that is nearly empty answer and charge as the rules say', async (t) => {
+test('random scrapes and orders on a nearly empty wallet are answered and charged by the rules', async (t) => {
   const stage = await openStage(t)
   const counts: Record<string, number> = {}
   const count = (answer: string): void => {

@@ -9,7 +9,7 @@ import { until } from '../../support/until.ts'
 /** As slow as it gets, so that what time brings back does not matter. */
 const slow = { burst: 100, perSecond: 1 }
 
-test('a hundred at once pass over two processes, the next one waits as long as it is told', async (t) => {
+test('a hundred simultaneous calls over two processes are accepted, the next one waits the returned time', async (t) => {
   const { url, pool } = await testDatabase(t)
   const other = createPool({ url, applicationName: 'farebox-test' })
   t.after(() => other.end())
@@ -24,7 +24,7 @@ test('a hundred at once pass over two processes, the next one waits as long as i
   assert.equal(await processes[0]!('acc_two'), 0)
 })
 
-test('whoever waits as long as told passes, and who comes earlier does not', async (t) => {
+test('a caller that waits the returned time is accepted, and an earlier one is not', async (t) => {
   const { pool } = await testDatabase(t)
   const take = createScrapeRate(pool, { burst: 1, perSecond: 2 })
   const [startMs, askedMs] = [performance.now(), machineMs()]
@@ -39,7 +39,7 @@ test('whoever waits as long as told passes, and who comes earlier does not', asy
   assert.ok(waitedS >= waitS - 0.05 && quickS < waitS + 0.3, `told ${waitS} s, waited ${waitedS} s`)
 })
 
-test('a bucket that a clock left full in the future is a full one, no more', async (t) => {
+test('a bucket with a last use in the future counts as full, no more', async (t) => {
   const { pool } = await testDatabase(t)
   const take = createScrapeRate(pool, { burst: 10, perSecond: 1_000 })
   await pool.query(

@@ -22,7 +22,7 @@ const outcomes: readonly ScrapeOutcome[] = [
   { kind: 'bad_input', details: 'subreddit' },
 ]
 
-test('usage counts each call once, by what came of it, and what was charged is what left the wallet', async (t) => {
+test('usage counts each call once, by its outcome, and the charges equal what left the wallet', async (t) => {
   const world = await scrapeWorld(t, (_, n) => outcomes[n - 1] ?? found({}))
   const { call } = world.here
   const before = await world.wallet()

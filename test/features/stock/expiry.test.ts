@@ -48,7 +48,7 @@ const openLog = async () => {
   return log
 }
 
-test('rentals of a stock that cannot be decided on hold up no others, however many are overdue', async (t) => {
+test('rentals of a stock that cannot be decided delay no others, however many are overdue', async (t) => {
   const { pool } = await testDatabase(t)
   const log = await openLog()
   const runner = runnerOver(log)

@@ -30,7 +30,7 @@ const outcomesOf = async (log: EventLog) => {
   }
 }
 
-test('processes that send are killed at random: nothing is lost, and each delivery has one outcome', async (t) => {
+test('sending processes are killed at random: nothing is lost, and each delivery has one outcome', async (t) => {
   const stage = await openStage(t, {}, { roles: ['http', 'projections'] })
   const { log } = stage.farebox.core
   const receiver = await startReceiver(t)
@@ -99,7 +99,7 @@ type Tried = {
   readonly latency_ms: number
 }
 
-test('killed again and again, workers keep the order of attempts and the delays of the schedule', async (t) => {
+test('workers that are killed repeatedly keep the order of attempts and the delays of the schedule', async (t) => {
   const stage = await openHooks(t)
   const { log, pool } = stage.farebox.core
   const receiver = await startReceiver(t)
@@ -199,7 +199,7 @@ test('killed again and again, workers keep the order of attempts and the delays 
   t.diagnostic(`${lives} processes were killed; ${unrecorded} requests were sent and not put on record`)
 })
 
-test('a worker that stops answering the database loses its lease with its connection, and another sends', async (t) => {
+test('a worker without a database connection loses its lease, and another one sends', async (t) => {
   const stage = await openHooks(t)
   const { pool } = stage.farebox.core
   startReactor(t, stage)
@@ -224,7 +224,7 @@ test('a worker that stops answering the database loses its lease with its connec
   assert.equal(ids[0], ids[1])
 })
 
-test('attempts of one endpoint never overlap beyond four, over all workers', async (t) => {
+test('attempts of one endpoint never exceed four at once, over all workers', async (t) => {
   const stage = await openHooks(t)
   startReactor(t, stage)
   const receiver = await startReceiver(t)

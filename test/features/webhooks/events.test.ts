@@ -29,7 +29,7 @@ const names = [
   'ping',
 ] as const
 
-test('each of the nine events reaches a receiver as the specification says, and what it tells can be read then', async (t) => {
+test('each of the nine events reaches a receiver as specified, and its data can be read then', async (t) => {
   const town = await openTown(t)
   const { client } = town
   const { core, projecting } = town.farebox

@@ -19,7 +19,7 @@ const toldOf = async (log: EventLog, noticeId: string): Promise<string[]> => {
     .sort()
 }
 
-test('a notice reaches every endpoint of its audience, enqueued once, although processes die halfway', async (t) => {
+test('a notice reaches every endpoint of its audience, enqueued once, even if processes crash halfway', async (t) => {
   const stage = await openHooks(t)
   const { log, pool } = stage.farebox.core
   const receiver = await startReceiver(t)

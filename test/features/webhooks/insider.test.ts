@@ -6,7 +6,7 @@ import { buyPlan, enqueued } from './causes.ts'
 import { startReceiver } from './receiver.ts'
 import { deliveriesOf, eventsOf, hookTo, openHooks, path, ping, startReactor, startWorker } from './world.ts'
 
-test('a receiver gets what the log enqueued, whatever somebody writes into the queue', async (t) => {
+test('a receiver gets what the log enqueued, whatever the queue contains', async (t) => {
   const stage = await openHooks(t)
   const { pool } = stage.farebox.core
   startReactor(t, stage)
@@ -63,7 +63,7 @@ test('a receiver gets what the log enqueued, whatever somebody writes into the q
   assert.ok(told.body.toString().endsWith(`"data":${before.rows[0].data}}`), told.body.toString())
 })
 
-test('a URL and a secret are those of the log, whatever somebody writes into the read table and the vault', async (t) => {
+test('a URL and a secret come from the log, whatever the read table and the vault contain', async (t) => {
   const stage = await openHooks(t)
   const { pool, keys } = stage.farebox.core
   startReactor(t, stage)
@@ -116,7 +116,7 @@ test('a URL and a secret are those of the log, whatever somebody writes into the
   assert.equal(thief.received[0]!.headers['webhook-id'], sent[1])
 })
 
-test('a webhook tells what an event of the log tells that account, whatever somebody writes into the read tables', async (t) => {
+test('a webhook sends what an event of the log says about its account, whatever the read tables contain', async (t) => {
   const stage = await openHooks(t)
   const { pool, log } = stage.farebox.core
   const victim = await stage.customer({ cents: 100_00 })

@@ -13,7 +13,7 @@ const plans = process.env.FAREBOX_SOAK ? 1_000 : 100
 const atOnce = 5
 const perAccount = 10
 
-test('a plan that goes low while endpoints register in another process is told to each exactly once', async (t) => {
+test('a plan that becomes low while endpoints register in another process is sent to each exactly once', async (t) => {
   const stage = await openStage(t)
   const elsewhere = await startFarebox(t, { ...stage.env, ...settings })
   const pairs: { endpointId: string; planId: string }[] = []
@@ -61,7 +61,7 @@ test('a plan that goes low while endpoints register in another process is told t
   t.diagnostic(`in ${first} of ${pairs.length} races the endpoint came first`)
 })
 
-test('ten endpoints are active at most, however two processes race to register and enable them', async (t) => {
+test('at most ten endpoints are active, even if two processes race to register and enable them', async (t) => {
   const stage = await openStage(t)
   const elsewhere = await startFarebox(t, { ...stage.env, ...settings }, ['http'])
   const { key } = await stage.customer({ cents: 0 })

@@ -48,7 +48,7 @@ test('a delivery that waits for its next attempt is sent at once when it is rede
   )
 })
 
-test('after an outage an endpoint gets all that it missed since an instant, in order and once', async (t) => {
+test('after an outage an endpoint gets everything that it missed since an instant, in order and once', async (t) => {
   let aheadMs = 0
   const stage = await openStage(t, {}, { roles: ['http', 'projections'], clockOffsetMs: () => aheadMs })
   const { clock } = stage.farebox.core

@@ -21,7 +21,7 @@ import {
 
 const hour = 3_600_000
 
-test('delays double from 30 s, stay below 6 h, and spread by a tenth each way', () => {
+test('delays double from 30 s, stay below 6 h, and vary by a tenth each way', () => {
   const planned = [30, 60, 120, 240, 480, 960, 1920, 3840, 7680].map((seconds) => seconds * 1000)
   assert.deepEqual(
     planned.map((_, index) => retryDelayMs(index + 1, 0.5, null)),
@@ -54,7 +54,7 @@ test('Retry-After is read as seconds or as a date, and nothing else', () => {
     assert.equal(retryAfterMs(text, now), null, text)
 })
 
-test('a delivery that always fails is tried ten times as scheduled, signed anew each time, and then abandoned', async (t) => {
+test('a delivery that always fails is tried ten times on schedule, signed each time, and then abandoned', async (t) => {
   let serviceAheadMs = 0
   const stage = await openHooks(t, {}, { clockOffsetMs: () => serviceAheadMs })
   const { log } = stage.farebox.core
@@ -133,7 +133,7 @@ test('a delivery that always fails is tried ten times as scheduled, signed anew 
   })
 })
 
-test('Retry-After puts an attempt off, up to the cap; 410 disables the endpoint and cancels what waits', async (t) => {
+test('Retry-After delays an attempt, up to the cap; 410 disables the endpoint and cancels waiting deliveries', async (t) => {
   const stage = await openHooks(t)
   const aheadMs = 0
   const clock = () => Date.now() + aheadMs
@@ -176,7 +176,7 @@ test('Retry-After puts an attempt off, up to the cap; 410 disables the endpoint 
   await worker.stop()
 })
 
-test('removing an endpoint cancels what waits, and nothing is sent to it any more', async (t) => {
+test('removing an endpoint cancels waiting deliveries, and nothing more is sent to it', async (t) => {
   const stage = await openHooks(t)
   let aheadMs = 0
   const clock = () => Date.now() + aheadMs

@@ -39,7 +39,7 @@ const countOpen = (receiver: Receiver, code: number) => {
   return () => most
 }
 
-test('a URL that never answered 2xx gets one attempt, then ever more seldom one, however much there is to send', async (t) => {
+test('a URL that never answered 2xx gets one attempt, then fewer and fewer, however much there is to send', async (t) => {
   const stage = await openHooks(t)
   startReactor(t, stage)
   const receiver = await startReceiver(t)
@@ -62,7 +62,7 @@ test('a URL that never answered 2xx gets one attempt, then ever more seldom one,
   assert.equal(receiver.received.length, 4)
 })
 
-test('one that answers once gets the rest at once, and a new URL proves itself anew', async (t) => {
+test('after one success an endpoint gets the rest at once, and a new URL must succeed first', async (t) => {
   const stage = await openHooks(t)
   startReactor(t, stage)
   const receiver = await startReceiver(t)
@@ -88,7 +88,7 @@ test('one that answers once gets the rest at once, and a new URL proves itself a
   assert.equal(mostThere(), 1)
 })
 
-test('an endpoint that fails for five days is disabled, and what waits is canceled; one that answers meanwhile is not', async (t) => {
+test('an endpoint that fails for five days is disabled, and its deliveries are canceled; one success prevents it', async (t) => {
   let aheadMs = 0
   const stage = await openStage(t, {}, { roles: ['http', 'projections'], clockOffsetMs: () => aheadMs })
   startReactor(t, stage, stage.farebox.core)
@@ -147,7 +147,7 @@ const feedOf = async (stage: Stage, key: string) => {
   return body.announcements
 }
 
-test('the account of an endpoint that was disabled gets one notice, in its feed and at its other endpoints, and nobody else does', async (t) => {
+test('the account of a disabled endpoint gets one notice, in its feed and at its other endpoints, and no other account does', async (t) => {
   const stage = await openHooks(t)
   const { core } = stage.farebox
   const reactor = startReactor(t, stage)

@@ -41,7 +41,7 @@ const formerTables = `
     primary key (cause_id, endpoint_id)
   )`
 
-test('a database of the release before goes on where its reactor stood: nothing is lost, told twice, or told late', async (t) => {
+test("a database of the previous release continues at its reactor's position: nothing is lost, repeated or late", async (t) => {
   const stage = await openHooks(t)
   const { farebox, env } = stage
   const { pool, log, clock } = farebox.core
@@ -130,7 +130,7 @@ test('a database of the release before goes on where its reactor stood: nothing 
   for (const resource of [passed.orderId, oldNotice]) assert.ok(!resources.includes(resource))
 })
 
-test('once a newer release fills the queue, a process of an older one passes over nothing more', async (t) => {
+test('once a newer release fills the queue, a process of an older one skips nothing', async (t) => {
   const stage = await openHooks(t)
   const { core, projecting } = stage.farebox
   const hook = await hookTo(stage, 'http://127.0.0.1:9/hook')

@@ -68,7 +68,7 @@ test('a plan sold by time runs at its speed over all tunnels of two workers, and
     })
   }
 
-  await t.test('two tunnels on each of two workers pass together what was bought', async (tt) => {
+  await t.test('two tunnels on each of two workers pass together the bought speed', async (tt) => {
     const startedMs = performance.now()
     const tunnels = await Promise.all([0, 0, 1, 1].map((at) => open(workers[at]!.port)))
     let passed = 0
@@ -102,7 +102,7 @@ test('a plan sold by time runs at its speed over all tunnels of two workers, and
     assert.ok(perSecond > 0 && perSecond <= 1.25 * bytesPerSecond, `${perSecond} bytes a second`)
   })
 
-  await t.test('at its end its tunnels are cut, and each protocol is told why', async (tt) => {
+  await t.test('at its end its tunnels are cut, and each protocol gets the reason', async (tt) => {
     const { port } = await startRealWorker(tt, service, {}, { clock: () => Date.now() + aheadMs })
     const tunnel = await open(port)
     tunnel.socket.removeAllListeners('data').resume()

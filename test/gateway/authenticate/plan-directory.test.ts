@@ -63,7 +63,7 @@ const directoryOf = async (t: TestContext) => {
   }
 }
 
-test('plans that are asked for at once cost one query of the log, and none again while their rows do not change', async (t) => {
+test('plans requested at once cost one query of the log, and none again while their rows do not change', async (t) => {
   const { pool, open, find, read, wait } = await directoryOf(t)
   const planIds = await Promise.all(Array.from({ length: 20 }, (_, n) => open(`known${n}`)))
   const findAll = () => Promise.all(planIds.map((planId) => find(planId)))
@@ -127,7 +127,7 @@ test('a plan with thousands of events is read from its snapshot on', async (t) =
   assert.ok(events < 30, `${events}`)
 })
 
-test('while the log is away, what was read is used for half a minute', async (t) => {
+test('while the log is down, states that were read are used for half a minute', async (t) => {
   const { open, find, turnLog, wait } = await directoryOf(t)
   const [known, unknown] = [await open('seen'), await open('unseen')]
   const plan = await find(known)

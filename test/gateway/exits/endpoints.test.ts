@@ -169,7 +169,7 @@ describe('rented addresses that are endpoints of a supplier', () => {
     assert.equal(await refusal(rentals[0]!, 'wrong'), '407 wrong_credentials')
   })
 
-  test('a supplier that is down or refuses its login is told as the fault of the exit, and a changed login works within a second', async () => {
+  test('that are down or refuse their login are reported as a failure of the exit, and a changed login works within a second', async () => {
     const rental = rentals.find(({ ip }) => ip.endsWith('.1'))!
     const changed = await stockAdd([address(1, { password: 'old' })])
     assert.deepEqual([changed.json.changed, changed.json.added], [['198.18.66.1'], 0])
@@ -185,7 +185,7 @@ describe('rented addresses that are endpoints of a supplier', () => {
     assert.equal(rowCount, 2, 'what does not sign in any more is gone')
   })
 
-  test('a replaced one goes on by the same login through the other endpoint', async () => {
+  test('that are replaced continue with the same login through the other endpoint', async () => {
     await stockAdd([address(3)])
     const [rental] = rentals
     const { status, body } = await service.buyer.post(`/api/v1/proxies/${rental!.proxyId}/replace`, {
@@ -196,7 +196,7 @@ describe('rented addresses that are endpoints of a supplier', () => {
     rentals = [body, rentals[1]!]
   })
 
-  test('the demo’s IPv6 addresses work, and a check says so without a setting', async () => {
+  test("of the demo's IPv6 pool work, and a check confirms it without a setting", async () => {
     const [v6] = await rent(10, 'ipv6-datacenter')
     const [v4] = await rent(1, 'ipv4-datacenter')
     assert.deepEqual([v6!.host, v4!.host], ['127.0.0.1', v4!.ip])
@@ -210,14 +210,14 @@ describe('rented addresses that are endpoints of a supplier', () => {
     assert.equal((await check(rentals[0]!)).code, 'check_not_available')
   })
 
-  test('no secret is in the log, and verify finds nothing wrong', async () => {
+  test('appear in the log without secrets, and verify finds nothing wrong', async () => {
     const { pool, log, keys } = service.farebox.core
     const events = await log.readAll(0, 10_000)
     assert.doesNotMatch(JSON.stringify(events), /s3cret|acme-/)
     await assertVerified({ pool, log, sealKey: keys.seal }, { logInPostgres })
   })
 
-  test('one that is over answers 407, and what was open is cut', async () => {
+  test('answer 407 after their end, and their open tunnels are cut', async () => {
     const [rental] = rentals
     const talk = await talkTo(rental!.ports.http, rental!.host)
     const login = basic(rental!.username, rental!.password)

@@ -61,7 +61,7 @@ const passing = (trip: () => void): { metrics: ProxyMetrics } => ({
   metrics: { ...noMetrics, countBytes: trip },
 })
 
-test('what passes bytes throws: its tunnel ends, and every other one goes on', async (t) => {
+test("an exception in a tunnel's relay ends that tunnel, and every other one continues", async (t) => {
   const gateway = await faulty(t, passing)
   const other = await connectBy(gateway.port, gateway.echo)
   const { talk } = await socksTo(gateway.port, '127.0.0.1', Number(gateway.echo.split(':')[1]))
@@ -73,7 +73,7 @@ test('what passes bytes throws: its tunnel ends, and every other one goes on', a
   await gateway.isContained()
 })
 
-test('what passes on the answer to a plain request throws: its client is reset', async (t) => {
+test('an exception in the relay of a plain answer resets its client', async (t) => {
   const gateway = await faulty(t, passing)
   const talk = await talkTo(gateway.port)
   gateway.arm()
@@ -83,7 +83,7 @@ test('what passes on the answer to a plain request throws: its client is reset',
 })
 
 for (const protocol of ['connect', 'http', 'socks5'] as const)
-  test(`the way to the target throws while a client of ${protocol} waits for it`, async (t) => {
+  test(`an exception while dialling for a waiting client of ${protocol} ends only that client`, async (t) => {
     const gateway = await faulty(t, (trip) => ({ metrics: { ...noMetrics, dialled: trip } }))
     gateway.arm()
     if (protocol === 'socks5')
@@ -99,7 +99,7 @@ for (const protocol of ['connect', 'http', 'socks5'] as const)
     await gateway.isContained()
   })
 
-test('what a time limit does throws', async (t) => {
+test('an exception in a time limit ends only its connection', async (t) => {
   const gateway = await faulty(t, (trip) => ({
     limits: { headMs: 100 },
     metrics: { ...noMetrics, refused: trip },
@@ -111,7 +111,7 @@ test('what a time limit does throws', async (t) => {
   await gateway.isContained()
 })
 
-test('what ends the tunnels of a plan throws for one of them: the others end', async () => {
+test("an exception in one of the cuts of a plan's tunnels does not stop the others", async () => {
   const faults: unknown[] = []
   const cuts = createAbortHandlers((error) => faults.push(error))
   const ended = new AbortController()

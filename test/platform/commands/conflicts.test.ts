@@ -45,7 +45,7 @@ const countingLocks = (locks: StreamLocks) => {
   return { taken, locks: counting }
 }
 
-test('a conflict reads what was missed, from where the fold stood, and decides again', async (t) => {
+test('a conflict reads the missing events, from the position of the fold, and decides again', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   const conflicts: StreamName[] = []
   const runner = runnerOver(wire, { metrics: { onConflict: (stream) => conflicts.push(stream) } })
@@ -62,7 +62,7 @@ test('a conflict reads what was missed, from where the fold stood, and decides a
   assert.equal((await purseIn(wire, a)).balance, 11)
 })
 
-test('an item that conflicts does not hold up the other items of its batch', async (t) => {
+test('an item that conflicts does not delay the other items of its batch', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   const runner = runnerOver(wire)
   await Promise.all([runner.run(move(a, 'start', 1)), runner.run(move(b, 'start', 1))])
@@ -75,7 +75,7 @@ test('an item that conflicts does not hold up the other items of its batch', asy
   assert.deepEqual(answered, ['b', 'a'])
 })
 
-test('after a prefix landed, what is whole is answered and what is not is continued, nothing twice', async (t) => {
+test('after a prefix landed, complete commands are answered and incomplete ones continued, without duplicates', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   const runner = runnerOver(wire)
   await runner.run(move(a, 'start', 10))
@@ -107,7 +107,7 @@ test('after a prefix landed, what is whole is answered and what is not is contin
   for (const id of ['one', 'two', 'three']) assert.equal((await elsewhere.lastOf(note(id)))!.revision, 0)
 })
 
-test('a prefix that an outage left is continued by who sends the command again', async (t) => {
+test('a prefix that an outage left is continued by the retry of the command', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   const runner = runnerOver(wire)
   await runner.run(move(a, 'start', 10))
@@ -128,7 +128,7 @@ test('a prefix that an outage left is continued by who sends the command again',
   assert.equal((await purseIn(wire, a)).balance, 8)
 })
 
-test('a stream that collided is read, decided and written under its lock for a while, then as before', async (t) => {
+test('a contended stream is read, decided and written under its lock for a while, then without it', async (t) => {
   const world = await postgresWorld(t)
   const { wire, elsewhere } = world
   const { taken, locks } = countingLocks(locksOn(t, world))
@@ -149,7 +149,7 @@ test('a stream that collided is read, decided and written under its lock for a w
   })
 })
 
-test('who cannot have the lock goes on without it', async (t) => {
+test('a process that cannot get the lock continues without it', async (t) => {
   const world = await postgresWorld(t)
   const { wire, elsewhere } = world
   const { taken, locks } = countingLocks(locksOn(t, world))
@@ -175,7 +175,7 @@ test('who cannot have the lock goes on without it', async (t) => {
   assert.equal((await broken.run(move(b, 'collides', 1))).answer, 'moved')
 })
 
-test('a process that wins every race hears of who loses, and takes turns', async (t) => {
+test('a process that wins every race detects the loser, and takes turns', async (t) => {
   const world = await postgresWorld(t)
   const { wire, elsewhere, pool } = world
   const { taken, locks } = countingLocks(locksOn(t, world))
@@ -204,7 +204,7 @@ test('a process that wins every race hears of who loses, and takes turns', async
   assert.deepEqual(conflicts, [])
 })
 
-test('other streams are not held up while a contended one waits for its lock', async (t) => {
+test('other streams are not delayed while a contended one waits for its lock', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   const door = gate()
   const runner = runnerOver(wire, {
@@ -233,7 +233,7 @@ test('other streams are not held up while a contended one waits for its lock', a
   assert.equal((await both).answer, 'moved')
 })
 
-test('a command that never lands is given up after so many decisions', async (t) => {
+test('a command that never lands is abandoned after a limited number of decisions', async (t) => {
   const { wire } = await postgresWorld(t)
   const runner = runnerOver(wire, { limits: { redecisions: 3 } })
   await runner.run(move(a, 'start', 1))
@@ -249,7 +249,7 @@ test('a command that never lands is given up after so many decisions', async (t)
   assert.equal(sends, 4)
 })
 
-test('one repeated command makes its whole batch look at what was taken as absent, once', async (t) => {
+test('one repeated command makes its whole batch check what was assumed absent, once', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   const before = runnerOver(elsewhere)
   await before.run(move(a, 'start', 100))
@@ -265,7 +265,7 @@ test('one repeated command makes its whole batch look at what was taken as absen
   assert.equal((await purseIn(wire, b)).balance, 100)
 })
 
-test('locks: sessions take turns in order, a lost session lets go, a wait is bounded', async (t) => {
+test('locks: sessions take turns in order, a lost session releases its lock, a wait is bounded', async (t) => {
   const world = await postgresWorld(t)
   const { pool } = world
   const locks = locksOn(t, world)

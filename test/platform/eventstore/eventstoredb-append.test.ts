@@ -58,7 +58,7 @@ test('appends that may land in any order are sent at once, up to the limit; the 
   assert.equal(outcome.status === 'landed' && outcome.appended.length, 7)
 })
 
-test('one of them that does not land ends the item, with what landed before it', async () => {
+test('if one of them fails, the item ends with what landed before it', async () => {
   const { deps, waiting } = server(8)
   const claims = Array.from({ length: 4 }, () => append(true))
   const sending = sendItem(deps, { appends: [...claims, append(false)] })

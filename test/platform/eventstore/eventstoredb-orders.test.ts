@@ -182,7 +182,7 @@ const noAddressTwice = async (client: HttpClient): Promise<void> => {
   assert.equal(new Set(ips).size, ips.length, 'an address is rented twice')
 }
 
-test(`the whole service on EventStoreDB keeps its orders over ${kills} kills in the middle of them`, {
+test(`the whole service on EventStoreDB keeps its orders over ${kills} kills during them`, {
   skip,
 }, async (t) => {
   const { shop, running: first, client } = await open(t)

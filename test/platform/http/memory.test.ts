@@ -19,7 +19,7 @@ const heldBytes = async (): Promise<number> => {
 
 const mebibyte = 1024 * 1024
 
-test('what one account asks for, however long and however often another thing, takes no memory that stays', async (t) => {
+test('requests of one account, however long and varied, leave no growing memory', async (t) => {
   const { baseUrl, demo } = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
   const headers = { 'x-api-key': demo.buyer.key }
   const padding = 'x'.repeat(14_000)

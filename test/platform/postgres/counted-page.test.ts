@@ -5,7 +5,7 @@ import { testDatabase } from '../../support/postgres.ts'
 
 type Database = { fruits: { name: string; basket: string }; counts: { basket: string; known: number } }
 
-test('a page has the total beside its rows, before the first row, within and behind the last', async (t) => {
+test('a page has the total with its rows, before the first row, within and after the last', async (t) => {
   const { pool } = await testDatabase(t)
   await pool.query(`create table fruits (name text, basket text); create table counts (basket text, known bigint);
     insert into fruits values ('apple', 'a'), ('banana', 'a'), ('cherry', 'a'), ('date', 'b');

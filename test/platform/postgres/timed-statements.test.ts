@@ -53,7 +53,7 @@ const dearest = (plans: readonly Pick<Planned, 'text' | 'cost'>[]): string => {
 const dear = (plans: readonly Pick<Planned, 'text' | 'cost'>[]): readonly string[] =>
   plans.filter(({ cost }) => cost >= limit).map(({ text, cost }) => `${Math.round(cost)}: ${squeezed(text)}`)
 
-test('what a service runs on its timers is planned far below the cost at which Postgres compiles', async (t) => {
+test('the statements of timers have plans far below the cost at which Postgres compiles them', async (t) => {
   const server = await startPlannedServer(t)
   const receiver = await startReceiver(t)
   const dataDir = await dataDirectory(t)

@@ -54,7 +54,7 @@ const sumOf = async (pool: pg.Pool): Promise<unknown> => {
   return rows[0]?.sum
 }
 
-test('rows that a crash of Postgres took back are not read as if they stood', async (t) => {
+test('rows that a crash of Postgres lost are not read as stored', async (t) => {
   const pool = await forgetfulPostgres(t)
   const log = createMemoryLog()
   const engines = [await startEngine(t, pool, log, [both]), await startEngine(t, pool, log, [both])]

@@ -16,7 +16,7 @@ const sums: Table = {
 const rowsAt = (sum: number) =>
   Array.from({ length: 500 }, (_, n) => ({ name: `sum ${n} ${'x'.repeat(100)}`, sum }))
 
-test('most rows of a rewritten table are replaced where they stand, so that no index learns of it', async (t) => {
+test('most rows of a rewritten table are replaced in place, without index updates', async (t) => {
   const { pool } = await testDatabase(t)
   const session = await openSession(pool, 'test')
   t.after(() => session.close())
