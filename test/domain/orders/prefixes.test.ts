@@ -86,7 +86,7 @@ describe('every prefix of a placed order', () => {
     const decision = place(world, order)
     const whole = ends(appendTo(world, decision.appends, start), order)
     for (const prefix of prefixesOf(decision.appends).slice(1))
-      test(`${name}, cut after ${prefix.length} of ${decision.appends.length} appends, ends as the whole does`, () => {
+      test(`${name}, cut after ${prefix.length} of ${decision.appends.length} appends, ends as the complete one does`, () => {
         assert.equal(decision.answer.kind, 'placed')
         const cut = appendTo(world, prefix, start)
         assert.deepEqual(ends(completed(cut, order), order), whole)
@@ -173,7 +173,7 @@ describe('every prefix of a refund', () => {
     const decision = decideRefund(statesFor(world, order), 'ref_1', request, start)
     const whole = ends(appendTo(world, decision.appends, start), order)
     for (const prefix of prefixesOf(decision.appends).slice(1))
-      test(`${name}, cut after ${prefix.length} of ${decision.appends.length} appends, ends as the whole does`, () => {
+      test(`${name}, cut after ${prefix.length} of ${decision.appends.length} appends, ends as the complete one does`, () => {
         assert.equal(decision.answer.kind, 'refunded')
         assert.deepEqual(ends(completed(appendTo(world, prefix, start), order), order), whole)
       })

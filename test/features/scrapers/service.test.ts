@@ -75,7 +75,7 @@ const failOf = (
 }
 
 for (const [name, outcome, code, billed, kept] of billing)
-  test(`${name}: ${billed ? 'charged' : 'not charged'}, and a retry ${kept ? 'gets it again' : 'tries anew'}`, async (t) => {
+  test(`${name}: ${billed ? 'charged' : 'not charged'}, and a retry ${kept ? 'gets it again' : 'calls again'}`, async (t) => {
     const world = await scrapeWorld(t, () => {
       if (outcome === 'found') return found({ a: 1 })
       if (outcome === 'nothing')
