@@ -225,6 +225,6 @@ const measureLive = async (pool: pg.Pool, seconds: number): Promise<Measured> =>
 /** What one process of the checker does. */
 export const freelist: Bench = {
   name: 'freelist',
-  what: 'checks of free proxies a second: live, refused and dead ones, beside 3,000 dead ones on a quarter of a core',
+  what: 'checks of free proxies a second: live, refused and dead ones; limit 3,000 dead ones on a quarter of a core',
   run,
 }
