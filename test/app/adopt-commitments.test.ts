@@ -100,7 +100,7 @@ test('an upgrade adopts the unsigned rows of an older release once; they work, a
   assert.equal(await pageOf(), 'https://pay.example')
   assert.equal((await accounts.byEmail('OLD@example.com', cause))?.accountId, accountId)
 
-  // Somebody names another key as one to adopt: the adoption is over.
+  // SQL names another key as one to adopt: the adoption has ended.
   await left('api-key', late.keyId)
   await pool.query('delete from vault.deposit_pages')
   await leave(deposit.depositId)
@@ -128,7 +128,7 @@ test('an upgrade adopts the unsigned rows of an older release once; they work, a
   })
   assert.notEqual(await log.lastOf(adoptionStream), null)
 
-  // An adoption that comes after it is found, whoever wrote it.
+  // A later adoption event is found, whoever its author is.
   await runner.run({
     ...cause,
     name: 'forged-adoption',

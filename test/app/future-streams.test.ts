@@ -92,7 +92,7 @@ describe('when the clocks of the server and of Postgres were ahead for a while',
     assert.equal(time?.state, 'note')
     assert.match(time.found, /events of the future/)
 
-    // Once the time has come, what was sealed before it is left: here the seal of the wrong time itself.
+    // After that time, earlier seals stay as they are: here the seal of the wrong time itself.
     const later = await verified(Date.now() + 2 * dayMs)
     assert.ok(
       later.length === 1 && /^times: .*LogSealed.*, and the seal of .*, before that; /.test(later[0]!),

@@ -13,7 +13,7 @@ import { usedDirectory } from '../support/used-folder.ts'
 
 const root = join(import.meta.dirname, '../..')
 
-/** A zombie has ended: whoever started it has not asked yet. */
+/** A zombie has ended; its parent has not read its exit code yet. */
 const isRunning = (pid: number): boolean => {
   try {
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
@@ -46,7 +46,7 @@ const users = async (dataDir: string): Promise<readonly number[]> => {
 const allEnd = (pids: readonly number[]): Promise<unknown> =>
   until(() => pids.every((pid) => !isRunning(pid)), { timeoutMs: 30_000, what: `the end of ${pids}` })
 
-/** A Farebox that nobody uses. */
+/** A Farebox without requests. */
 const made = async (t: TestContext): Promise<{ readonly FAREBOX_DATA: string }> => ({
   FAREBOX_DATA: await usedDirectory(t),
 })

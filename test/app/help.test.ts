@@ -62,7 +62,7 @@ test('the help of commands that take a queue or a read model lists all of them',
 test('every example in the help works when it is pasted', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'farebox-help-'))
   t.after(() => rm(directory, { recursive: true }))
-  // In the place of npx stands a program that notes what it is given.
+  // A program in place of npx records its arguments.
   const noted = join(directory, 'noted')
   await writeFile(
     join(directory, 'npx'),

@@ -27,7 +27,7 @@ test("the list of a server's routes contains those of the interface description"
   assert.equal(routes.length, total)
   const listed = new Set(routes.map(({ method, path }: Record<string, string>) => `${method} ${path}`))
   const methods = ['get', 'post', 'put', 'patch', 'delete']
-  // A scraper has an operation of its own in the description, and the route of all scrapers.
+  // Each scraper has an operation in the description; one route serves all of them.
   for (const [path, operations] of Object.entries(document.paths))
     for (const method of Object.keys(operations as object).filter((name) => methods.includes(name)))
       if (!/^\/v1\/scrape\/\w+\/[\w-]+$/.test(path) || path.includes('{'))

@@ -6,7 +6,7 @@ import { skipWithoutPostgresLog, startService } from '../support/service.ts'
 import { type TcpProxy, tcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
-/** The service, with a network between it and Postgres that fails as the test says. */
+/** The service, with a network to Postgres that fails on request. */
 const behindProxy = async (t: TestContext) => {
   const { url } = await testDatabase(t)
   const proxy = await tcpProxy(t, url)
@@ -73,7 +73,7 @@ for (const [what, fail] of [
     const whole = await scrape()
     for (const name of asked) assert.ok(whole.has(name), name)
     await fail(proxy)
-    // What was measured in the last second is still shown.
+    // Figures measured in the last second are still shown.
     const without = await until(async () => {
       const names = await scrape()
       return asked.some((name) => names.has(name)) ? null : names

@@ -14,7 +14,7 @@ import { usedDirectory } from '../support/used-folder.ts'
 const timeoutMs = 3_000
 const settings = { FAREBOX_SHUTDOWN_TIMEOUT_MS: String(timeoutMs) }
 
-/** What the shutdown may take beyond its time: the process must still be scheduled, and close its files. */
+/** Additional time of a shutdown: the process must be scheduled, and close its files. */
 const slackMs = 2_000
 
 const isRunning = (pid: number): boolean => {

@@ -14,7 +14,7 @@ import { usedDirectory } from '../support/used-folder.ts'
 const root = join(import.meta.dirname, '../..')
 const run = promisify(execFile)
 
-/** What a terminal shows of a server, from its start to its end by Ctrl-C. */
+/** The terminal output of a server, from its start to Ctrl-C. */
 const onTerminal = async (t: TestContext, env: NodeJS.ProcessEnv): Promise<string> => {
   const child = spawn('script', ['-qfec', `exec '${process.execPath}' src/main.ts`, '/dev/null'], {
     cwd: root,

@@ -14,7 +14,7 @@ const settings = async (t: TestContext) => ({
   FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
 })
 
-/** What the role that serves is refused, by what it would do. */
+/** Actions that the serving role must be refused. */
 const refused: Readonly<Record<string, string>> = {
   'change an event': `update log.events set data = '{}' where position = 1`,
   'remove an event': 'delete from log.events where position = 1',

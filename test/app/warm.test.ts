@@ -6,7 +6,7 @@ import { call, dataDirectory, startFarebox } from '../support/farebox.ts'
 import { operate } from '../support/operator.ts'
 import { serviceEnv } from '../support/service.ts'
 
-/** More than what a stop leaves to the next process. */
+/** More wallets than a stopping process lists for the next one. */
 const orders = 210
 
 test('a stopping process lists its busy wallets, and the next process has read them when it is ready', async (t) => {

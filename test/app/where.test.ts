@@ -43,7 +43,7 @@ test('a folder whose first start was killed before its database existed is refus
 
 test('a command that fills a new Farebox creates it', async (t) => {
   const env = { FAREBOX_DATA: await dataDirectory(t), FAREBOX_DEMO: 'off' }
-  // It is refused for its file alone, after the database was made.
+  // It is refused only for its file, after the database was created.
   const { code, err } = await farebox(t, ['ledger', 'import', join(root, 'package.json')], env)
   assert.equal(code, 2)
   assert.match(err, /package\.json is refused, nothing was written/)

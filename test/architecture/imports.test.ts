@@ -61,7 +61,7 @@ describe('the structure of the source', () => {
   })
 
   test('the help of a command loads few files and only the packages commander and immutable', () => {
-    // Each is loaded when a command line asks for a command of it.
+    // Each is loaded when the command line runs one of its commands.
     const commands = [...textOf('src/app/commands.ts').matchAll(/import\('\.([^']+)'\)/g)]
       .map(([, file = '']) => join('src/app', file.startsWith('.') ? `.${file}` : file))
       .filter((file) => /command/.test(file))

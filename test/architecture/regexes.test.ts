@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { growsTooFast } from './regex-growth.ts'
 import { regexesIn, regexesOfSources } from './regex-scan.ts'
 
-/** What the expressions in templates of `new RegExp` may stand for, so that each template can be tried. */
+/** Values for the expressions in templates of `new RegExp`, so that each template can be tried. */
 const standsFor: Readonly<Record<string, string>> = {
   '2 * bytes': '64',
   base62: '0-9A-Za-z',

@@ -6,7 +6,7 @@ import { twoUsers } from '../support/postgres.ts'
 import { commandLine } from './command-line.ts'
 import { appendEach, everyKind } from './world.ts'
 
-/** What somebody who owns the database does, how it is undone, and the findings that it must cause. */
+/** A change by an owner of the database, its reversal, and the findings that it must cause. */
 const changes: readonly (readonly [change: string, undo: string, ...findings: RegExp[]])[] = [
   [
     'alter table read.orders add column more text',

@@ -200,7 +200,7 @@ test('a violation whose rows were deleted is reported, survives a restart, and i
 const sealedThrough = async (log: EventLog): Promise<number> =>
   (await listSeals(log, { limit: 1, offset: 0 })).seals[0]?.throughOrdinal ?? 0
 
-/** What the last seal covers, while no server of this process runs. */
+/** The end of the last seal, while no server of this process runs. */
 const lastSeal = async (pool: pg.Pool): Promise<number> => {
   const { rows } = await pool.query(
     `select data from log.events where stream = 'seal' order by revision desc limit 1`,
@@ -266,7 +266,7 @@ test('an unsigned event is not sealed after a restart, whatever tables and locks
   })
 })
 
-/** The digest of all events of a log, as somebody with the database can compute it. */
+/** The digest of all events of a log, as an attacker with the database can compute it. */
 const digestOfRows = async (pool: pg.Pool): Promise<string> => {
   const { rows } = await pool.query<StoredEvent>(
     'select stream, revision, id, type, data, metadata from log.events order by position',

@@ -11,7 +11,7 @@ import { appendEach, everyKind, tamper } from './world.ts'
 
 type World = Awaited<ReturnType<typeof commandLine>>
 
-/** As beside a running server, which seals by itself. */
+/** As with a running server, which seals by itself. */
 const whileServing = async <Done>({ pool }: World, work: () => Promise<Done>): Promise<Done> => {
   const server = await pool.connect()
   try {
@@ -258,7 +258,8 @@ describe('farebox ledger seal, seals and verify', () => {
     await runWith(renewed, 'ledger', 'seals', 'export', '--file', file('seals.json'))
     await fold()
     await writeFile(file('second.hex'), sealKeyOf(Buffer.from(next, 'base64')).publicKey)
-    // Whoever pinned the first key follows it to the second; whoever starts with the second needs no other.
+    // A client that pinned the first key follows it to the second; a client that starts with the second needs
+    // no other.
     for (const key of [first, file('second.hex')]) {
       const verified = await runWith(
         renewed,

@@ -8,7 +8,7 @@ import type { StoredEvent } from '../../src/platform/eventstore/port.ts'
 import { caughtUp, startEngine } from '../platform/projections/engine.ts'
 import { allEvents, auditWorld, sealedHistory, tamper, testKey } from './world.ts'
 
-/** What somebody may put in the place of a value. */
+/** Values that replace a value. */
 const wrong: readonly unknown[] = [null, 'x', -1.5, 1e300, true, [], {}, 'a\u0000b']
 
 /** So many findings of a check are listed. */
@@ -64,7 +64,7 @@ test('verification ends and finds every arbitrary value in any field of any even
   const some = process.env.FAREBOX_SOAK === '1' ? all : all.filter((_, at) => at % 16 === 0)
   let tried = 0
   for (const round of some) {
-    // Seals are what the others are checked by.
+    // The other events are checked with the seals.
     const damaged = round.filter(
       ({ ordinal, field }) =>
         ordinal <= seals.sealedThrough && !/^(?:LogSealed|SealKeyRotated)\./.test(field),

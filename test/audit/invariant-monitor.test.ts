@@ -225,7 +225,7 @@ describe('the invariants that a running server checks', () => {
     assert.match(findings.find(({ check }) => check === 'violations')?.found ?? '', new RegExp(eventId))
     const ordinal = (await allEvents(service.farebox.core.log)).findIndex(({ id }) => id === eventId) + 1
     assert.ok((await sealedThrough(service)) < ordinal, 'it is not sealed')
-    // Whatever stops the sealer is reported once the next seal is a minute late.
+    // Any stop of the sealer is reported once the next seal is a minute late.
     const { core } = service.farebox
     const noteAfter = (ms: number) => sealProbe({ ...core, clock: () => core.clock() + ms }, 1).check()
     assert.equal(await noteAfter(0), null)

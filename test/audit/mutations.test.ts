@@ -47,7 +47,7 @@ const pointsAt = (finding: Finding, ordinal: number): boolean =>
 const eventFindings = (findings: readonly Finding[]): readonly Finding[] =>
   findings.filter(({ check }) => check === 'seals')
 
-/** Each column of a stored event, and how somebody would change it. */
+/** Each column of a stored event, with a change of it. */
 const columns: Readonly<Record<string, string>> = {
   stream: `stream = stream || 'x'`,
   revision: 'revision = revision + 1000',
@@ -148,7 +148,7 @@ describe('in a sealed log', () => {
       assert.ok(findings.some(({ check }) => check === 'positions'))
       t.diagnostic(findings.map(findingText).join('; '))
     }
-    // Where no reader by position looks, but readers of its stream do.
+    // Readers by position skip it, readers of its stream do not.
     await tamper(pool, ...restore, ['update log.events set position = -position where position = 20'])
     const hidden = await verified(world)
     assert.ok(hidden.findings.some((finding) => pointsAt(finding, 20)))
@@ -169,7 +169,7 @@ describe('in a sealed log', () => {
       const said = eventFindings(findings).map(findingText)
       const removed = ordinals.map((ordinal) => `seals: events ${ordinal} to ${ordinal}: it was removed`)
       for (const one of removed) assert.ok(said.includes(one), `${one}, not ${said.join('; ')}`)
-      // A hand-over that is gone leaves the seals after it by a key that nobody vouched for.
+      // Without the hand-over no trusted key covers the seals after it.
       if (!some.some(([kind]) => kind === 'SealKeyRotated')) assert.deepEqual(said.sort(), removed.sort())
       for (const one of removed) t.diagnostic(one)
     }
@@ -262,7 +262,7 @@ describe('in a sealed log', () => {
     const world = await sealedLog(t)
     const { pool, store, log } = world
     await tamper(pool, [`update log.events set data = data || ' ' where position = 60`])
-    // As the owner of the database would: the digests of the changed log in the place of those that were kept.
+    // As an owner of the database would: the digests of the changed log replace the stored ones.
     const { seals } = await verified(world)
     await store.clear()
     const { openChain } = await import('../../src/audit/seals/sealing.ts')
@@ -309,7 +309,10 @@ describe('in the read tables', () => {
     models.flatMap((model) => model.tables as Table[]),
   )
 
-  /** What a crash leaves: an order of a subscription that is only placed, and a credit by hand that is only recorded. */
+  /**
+   * The remains of a crash: an order of a subscription that is only placed, and a manual credit that is only
+   * recorded.
+   */
   const appendOpenEnds = async ({ log }: Pick<Audited, 'log'>): Promise<void> => {
     const events = await allEvents(log)
     const debit = events.findLast(({ type }) => type === 'WalletDebited')!
@@ -323,7 +326,7 @@ describe('in the read tables', () => {
     const availableAfterMicros = JSON.parse(last.data).availableAfterMicros - amountMicros
     const period = { interval: 'month', period: { unit: 'month', count: 1 }, periodStart: null }
     const order = { ...paid, orderId: 'ord_open', subscription: { subscriptionId: 'sub_open', ...period } }
-    // Caused by whoever pays orders: the last event may be an operator's.
+    // Caused by an account with orders: the last event may be an operator's.
     const { actor } = JSON.parse(debit.metadata)
     // Work that was begun a moment before the end of the log may still be finished.
     const { recordedAt } = JSON.parse(events.at(-1)!.metadata)
@@ -417,7 +420,7 @@ describe('in the read tables', () => {
       inet: `'203.0.113.77'::inet`,
     })[type] ?? 'null'
 
-  /** Changes every table, verifies, and gives what was found; whatever was changed is put back first. */
+  /** Changes every table, verifies, and returns the findings; the changes are undone first. */
   const inEvery = async (
     { pool }: Folded,
     some: readonly Table[],

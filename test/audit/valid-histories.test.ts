@@ -9,7 +9,7 @@ import { assertVerified } from '../support/verify.ts'
 const minuteMs = 60_000
 const dayMs = 24 * 60 * minuteMs
 
-/** The shop goes on for a while after `ms`: what was open before that is now long overdue in the log. */
+/** The shop continues for a while after `ms`: work that was open before is now long overdue in the log. */
 const goOn = async (shop: Shop, ms: number): Promise<void> => {
   const { key } = await shop.customer({ cents: 2_000 })
   for (const later of [0, 15 * minuteMs]) {

@@ -40,7 +40,7 @@ describe('a verification', () => {
     const { pool } = await testDatabase(t)
     const memory = createMemoryLog()
     let seen = (events: readonly StoredEvent[]): readonly StoredEvent[] => events
-    // As EventStoreDB numbers them; nothing there can be changed in place, so what is read is.
+    // Numbered as in EventStoreDB. Events there cannot be changed in place, so the read events are changed.
     const log: EventLog = {
       ...memory,
       head: async () => 1000 * (await memory.head()),

@@ -13,7 +13,7 @@ import { lateScrapeCases } from './scrape-cases.ts'
 import { scraperListBlind, scraperListCases, scraperListLimited } from './scraper-list-cases.ts'
 import { done, openStage, operator, type Stage } from './stage.ts'
 
-/** Plays cases in their order, each as a test of its own name. */
+/** Runs cases in order, each as a test with its own name. */
 const playAll = async (t: TestContext, cases: readonly Case[], played: Set<string>): Promise<void> => {
   for (const one of cases)
     await t.test(`${one.operation} ${one.answer}: ${one.how}`, async () => {
@@ -23,7 +23,7 @@ const playAll = async (t: TestContext, cases: readonly Case[], played: Set<strin
 
 const day = 86_400_000
 
-/** A second process of the service, with settings of its own. */
+/** A second process of the service, with its own settings. */
 const beside = async (
   t: TestContext,
   stage: Stage,
@@ -104,7 +104,7 @@ test('every response that the interface description declares is returned', async
     FAREBOX_GATEWAY_CHECK_URL: undefined,
     FAREBOX_SANDBOX: 'off',
   })
-  // What a provider says of our key or credits shuts it off for a while, in the process that heard it.
+  // A provider's refusal of our key or credits disables it for a while, in the process that got the refusal.
   const sandbox = { FAREBOX_SANDBOX_URL: demo.sandbox ?? undefined }
   const keyless = await beside(t, stage, sandbox)
   const broke = await beside(t, stage, sandbox)

@@ -33,7 +33,7 @@ const isSpent = ({ operationId }: DeclaredOperation, { body }: Called): boolean 
   (operationId === 'deleteWebhook' && body?.error === 'no webhook has this id') ||
   (operationId === 'removeFromWhitelist' && body?.error === 'the plan has no such entry on its whitelist')
 
-/** Keys that may not do what is asked, and no key. */
+/** Keys without the needed right, and no key. */
 const otherKeysOf = async ({ demo, customer, accounts }: Stage) => {
   const blocked = await customer({ cents: 1_000 })
   await accounts.block(blocked.accountId, 'chargebacks', operator)

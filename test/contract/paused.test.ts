@@ -57,7 +57,7 @@ test('no handler writes a read model: orders continue while projections are paus
   }
   assert.ok(tookMs < 20_000, `a read that cannot be answered is refused in bounded time, not in ${tookMs} ms`)
 
-  // A read that waits is answered as soon as what it waits for is folded.
+  // A waiting read is answered as soon as the awaited events are folded.
   const waiting = buyer.get(`${orders}/${placed.body.orderId}`)
   projecting.resume()
   const read = await waiting

@@ -66,7 +66,7 @@ test('the example is refused on a demo with an order of another product, whateve
   }
   assert.deepEqual(await refusedFor(), ['residential-basic', 'ipv4-datacenter'])
   await server.stop()
-  // The same of the log alone, as before a server made the tables.
+  // The same from the log alone, as before a server created the tables.
   const client = new pg.Client({ connectionString: env.DATABASE_URL })
   await client.connect()
   await client.query('drop table read.orders')

@@ -77,6 +77,6 @@ test('every farebox command of the operations page and the periods page runs as 
     'npx farebox ledger verify --seals seals-2026-11.json --public-key seal-public.pem | grep -x "nothing is wrong"',
     imported,
   )
-  // A month is closed once it is over.
+  // A month is closed after its end.
   for (const line of periods) await execute(line, { FAREBOX_CLOCK_OFFSET_MS: `${2 * monthMs}` })
 })

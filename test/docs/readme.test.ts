@@ -24,7 +24,7 @@ describe('the README', () => {
       FAREBOX_GATEWAY_WORKERS: '1',
       FAREBOX_GATEWAY_PORT: String(await ownPort()),
     })
-    // The last block goes on with the variables of the first one.
+    // The last block uses the variables of the first one.
     const [tour = '', commands = '', finance = ''] = blocks
     const variables = tour.split('\n').slice(0, 2).join('\n')
     for (const block of [tour, commands, `${variables}\n${finance}`]) {

@@ -22,7 +22,7 @@ const settingsOf = (block: string): Record<string, string> | null => {
   return Object.fromEntries([...block.matchAll(/([A-Z_]+)=(\S+)/g)].map(([, name, value]) => [name, value]))
 }
 
-/** Whether somebody takes connections on this port of the machine. */
+/** Whether a listener accepts connections on this port of the machine. */
 const answers = async (port: number): Promise<boolean> => {
   const socket = connect(port, '127.0.0.1')
   try {

@@ -24,7 +24,7 @@ const exitAt = (port: number): Exit => ({
   udp: false,
 })
 
-/** Sends pieces, reads whatever comes, and ends. */
+/** Sends pieces, reads all data, and ends. */
 const throwAt = async (port: number, pieces: readonly Buffer[]): Promise<void> => {
   const socket = connect(port, '127.0.0.1')
   socket.on('error', () => undefined)
@@ -89,7 +89,7 @@ describe('no sequence of bytes', () => {
   ]
 
   test('ends the gateway or leaves anything open', async (t) => {
-    // An exit that says yes to everything: a target that came about by chance may be somebody's.
+    // An exit that accepts every target: a random target may be a real host.
     const agreeable = await tcpTarget(t, (socket) => {
       socket.once('data', () => {
         socket.write('HTTP/1.1 200 OK\r\n\r\n')

@@ -60,7 +60,7 @@ describe('a browser that uses the gateway', () => {
     for (const end of ends) await end()
   })
 
-  /** Loads the site and waits until it has all that it asks for. */
+  /** Loads the site and waits until it has all its resources. */
   const loads = async (url: string, options: Parameters<typeof openPage>[1] = {}): Promise<void> => {
     const { context, page, complaints } = await openPage(browser, options)
     await page.goto(url, { waitUntil: 'load' })
@@ -89,7 +89,7 @@ describe('a browser that uses the gateway', () => {
   test('with credentials loads a site over plain HTTP', async (t) => {
     const { port } = await httpTarget(t, serveSite)
     const knocks = await knocksOf(() => loads(`http://127.0.0.1:${port}/`))
-    // It asks without credentials first, as browsers do, and is told 407.
+    // It sends no credentials first, as browsers do, and gets 407.
     assert.equal(knocks[0]?.credentials, null)
     assert.ok(
       knocks.filter(({ credentials }) => credentials !== null).every(({ protocol }) => protocol === 'http'),

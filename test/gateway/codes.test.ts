@@ -27,7 +27,7 @@ const parts = (answer: string) => {
   return { first, headers, body }
 }
 
-/** Asks by CONNECT and by a plain request, and checks everything that the answer must say. */
+/** Sends CONNECT and a plain request, and checks every part of the answers. */
 const refusedOverHttp = async (
   { port, refusals, access, spending }: TestGateway,
   target: string,

@@ -20,7 +20,7 @@ describe('a bought line answers', () => {
   let port: number
   let planId: string
   let login: { readonly username: string; readonly password: string }
-  /** Sends as much as it is asked for, such as `1000\n`. */
+  /** Sends the requested number of bytes, such as `1000\n`. */
   let target: number
   const caused = new Map<string, number>()
 
@@ -65,7 +65,7 @@ describe('a bought line answers', () => {
   }
   type Asked = { readonly user?: string | null; readonly word?: string; readonly to?: string }
 
-  /** Asks by CONNECT, by a plain request and by SOCKS5, and checks everything that the answers must say. */
+  /** Sends CONNECT, a plain request and SOCKS5, and checks every part of the answers. */
   const refused = async (
     { user = login.username, word = login.password, to = `127.0.0.1:${target}` }: Asked,
     { status, reason, error, socks }: Expected,
@@ -249,7 +249,7 @@ describe('a bought line answers', () => {
       },
       { what: 'the failures' },
     )
-    // Of some there are more: the tunnel that was cut, and what was tried until it worked again.
+    // Some occur more often: the tunnel that was cut, and attempts until it worked again.
     const retried = new Set(['session_failed', 'session_limit_reached', 'too_many_connections'])
     const found = await told()
     for (const [reason, count] of caused) {
@@ -290,7 +290,7 @@ describe('a bought line answers', () => {
         )
       ).body as Usage
     assert.deepEqual((await choose(false)).hosts, [])
-    // A worker hears of it within a second.
+    // A worker knows of it within a second.
     const { pool } = stage.farebox.core
     const isForgotten = async (): Promise<boolean> => {
       await pool.query('delete from work.plan_hosts where plan_id = $1', [planId])

@@ -44,7 +44,7 @@ test('rounding moves an amount by at most half a cent', () => {
 test('a discount and a markup are computed exactly and rounded once', () => {
   assert.equal(multiplyToCents(centsToMicros(999), basisPoints(10_000 - 1_250)), 874)
   assert.equal(multiplyToCents(centsToMicros(100), millionths(1_300_000)), 130)
-  // 33.33 % of a cent and a half, three times: rounding each step would lose what the one rounding keeps.
+  // 33.33 % of a cent and a half, three times: rounding each step would lose what one rounding keeps.
   assert.equal(multiplyToCents(15_000, basisPoints(3_333), millionths(3_000_000)), 1)
 })
 

@@ -15,7 +15,7 @@ import {
 import fc from '../support/fast-check.ts'
 
 type Fact = readonly [id: string, atMs: number, value: { readonly says: string }]
-/** What is remembered, and the same as a plain list, oldest first. */
+/** The set under test, and the same as a plain list, oldest first. */
 type Version = {
   readonly remembered: Remembered<Fact[2]>
   readonly facts: readonly Fact[]

@@ -12,7 +12,7 @@ import { createMemoryLog } from '../support/memory-log.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { accounts, type Step } from './steps.ts'
 
-/** An order that costs nobody anything is an entry without legs. */
+/** An order of 0 cents is an entry without legs. */
 const soldForNothing: Step = (shop, n) =>
   shop.sellPlan('acc_two' as AccountId, 'cus_ada' as CustomerId, `ord_${n}` as OrderId, {
     amountCents: 0,

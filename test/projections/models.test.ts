@@ -60,7 +60,7 @@ const checkOrders = async (db: Kysely<ReadDatabase>, shop: Shop): Promise<void> 
     const order = shop.order(row.order_id as OrderId)!
     const { details, ...columns } = row
     const { orderId, accountId, customerId, createdAt, catalogDigest, fingerprint } = order.details
-    // All that no column says and that is more than a digest of the log's.
+    // All data that no column contains and that is more than a digest of the log's.
     assert.deepEqual(
       { ...JSON.parse(details), orderId, accountId, customerId, createdAt, catalogDigest, fingerprint },
       order.details,

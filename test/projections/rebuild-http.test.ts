@@ -73,7 +73,7 @@ test('all read models are rebuilt under HTTP load: no request fails, and no clie
       assert.deepEqual(result.differences, [])
       assert.ok(result.compared.length > 0)
     }
-  // A row that was changed behind the log is told and put right, under the same load.
+  // A row that was changed outside the log is reported and repaired, under the same load.
   await service.core.pool.query('update read.balances set held_micros = 5 where account_id = $1', [
     four.accountId,
   ])

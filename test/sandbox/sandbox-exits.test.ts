@@ -18,7 +18,7 @@ import { until } from '../support/until.ts'
 
 const run = promisify(execFile)
 
-/** Says who asks, and what it was sent. */
+/** Returns the client's address, and the received data. */
 const startTarget = async (t: TestContext): Promise<string> => {
   const server = createServer((request, reply) => {
     let body = ''

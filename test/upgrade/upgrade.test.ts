@@ -22,7 +22,7 @@ const versions = [
 ] as const
 
 const soak = process.env.FAREBOX_SOAK === '1'
-/** How long the older version goes on beside the newer one, milliseconds. */
+/** How long the older version runs next to the newer one, milliseconds. */
 const besideMs = soak ? 9_000 : 2_000
 const clients = 4
 const purchase = { product_id: 'residential-premium', quantity: 1 }
@@ -118,7 +118,7 @@ const assertWhole = async (
   await assertVerified({ pool, log, sealKey }, { timeoutMs: 60_000 })
 }
 
-/** The version whose events nobody signed is in every run; the others are in the soak. */
+/** The version with unsigned events is in every run; the others are in the soak. */
 for (const { name, commit } of versions.slice(soak ? 0 : 1, soak ? undefined : 2)) {
   const skip = (await hasCommit(commit))
     ? false

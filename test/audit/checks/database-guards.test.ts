@@ -20,7 +20,9 @@ import { testDatabase, twoUsers } from '../../support/postgres.ts'
 
 const file = join(import.meta.dirname, '../../../src/audit/checks/guards.json')
 
-/** `FAREBOX_GUARDS=make npm test -- test/audit/checks/database-guards` writes what a fresh database has. */
+/**
+ * `FAREBOX_GUARDS=make npm test -- test/audit/checks/database-guards` writes the guards of a new database.
+ */
 test('guards.json matches the migrations', async (t) => {
   const { service } = await twoUsers(t)
   const { pool } = await testDatabase(t)
@@ -55,7 +57,7 @@ const found = async (pool: pg.Pool): Promise<readonly string[]> => {
   return findings.list().map(findingText)
 }
 
-/** What somebody who owns the database does to it, and what is said of that: all of it, in this order. */
+/** Changes by an owner of the database and their complete findings, in this order. */
 const mutations: readonly (readonly [sql: string, ...findings: RegExp[]])[] = [
   [
     `do $$ begin execute replace(pg_get_functiondef('log.refuse_change'::regproc), 'raise exception', 'raise notice'); end $$`,

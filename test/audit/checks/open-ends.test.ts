@@ -163,7 +163,7 @@ describe('work that began long ago is finished', () => {
     }
     assert.notDeepEqual(await told(), [])
     const hourMs = 3_600_000
-    // All that was there is gone but the open order and what is recorded after the outage.
+    // Only the open order and the events after the outage remain.
     await tamper(pool, [
       `delete from log.events where (metadata::jsonb ->> 'recordedAt')::timestamptz >
         (select (metadata::jsonb ->> 'recordedAt')::timestamptz from log.events

@@ -40,7 +40,7 @@ const verified = ({ pool, log }: Verified, customerIdOf?: CustomerIdOf) =>
     },
   )
 
-/** A change of one table, put back afterwards; what a verification says of it. */
+/** A change of one table, undone afterwards, and its findings in a verification. */
 const mutated = async (
   world: Verified,
   table: string,
@@ -280,7 +280,7 @@ describe('values that resellers and receivers left in the vault', () => {
       assert.match(said[0]!, says, change)
       await world.pool.query('drop table public.kept')
     }
-    // What was erased is no finding, and nothing of it is told.
+    // An erased row is not a finding, and its data is not printed.
     await world.pool.query(`update ${customers} set ref = null; delete from vault.webhook_values`)
     const erased = await verified(world, customerIdOf)
     assert.deepEqual(erased.findings.map(findingText), [])
@@ -325,7 +325,7 @@ describe('whitelists of plans', () => {
       assert.match(said[0]!, /^vault: vault.whitelist holds wle_.* do not allow it so, or no longer$/, change)
       await pool.query('drop table public.kept')
     }
-    // A label lets nobody act, and neither does the time of the last use.
+    // A label gives no rights, and neither does the time of the last use.
     const harmless = `update ${table} set label = 'home', last_used_at = now()`
     assert.deepEqual(await mutated(world, table, harmless), [])
 
@@ -338,7 +338,7 @@ describe('whitelists of plans', () => {
     assert.equal(back.length, 1, back.join('; '))
     assert.match(back[0]!, new RegExp(`^vault: ${table} holds ${id}, by which an address uses pln_one`))
 
-    // An event without its row lets nobody in; a row of an older release that nothing committed to neither.
+    // An event without its row gives no access, nor does an uncommitted row of an older release.
     await pool.query(`delete from ${table}`)
     await pool.query(`insert into ${table} (entry_id, account_id, plan_id, network, label, created_at)
       values ('wle_old', 'acc_one', 'pln_one', '192.0.2.1/32', '', now())`)
@@ -359,7 +359,7 @@ describe('signed rows of the vault', () => {
       ['bob', '100201'],
     ] as const)
       await changeCustomer(pool, chats, accountId, await customers.ensure(accountId, ref), { chatId })
-    // Of an older release, or of somebody with SQL: it opens nothing.
+    // A row of an older release, or one inserted with SQL, gives no access.
     await pool.query(
       `insert into vault.customers (customer_id, account_id, chat_id) values ('cus_old', 'acc_one', '5')`,
     )

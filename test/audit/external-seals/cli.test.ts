@@ -158,7 +158,7 @@ describe('farebox ledger witness', () => {
     )
     assert.equal(await readFile(file('shop.json'), 'utf8'), pinned, 'untouched')
     await put(...all)
-    // In a process of its own, with no setting at all.
+    // In a separate process without any setting.
     const command = `cat seals/*.json | '${process.execPath}' '${cli}' ledger witness --state shop.json --key witness.key --from - --json`
     const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', command], {
       cwd: file(''),

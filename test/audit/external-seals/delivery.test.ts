@@ -71,7 +71,7 @@ describe('external delivery of seals', () => {
     assert.equal(await deliverSeals(parts), made.length - 1)
     assert.deepEqual(files(server), made)
     assert.equal(await deliverSeals(parts), 0)
-    // A process that died before it kept the cursor brings the same bytes again.
+    // A process that crashed before it stored the cursor delivers the same bytes again.
     await parts.cursor.forget()
     assert.equal(await deliverSeals(parts), made.length)
     assert.deepEqual(files(server), made)
@@ -110,7 +110,7 @@ describe('external delivery of seals', () => {
     })
     assert.match(lines.join(''), /a seal did not reach its target and is brought again/)
     assert.ok(!lines.join('').includes(token))
-    // What is sealed from now on follows by itself.
+    // Later seals follow automatically.
     const [event] = await everyKind()
     const fresh = (stream: string): StoredEvent => ({
       ...event!,

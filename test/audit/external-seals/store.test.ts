@@ -44,7 +44,7 @@ const s3Access = (endpoint: string, secretKey = owner.secretKey): StoreAccess =>
 
 type Served = { readonly store: Store; readonly server: KeeperServer; readonly path: string }
 
-/** The same store over each protocol, on a server that knows conditional writes or does not. */
+/** The same store over each protocol, on a server with or without conditional writes. */
 const served: Readonly<Record<string, (t: TestContext) => Promise<Served>>> = Object.fromEntries(
   (['yes', 'no', 'ignored'] as const).flatMap((conditions) => [
     [
@@ -137,7 +137,7 @@ describe('a target for seals', () => {
     assert.equal(await store.put('1.json', 'one\n'), 'stored')
     assert.equal(await store.put('1.json', 'one\n'), 'stored')
     assert.equal(await store.put('1.json', 'two\n'), 'other')
-    await writeFile(join(path, '.2.json.999.part'), 'ha') // what a killed process leaves
+    await writeFile(join(path, '.2.json.999.part'), 'ha') // the remains of a killed process
     assert.equal(await store.put('2.json', 'half no more\n'), 'stored')
     assert.equal(await readFile(join(path, '2.json'), 'utf8'), 'half no more\n')
     assert.deepEqual((await readdir(path)).filter((name) => !name.startsWith('.')).sort(), [

@@ -6,7 +6,7 @@ import type { RecordedEvent } from '../../../src/kernel/event.ts'
 import type { ReadModel, Rows } from '../../../src/platform/projections/read-model.ts'
 import { createDispatch, kindOfStream } from '../../../src/platform/projections/read-model.ts'
 
-/** Whatever is asked of it fails. */
+/** Every method fails. */
 const untouchable = <Value extends object>(what: string): Value => {
   const touched = (_: unknown, name: string | symbol): never => {
     throw new Error(`${what} was asked for ${String(name)}`)

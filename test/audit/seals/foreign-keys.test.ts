@@ -21,7 +21,7 @@ const sealBy = (key: SealKey, covers: Unsigned): LogSealed => {
   return { type: 'LogSealed', data: { ...unsigned, signature: key.sign(sealStatement(unsigned)) } }
 }
 
-/** Says that one key hands over to another; signed by whom it says, or by somebody else. */
+/** An event that hands one key over to another, signed by the stated key or by another one. */
 const handOver = (from: SealKey, to: SealKey, sealed: LogSealed['data'], signer: SealKey): SealKeyRotated => {
   const unsigned = {
     sealedOrdinal: sealed.throughOrdinal,
@@ -36,7 +36,7 @@ const handOver = (from: SealKey, to: SealKey, sealed: LogSealed['data'], signer:
   }
 }
 
-/** What follows a genuine seal, given it and what a last seal is to cover. */
+/** The events after a genuine seal, given the seal and the end that a last seal is to cover. */
 type Forgery = (sealed: LogSealed['data'], covers: Unsigned) => readonly [SealEvent, ...SealEvent[]]
 
 const byTheGenuineKey: Forgery = (_, covers) => [sealBy(genuine, covers)]
@@ -73,7 +73,10 @@ const forgeries: readonly (readonly [what: string, forge: Forgery, found: readon
   ],
 ]
 
-/** A log that was sealed twice; an event between the seals is changed, the kept digests are made to fit, and the last seal is another. */
+/**
+ * A log that was sealed twice; an event between the seals is changed, the stored digests are adapted, and the
+ * last seal is replaced.
+ */
 const forgedLog = async (t: TestContext, forge: Forgery) => {
   const { log, pool, store, seal } = await auditWorld(t)
   const events = await everyKind()

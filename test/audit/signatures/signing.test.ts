@@ -19,7 +19,7 @@ import { allEvents, startMs, tamper, testKey } from '../world.ts'
 type World = {
   readonly url: string
   readonly pool: pg.Pool
-  /** A process of its own on the log. */
+  /** A separate process on the log. */
   process(options?: { signer?: BatchSigner; sealKey?: SealKey; clock?: () => number }): Promise<EventLog>
 }
 
@@ -81,7 +81,7 @@ const verified = async ({ pool, url }: Pick<World, 'pool' | 'url'>): Promise<Ver
 const ofSignatures = ({ findings }: VerifyResult): readonly Finding[] =>
   findings.filter(({ check }) => check === 'signatures')
 
-/** What a verification says of the signatures, each with the ordinals that it points at. */
+/** The signature findings of a verification, each with its ordinals. */
 const said = async (world: World): Promise<readonly (readonly [ordinals: string, problem: string])[]> =>
   ofSignatures(await verified(world)).map((finding) => {
     if (finding.where === 'event') return [`${finding.event.ordinal}`, finding.problem] as const
@@ -96,7 +96,7 @@ const assertClean = async (world: World): Promise<VerifyResult> => {
   return result
 }
 
-/** A row that nobody's process wrote, at the end of the log. */
+/** A row at the end of the log that no process of the service wrote. */
 const insert = (
   world: Pick<World, 'pool'>,
   { id, type, data, metadata }: NewEvent,

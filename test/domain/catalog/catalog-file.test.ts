@@ -5,7 +5,7 @@ import { parseCatalog } from '../../../src/domain/catalog/catalog-file.ts'
 import { problemText } from '../../../src/domain/catalog/catalog-rules.ts'
 import { demoJson, demoText } from './samples.ts'
 
-/** What is said about a demo catalogue that was changed by `edit`. */
+/** The problems of a demo catalogue changed by `edit`. */
 // biome-ignore lint/suspicious/noExplicitAny: tests break the file on purpose
 const problemsAfter = (edit: (file: any) => void): readonly string[] => {
   const file = demoJson()

@@ -131,7 +131,7 @@ const depositIn = (world: World, { depositId }: DepositDetails): Deposit =>
 const ledgerIn = (world: World): readonly LedgerEvent[] =>
   (world.get(ledgerStream(buyer)) ?? []).map(({ event }) => event as LedgerEvent)
 
-/** What the ledger has of a deposit, by payment: a payment that is there twice throws. */
+/** The ledger's payments of a deposit: a duplicate payment throws. */
 const creditedIn = (world: World, { depositId }: DepositDetails): ReadonlyMap<string, number> => {
   const found = new Map<string, number>()
   for (const event of ledgerIn(world)) {
@@ -185,7 +185,7 @@ const hear = (world: World, details: DepositDetails, report: Said, nowMs: number
 
 const orders = [ownOrder, forAlice]
 
-/** What the reactor of open orders does: whatever was debited is fulfilled or given back. */
+/** The work of the reactor of open orders: every debited order is fulfilled or refunded. */
 const completed = (world: World, nowMs: number): World =>
   orders.reduce((before, order) => {
     const states = statesFor(before, order)
@@ -323,7 +323,7 @@ test('each payment is credited once, as its provider states it and to its owner,
             assert.fail(one satisfies never)
         }
       }
-      // At last all is heard, and what a cut left is finished.
+      // At the end all messages are received, and interrupted work is finished.
       for (const [n, details] of deposits.entries()) {
         const report = reportOf(n)
         for (let looks = 0; ; looks += 1) {
@@ -369,7 +369,7 @@ for (const [what, details, paidMicros] of [
   const typesOf = ({ appends }: CommandDecision<unknown>) =>
     appends.flatMap(({ events }) => events.map(({ type }) => type))
   const credited = details.customerId === null ? 'WalletCredited' : 'CustomerCredited'
-  /** Other movements since then make the ledger forget what was before. */
+  /** Later movements that make the ledger drop the older ones. */
   const forgetting = (world: World): World =>
     [start + 1_000, weekLater, weekLater + 1].reduce(
       (now, atMs) => customerCredit(credit(now, 1, atMs), 1, atMs),

@@ -202,7 +202,7 @@ test('law: for any commands in any order no balance is below zero and money is c
   )
 })
 
-/** What an event brings into the account or takes out of it, told apart from the code under test. */
+/** The change of the account by an event, computed independently of the code under test. */
 const signed = (event: LedgerEvent): bigint => {
   if (event.type === 'CustomerCharged') return BigInt(-event.data.costMicros)
   if (event.type === 'CustomerRefunded') return BigInt(event.data.costMicros)

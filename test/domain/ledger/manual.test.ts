@@ -30,7 +30,7 @@ const createWorld = () => {
     read,
     write,
     ledger: () => (streams.get(ledgerStream(account)) ?? []).map(({ event }) => event as LedgerEvent),
-    /** Decides the movement and writes its first appends, all when `kept` is left out. */
+    /** Decides the movement and writes its first appends, or all if `kept` is omitted. */
     move(movement: ManualMovement, atMs: number, kept = Number.POSITIVE_INFINITY) {
       const states = {
         account: read(accountStream(account), accountFold),

@@ -105,7 +105,7 @@ const paid = (cents: number, status: ReportedInvoice['status'] = 'paid'): Report
   payments: [{ paymentId: 'pi_1', amountMicros: cents * 10_000 }],
 })
 
-/** One look at what the provider says: at most one payment is credited, and places the order. */
+/** One poll of the provider: at most one payment is credited, and places the order. */
 const receive = (
   world: World,
   order: OrderDetails,
@@ -134,7 +134,10 @@ const debitOf = (world: World, order: OrderDetails) => {
   return debit === undefined ? null : { order, availableAfterMicros: debit.availableAfterMicros }
 }
 
-/** What the poller and the completion reactor do by themselves, one append at a time: the slowest crash of all. */
+/**
+ * The automatic work of the poller and the completion reactor, one append at a time: the slowest crash of
+ * all.
+ */
 const settled = (world: World, order: OrderDetails, reported: ReportedInvoice): World => {
   let now = world
   for (let step = 0; step < 30; step += 1) {
@@ -414,7 +417,7 @@ describe('an own order whose invoice closed', () => {
   test('returns everything if its debit was appended', () => {
     const world = invoiced(funded, own)
     const { appends } = receive(world, own, paid(1_000), start)
-    // A log without atomic items can leave the ledger, and the goods, before the order hears of it.
+    // A log without atomic items can lose the steps after the ledger, or after the allocation.
     for (const kept of [2, 3]) {
       const cut = appendTo(world, appends.slice(0, kept), start)
       const stream = orderStream(own.orderId)
@@ -428,7 +431,7 @@ describe('an own order whose invoice closed', () => {
         rentals: { size: number }
       }
       assert.equal(rentals.size, 0)
-      // It takes back what the stock gave: nothing where the stock never heard of the order.
+      // It releases the allocated stock: nothing if the stock does not know the order.
       const whole = decideCompletion(statesFor(canceled, own), debitOf(canceled, own)!, later)
       assert.ok(whole.answer.kind === 'completed')
       assert.deepEqual(

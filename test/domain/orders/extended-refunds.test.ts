@@ -42,7 +42,7 @@ const place = (world: World, order: OrderDetails, atMs: number): World => {
   return appendTo(world, appends, atMs)
 }
 
-/** What the streams of extensions say, as the service looks it up. */
+/** The streams of extensions, as the service reads them. */
 const evidenceOf = (world: World, orders: readonly OrderDetails[]): ReadonlyMap<string, boolean> =>
   new Map(
     orders.flatMap((extension) => {
@@ -223,7 +223,7 @@ describe('the refund of an order whose rental was extended', () => {
       ],
       start,
     )
-    // Debit and rentals of it stand; its stream was canceled by another process.
+    // It has a debit and rentals; another process canceled its stream.
     const { appends } = placement(funded, bought, start)
     const canceledAt = new Date(start).toISOString()
     const canceled = appendTo(

@@ -53,7 +53,7 @@ const wanted = fc.array(
 )
 type Wanted = typeof wanted extends fc.Arbitrary<infer Value> ? Value : never
 
-/** Refunds one after the other and then the rest; `check` looks at the world after each. */
+/** Refunds one after the other and then the rest; `check` checks the world after each. */
 const refundAll = (
   order: OrderDetails,
   requests: Wanted,

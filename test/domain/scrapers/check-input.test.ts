@@ -108,7 +108,7 @@ const bad = (input: Input): fc.Arbitrary<unknown> => {
 
 const isPosition = (of: ScraperRow, { name }: Input): boolean => name === of.paging?.second
 
-/** Bodies that are accepted: what is required, one of each group, and any of the rest. */
+/** Accepted bodies: the required fields, one of each group, and any of the others. */
 const goodBody = (of: ScraperRow): fc.Arbitrary<Record<string, unknown>> => {
   const halves = of.paging?.second !== undefined
   const free = of.inputs.filter((input) => !(halves && (isPosition(of, input) || input.name === 'cursor')))
@@ -144,7 +144,7 @@ describe('the check of a body, for each of the 117 scrapers', () => {
             if (kind === 'handle' || kind === 'hashtag') assert.doesNotMatch(String(value ?? ''), /^[@#]/)
             if (kind === 'page' && value !== undefined) assert.equal(typeof value, 'number')
           }
-          // What was checked passes again unchanged: a retry has the same fingerprint.
+          // A checked input is accepted again unchanged: a retry has the same fingerprint.
           assert.deepEqual(checkInput(of, checked.input), checked)
         }),
         { numRuns: 10 },

@@ -142,7 +142,7 @@ test('an id is charged at most once, for a result, and its hold ends, for any re
         }
         assert.ok(statesIn(world, step.id).ledger.availableMicros >= 0)
       }
-      // The sweeper ends what is left.
+      // The sweeper ends the remaining calls.
       for (const left of ['a', 'b', 'c']) {
         const { scrape } = statesIn(world, left)
         if (scrape === null) continue

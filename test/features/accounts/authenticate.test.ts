@@ -12,7 +12,7 @@ import { buyer, cause, projectedWorld } from './world.ts'
 const from = '203.0.113.7'
 const aside = { clock: Date.now, clockProblem: () => null, onUse: () => undefined }
 
-/** A directory whose queries are counted and whose clock stands still until it is moved. */
+/** A directory with counted queries and a clock that the test moves. */
 const counted = (
   world: Pick<DirectoryOptions, 'pool' | 'log' | 'logger' | 'watch'>,
   over: Partial<DirectoryOptions> = {},
@@ -193,7 +193,7 @@ test('an expiring key works to its last millisecond and no longer, also if it is
   await until(() => world.projections.caughtUp())
   let nowMs = expiresAtMs - 1
   const { directory, state } = counted(world, { clock: () => nowMs })
-  // Once no group of read models moves any more, an answer is kept.
+  // While no group of read models advances, an answer stays cached.
   const queries = await until(async () => {
     const before = state.queries
     assert.notEqual(await directory.byKey(key, from), null)

@@ -10,7 +10,7 @@ import type { CliContext } from '../../../src/platform/cli/cli-context.ts'
 import { until } from '../../support/until.ts'
 import { cause, projectedWorld, serviceWorld } from './world.ts'
 
-/** Runs command lines as `npm run farebox -- …` does, on the given world. */
+/** Runs command lines like `npm run farebox -- …`, on the given world. */
 const shell = async (t: TestContext) => shellOver(await serviceWorld(t))
 const projectedShell = async (t: TestContext) => shellOver(await projectedWorld(t))
 

@@ -79,7 +79,7 @@ const step = fc.record({
   ),
 })
 const moment = fc.record({
-  /** Asked at once, of both processes. */
+  /** Requested at once, from both processes. */
   steps: fc.array(step, { minLength: 1, maxLength: 4 }),
   thenMs: fc.constantFrom(1_000, 1_000, proposalLifetimeMs),
 })
@@ -154,7 +154,7 @@ test('a limit is lowered by one operator, and raised or removed by two', async (
   assert.equal((await credit('still')).outcome, 'proposed', 'until a minute later')
   clock.nowMs += 60_000
   assert.equal((await credit('after')).outcome, 'applied')
-  // Repeated, it does not undo what was set since.
+  // Repeated, it does not undo later settings.
   await proposals.setLimit(70, causeOf('bob'))
   const again = await proposals.approve(proposalId, causeOf('carol'))
   assert.deepEqual(again, {

@@ -60,7 +60,7 @@ test('on the command line one operator proposes large credits and refunds and an
   assert.match((await refund()).json.error, /give a reference/)
   const waits = await refund('--reference', 'ticket 1')
   assert.equal(waits.json.code, 'approval_needed', waits.err)
-  // What was proposed is not what is left any more: it is to be proposed anew.
+  // The proposed amount is no longer the remaining one: a new proposal is needed.
   assert.equal((await refund('--reference', 'ticket 2', '--cents', '100')).code, 0)
   const outdated = await bob('proposals', 'approve', waits.json.proposalId)
   assert.equal(outdated.json.code, 'proposal_outdated')

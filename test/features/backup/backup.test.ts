@@ -60,7 +60,7 @@ test('a backup under load restores into a new database, which passes verificatio
   const verified = await farebox(t, ['ledger', 'verify', '--json'], restoredEnv)
   assert.equal(verified.code, 0, verified.out)
 
-  // What was answered before the snapshot is there, under its key; and then comes the next order.
+  // Orders answered before the snapshot exist, under their keys; then the next order succeeds.
   for (const { key: idempotencyKey, orderId } of before.slice(-5)) {
     const again = await order(server.baseUrl, key, idempotencyKey)
     assert.deepEqual([again.status, again.body.orderId], [200, orderId])
@@ -80,7 +80,7 @@ test('a backup is complete right after a refused append, and the restored log co
     { appends: [{ stream, expected: 1_000_000, events: [event] }] },
   ])
   assert.equal(refused?.status, 'conflict')
-  // The log's sequence stands where a bigint begins now, which is no number that JavaScript holds.
+  // The log's sequence is at the start of a bigint, beyond the numbers of JavaScript.
   const file = join(await scratch(t), 'farebox.backup')
   const created = await farebox(t, ['backup', 'create', '--out', file], env)
   assert.equal(created.code, 0, created.err)
@@ -177,7 +177,7 @@ test('the embedded Postgres is backed up while it runs, and is restored in anoth
   for (const name of ['master.key', 'seal.key']) await copyFile(join(from, name), join(to, name))
   const restored = await farebox(t, ['backup', 'restore', file], { FAREBOX_DATA: to })
   assert.equal(restored.code, 0, restored.err)
-  // What it says to do next works, and without it verify says the same.
+  // The printed next step works, and without it verify prints the same.
   const lines = restored.out.trimEnd().split('\n').slice(-3)
   const commands = lines.map((line) => /: npx farebox (.*)$/.exec(line)?.[1]?.split(' ') ?? [])
   assert.deepEqual(commands, [

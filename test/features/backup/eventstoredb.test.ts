@@ -51,7 +51,7 @@ const open = async (t: TestContext) => {
   return { server, env, service, key: buyer.key as string }
 }
 
-/** A server over what was put back into a new directory. */
+/** A server over data restored into a new directory. */
 const startRestored = async (t: TestContext, backup: string) => {
   const directory = await eventStoreDirectory(t)
   const db = join(directory, 'db')

@@ -57,7 +57,10 @@ const startOn = async (
 
 type Started = Awaited<ReturnType<typeof startOn>>
 
-/** The restored database verifies, knows what was answered before, not what came after, and goes on. */
+/**
+ * The restored database passes verification, has the earlier answers and not the later ones, and accepts an
+ * order.
+ */
 const goesOn = async (
   t: TestContext,
   { env, key }: Started,

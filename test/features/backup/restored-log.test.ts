@@ -17,7 +17,7 @@ const place = async (baseUrl: string, key: string): Promise<void> => {
 
 type Rows = readonly Record<string, unknown>[]
 
-/** The log of a database as of now, and a way to put it back in the place of what it has become. */
+/** The present log of a database, and a function that puts it back later. */
 const dumpLog = async (t: TestContext, url: string) => {
   const client = new pg.Client({ connectionString: url })
   await client.connect()

@@ -12,12 +12,12 @@ const cliFile = new URL('../../../src/cli.ts', import.meta.url).pathname
 
 type Printed = {
   readonly code: number
-  // biome-ignore lint/suspicious/noExplicitAny: what a command prints is read freely
+  // biome-ignore lint/suspicious/noExplicitAny: the output of a command is read freely
   readonly json: any
   readonly err: string
 }
 
-/** A command in a process of its own, beside the running service. */
+/** A command in a separate process, while the service runs. */
 const command =
   ({ env }: Service) =>
   (...args: string[]): Promise<Printed> =>

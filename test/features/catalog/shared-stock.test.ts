@@ -4,7 +4,7 @@ import { pino } from 'pino'
 import type { StockCount } from '../../../src/domain/catalog/availability.ts'
 import { createSharedStock } from '../../../src/features/catalog/views.ts'
 
-/** A source whose looks a test ends one by one, and a version and clocks that it moves. */
+/** A source whose reads the test ends one by one, with a version and clocks that it moves. */
 const world = () => {
   const looks: PromiseWithResolvers<void>[] = []
   const at = { available: 5, version: 1, nowMs: 0, clockMs: 1_790_000_000_000 }
@@ -26,7 +26,7 @@ const world = () => {
   })
   const available = async () => (await stock.of('isp-static'))[0]?.available
   const turn = () => new Promise((resolve) => setImmediate(resolve))
-  /** Lets the look under way end; fails when there is none. */
+  /** Ends the running read; fails if there is none. */
   const finish = async (n: number) => {
     await turn()
     assert.ok(looks[n], `look ${n} did not begin`)

@@ -23,7 +23,7 @@ import { factsOf } from '../../support/decisions.ts'
 
 const cause = { actor: { kind: 'operator', name: 'ann' }, correlationId: 'test' } as const
 
-/** A catalogue whose prices were imported 30 times; and what a new process reads of it. */
+/** A catalogue with 30 price imports, and the events of it that a new process reads. */
 const oftenImported = async (t: TestContext) => {
   const { wire, elsewhere, pool } = await postgresWorld(t)
   const options = { snapshots: snapshotsIn(pool), limits: { snapshotEveryMs: 0 } }

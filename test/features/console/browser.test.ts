@@ -27,13 +27,13 @@ import { cause, shopsOf } from '../resellers/shop.ts'
 
 const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** A folder for pictures of each page, to be looked at. */
+/** A folder for pictures of each page, for people. */
 const pictures = process.env.FAREBOX_TEST_PICTURES
 if (pictures) mkdirSync(pictures, { recursive: true })
 
 type Found = { readonly id: string; readonly nodes: readonly { readonly html: string }[] }
 
-/** What axe finds wrong with a page as it stands, by WCAG 2.2 AA. The policy of the page keeps scripts of others out. */
+/** The findings of axe for a page, by WCAG 2.2 AA. The policy of the page excludes other scripts. */
 const violations = async (page: Page): Promise<readonly string[]> => {
   const session = await page.context().newCDPSession(page)
   await session.send('Page.setBypassCSP', { enabled: true })
@@ -51,7 +51,7 @@ const signIn = async (service: Service, { page }: Visit, subjectId: string): Pro
   await page.getByRole('button', { name: 'Sign in' }).click()
 }
 
-/** A world with something on every page. */
+/** A world with content on every page. */
 const filledAccount = async (service: Service) => {
   const account = await freshAccount(service, 'nora@example.com', { cents: 50_000 })
   const order = (body: object, key: string) =>
@@ -223,7 +223,9 @@ const filledReseller = async (service: Service) => {
   return { customerId, ...(await signedIn(service, shop.accountId)) }
 }
 
-/** A credit that waits for a second person, as its page. From then on nobody moves more than $100 alone. */
+/**
+ * A credit that waits for a second operator, as its page. From then on more than $100 needs two operators.
+ */
 const proposedCredit = async (service: Service, accountId: string): Promise<string> => {
   await limitAlone(service.farebox.core.log, 10_000)
   const other = await staffBrowser(service, ['operator'])
@@ -406,7 +408,7 @@ test('the console in a browser', async (t) => {
     const visit = await openPage(browser)
     const { page, context, complaints } = visit
     await become(visit, staff)
-    // The page says at first that something runs, as it does while a long one does; what comes later, it fetches.
+    // The page says at first that something runs, as for long work; it fetches the result later.
     await page.route('**/console/finance/replay', async (route) => {
       const answer = await route.fetch()
       const asked = route.request().resourceType() === 'document'
@@ -487,7 +489,7 @@ test('the console in a browser', async (t) => {
     await page.goto(`${origin}/console/sign-in?to=/console/plans`)
     await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
     await page.waitForURL(`${origin}/console/plans`)
-    // The sign-in is old by now: the act asks for the passkey again.
+    // The sign-in is too old: the action needs the passkey again.
     await changeSessions(service, [account.accountId], `confirmed_until = now() - interval '1 day'`)
     await page.goto(`${origin}/console/keys/new`)
     assert.match(page.url(), /\/console\/confirm\?/)

@@ -21,7 +21,7 @@ import { startService } from '../../support/service.ts'
 
 const operator = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
 
-/** Whether a role may see a page, as the page says it. */
+/** Whether a role may see a page, by the page's declaration. */
 const expected = (page: ConsolePage, who: string): boolean => {
   if (page.for === 'anyone') return true
   if (who === 'nobody') return false

@@ -105,7 +105,7 @@ test('the pages of an operator', async (t) => {
     assert.match(shown.html, /blocked<\/span> since .*card fraud/s)
     assert.equal((await order('blocked', { ...isp, quantity: 1 })).code, 'account_blocked')
     assert.equal((await operator.post(`${here}/unblock`)).to, here)
-    // What a process knows of a key holds for up to a second.
+    // A process caches a key for up to a second.
     await until(async () => (await order('again', { ...isp, quantity: 1 })).status === 'completed', {
       what: 'an order of the account that was unblocked',
     })
@@ -189,7 +189,7 @@ test('the pages of an operator', async (t) => {
       assert.match(listed.html, new RegExp(`${operator.staffId}.*${to}|${to}.*${operator.staffId}`, 's'))
       const unconfirmed = await staffBrowser(service, ['operator'], { confirmed: false })
       assert.match((await unconfirmed.get(`${to}/approve`)).to ?? '', /confirm/)
-      // Whatever a table says, the second operator is shown what they approve.
+      // Whatever a table contains, the second operator sees what they approve.
       const { pool } = service.farebox.core
       await pool.query(`update read.proposals set what = what || '{"amountMicros": 10000}'`)
       assert.match((await other.get(`${to}/approve`)).html, /Approve: credit \$100\.01/)

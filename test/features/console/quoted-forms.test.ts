@@ -116,7 +116,7 @@ test('a form with a quote orders exactly what its fields say', async (t) => {
     const where = path === productPath ? 'a product' : 'a top-up'
     const done = /Ordered\.|Topped up:|It was (ordered|topped up) before/
     const quantityOf = (page: Page) => page.getByLabel(/Quantity|Add/)
-    /** Opens the form and asks for so many; the quote is there. */
+    /** Opens the form and enters the quantity; the quote is shown. */
     const quoted = async (page: Page, quantity: number): Promise<void> => {
       await page.goto(`${origin}${path}?quantity=${quantity}`)
       await page.locator('#live-quote').getByText(`${quantity} GB`).waitFor()

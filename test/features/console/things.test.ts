@@ -49,7 +49,7 @@ test('resources of an account', async (t) => {
       })
     ).body
   const { log } = service.farebox.core
-  /** Who acted on a stream, by the type of what was done. */
+  /** The actors on a stream, by event type. */
   const actors = async (stream: string): Promise<readonly string[]> => {
     const found: string[] = []
     for await (const { type, metadata } of log.readStream(stream as never))

@@ -128,7 +128,7 @@ describe('a payment callback', () => {
       const { status } = await send(shop, 'sandbox-stripe', event, stripeHeader(shop, event))
       assert.equal(status, 200)
     }
-    // Unpaid at the provider: whatever is stated, nothing is credited.
+    // Unpaid at the provider: for any claim nothing is credited.
     await state(1, { id: session, amount_total: 2500, currency: 'usd', client_reference_id: owed.deposit_id })
     await state(2, {
       id: session,
@@ -232,7 +232,7 @@ describe('a payment callback', () => {
     shop.ahead(61 * 60_000)
     await shop.untilBalance(own.key, 0)
     await until(async () => (await creditOf(shop, reseller.accountId, 'ann')) === 0)
-    // Each gateway is asked again, and the dispute that was heard of is found beside the two.
+    // Each gateway is polled again, and the reported dispute is found with the other two.
     shop.ahead(122 * 60_000)
     const found = async () => (await inbox(shop)).filter(({ event_id }) => event_id.startsWith('found dp_'))
     await until(async () => (await found()).length === 3 && (await found()).every(({ done }) => done))

@@ -29,7 +29,10 @@ const detailsOf = (customerId: CustomerId | null): DepositDetails => ({
   pending: null,
 })
 
-/** A reseller with money in its wallet and a customer with credit, so that what is taken beyond the deposit is seen. */
+/**
+ * A reseller with money in its wallet and a customer with credit, so that a chargeback above the deposit is
+ * visible.
+ */
 const setUp = async (heldCents: number) => {
   const log = createMemoryLog()
   const runner = runnerOver(log)
@@ -57,7 +60,7 @@ const setUp = async (heldCents: number) => {
       (await log.readAll(0, 1_000))
         .filter(({ type }) => type === 'WalletAdjusted' || type === 'CustomerAdjusted')
         .map(({ data }) => JSON.parse(data)),
-    /** What the deposit's owner has, less what it owes, in cents. */
+    /** The owner's money less its debt, in cents. */
     net: async (customerId: CustomerId | null): Promise<number> => {
       if (customerId === null) {
         const { availableMicros, receivableMicros } = await wallets.read(accountId, cause)

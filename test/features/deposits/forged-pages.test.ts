@@ -90,7 +90,7 @@ test('a changed database row sends no payer to another page, and the audit finds
   }
   assert.equal(await shown(), before)
 
-  // A retry is given another invoice. What is paid on the first one is credited all the same.
+  // A retry gets another invoice. A payment of the first one is still credited.
   await pool.query(`update vault.deposit_pages set pay_url = '${thief}'`)
   const again = await shop.open(key, asked, named)
   assert.notEqual(again.deposit_id, made.deposit_id)

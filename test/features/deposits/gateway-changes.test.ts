@@ -5,7 +5,7 @@ import { operate } from '../../support/operator.ts'
 import { until } from '../../support/until.ts'
 import { creditOf, customer, openReseller, openShop, type Shop } from './support.ts'
 
-/** The changes of a deposit that nobody closed, as operators see them. */
+/** The open changes of a deposit, as operators see them. */
 const openChanges = async (shop: Shop, depositId: string) => {
   const rows = await listGatewayChanges(shop.farebox.core.pool, { all: false, limit: 100, offset: 0 })
   return rows

@@ -118,7 +118,7 @@ test('a gateway that is down at the last poll is polled again until it answers, 
   await shop.reads(key, id, { status: 'paid', credited_cents: 2500 })
   await shop.untilBalance(key, 2500)
 
-  // Another deposit's look says that a round has passed it by.
+  // The poll of another deposit proves that a round has skipped it.
   const looks = await looksAt(shop, id)
   for (const hours of [42, 44]) {
     const other = await shop.open(key, { amount_cents: 500, method: 'card' })

@@ -17,7 +17,10 @@ const hourMs = 60 * minuteMs
 const firstPollMs = 2 * minuteMs
 const open = 60
 
-/** Opens deposits, and waits until the read model has them with their invoices: an invoice says how long it is watched. */
+/**
+ * Opens deposits, and waits until the read model has them with their invoices: an invoice determines how long
+ * it is polled.
+ */
 const openMany = async (
   shop: Shop,
   key: string,
@@ -49,7 +52,7 @@ const watchEnd = async (shop: Shop, depositId: DepositId): Promise<number> => {
   return Date.parse(rows[0]?.watch_until ?? '')
 }
 
-/** A process with a clock of its own that looks at deposits of the shop; its providers say that nothing happened. */
+/** A process with its own clock that polls deposits of the shop; its providers report nothing. */
 const openLooks = (
   t: TestContext,
   shop: Shop,
@@ -91,8 +94,9 @@ test('due deposits are polled in one round, first those that are late by the lar
   const { key } = await shop.customer({ cents: 0 })
   const { pool } = shop.farebox.core
   const ids = await openMany(shop, key, open)
-  // All but the last were looked at for days, once an hour, and are ten minutes late; the last is late by one of its two.
-  // None is due yet by the clock of the shop, which looks, too.
+  // All but the last were polled for days, once an hour, and are ten minutes late; the last is late by one of
+  // its two minutes.
+  // None is due yet by the clock of the shop, which polls, too.
   const nowMs = Date.now() + hourMs
   for (const [looks, lateMs, which] of [
     [100, 10 * minuteMs, ids.slice(0, -1)],
@@ -126,7 +130,7 @@ test('deposits that cannot be resumed delay no others, however many they are', a
   const ids = await openMany(shop, key, open)
   let failures = 0
   const { looked, round } = openLooks(t, shop, { nowMs: Date.now() + 3 * minuteMs }, () => {
-    // More than are looked at side by side.
+    // More than are polled concurrently.
     if (++failures <= 15) throw new RangeError('more than a wallet holds')
   })
   await round()
@@ -238,8 +242,8 @@ test('after an upgrade, deposits past their polling period are polled once more 
   await shop.reads(key, closed, { status: 'expired' })
   const daysMs = 20 * 24 * hourMs
   await pool.query('delete from work.deposit_looks where deposit_id = $1::text', [never])
-  // What the migrations leave of rows of before (test/platform/work/upgrade.test.ts).
-  // By the clock of the shop, which looks, too, they are not due once they are found again.
+  // The rows of older versions after the migrations (test/platform/work/upgrade.test.ts).
+  // By the clock of the shop, which polls, too, they are not due after they are found again.
   await pool.query(
     "update work.deposit_looks set attempts = 100, status = 'done', finished_at = '-infinity', due_at = $1::timestamptz",
     [new Date(Date.now() + daysMs - hourMs).toISOString()],

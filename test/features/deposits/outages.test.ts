@@ -29,7 +29,10 @@ const invoicesOf = async (shop: Shop, depositId: string): Promise<readonly Invoi
 
 const body = (method: string) => ({ amount_cents: 1500, method })
 
-/** Asks while the provider fails, then again and again under the same key: one deposit, one pay page, one credit. */
+/**
+ * Requests while the provider fails, then repeatedly under the same key: one deposit, one payment page, one
+ * credit.
+ */
 const outlives = async (
   shop: Shop,
   { provider, method, reseller }: Awaited<ReturnType<typeof openShops>>[number],
@@ -62,7 +65,8 @@ const outlives = async (
   )
   const atProvider = await invoicesOf(shop, made.body.deposit_id)
   assert.ok(atProvider.every((invoice) => invoice.provider === provider))
-  // NOWPayments has neither a key nor a search: what it made unheard nobody was told of (docs/decisions/0017).
+  // NOWPayments has neither a key nor a search: an invoice with a lost answer is unknown
+  // (docs/decisions/0017).
   if (provider !== 'nowpayments')
     assert.equal(atProvider.length, 1, `${atProvider.length} invoices at ${name}`)
   await shop.act(made.body.deposit_id, 'pay', 1500)
@@ -139,7 +143,8 @@ test("a hanging provider does not delay other providers' payments, however many 
   )
   const card = await shop.open(stripe.reseller.key, body('card'), customer('c', 'c'))
   await shop.switches({ apiOf: 'nowpayments', apiSlowMs: 9_000 })
-  // Each payment is told of twice, and again after the next one of its invoice: more than are worked on at once.
+  // Each payment is reported twice, and again after the next one of its invoice: more than are processed
+  // concurrently.
   for (const { deposit_id: id } of waiting)
     for (const cents of [100, 200, 300]) await shop.act(id, 'pay', cents)
   const { pool } = shop.farebox.core

@@ -139,7 +139,9 @@ test('two processes over a log without atomic appends, stopped at any append: ea
     asked.payUrl = opened.payUrl
     return true
   }
-  /** A storm that proves something: requests to a dead process fail at once, so that one may be over too soon. */
+  /**
+   * A storm with enough requests: requests to a dead process fail at once, so that a storm can end too soon.
+   */
   const stormy = () => seen.crashes > 3 && seen.stops > 10
   const payer = async (who: number): Promise<void> => {
     for (let n = 0; n < depositsEach || (!stormy() && n < 10 * depositsEach); n += 1) {
@@ -180,7 +182,7 @@ test('two processes over a log without atomic appends, stopped at any append: ea
   }
   await Promise.all(Array.from({ length: payers }, (_, who) => payer(who)))
 
-  // The storm is over: what was cut off is asked for again, and what was paid is looked for.
+  // After the storm interrupted requests are repeated, and payments are polled.
   calm = true
   await Promise.all(keepers)
   for (const [at, process] of processes.entries())

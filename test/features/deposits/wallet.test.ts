@@ -129,7 +129,7 @@ describe('a deposit into the own wallet', () => {
         correlationId: 'test',
       })
       assert.equal(state?.blocked, true)
-      // What the wallet had left and what it was short of.
+      // The remaining balance and the missing amount of the wallet.
       const taken = { status: 'paid', credited_cents: 2000, charged_back_cents: 2000 }
       await reads(key, made.deposit_id, taken)
       // Keys are looked up again within a second.

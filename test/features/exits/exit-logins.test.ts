@@ -61,7 +61,7 @@ test('the login of an exit is sent to its own host only, whatever the read table
     ['old', login],
     ['two', login],
   ])
-  // The same file again changes nothing, and another host gets a login of its own.
+  // The same file again changes nothing, and another host gets its own login.
   const same = await exits.import(parsed.exits, cause)
   assert.deepEqual([same.added, same.changed], [[], []])
   const moved = parseExits(

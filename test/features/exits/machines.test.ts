@@ -67,7 +67,7 @@ test('each of two machines knows the state of its own addresses only', async (t)
   await until(async () => (await east()) === 'true false', { what: "east's own address alone" })
   await until(async () => (await west()) === 'false true', { what: "west's own address alone" })
 
-  // Whoever runs no gateway lists what any machine can serve.
+  // A process without a gateway lists what any machine can serve.
   const health = createExitHealth({
     table: { struck: assert.fail },
     onError: (error) => assert.fail(String(error)),

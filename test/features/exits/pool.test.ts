@@ -269,7 +269,7 @@ test('the pool of exits', async (whole) => {
     for (let n = 0; n < 3; n += 1) {
       const route = await routed(one.exits, name)
       if (n === 0) {
-        // A success in between begins the count anew.
+        // A success in between restarts the count.
         route.done('failed', 1)
         ;(await routed(one.exits, name)).done('connected', 1)
         ;(await routed(one.exits, name)).done('failed', 1)

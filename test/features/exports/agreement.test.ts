@@ -19,7 +19,7 @@ import { readSecondly } from './second-reader.ts'
 
 const operator = { kind: 'operator', name: 'test' } as const
 
-/** A day's business over HTTP and by hand: money of every kind that there is. */
+/** A day's business over HTTP and on the command line, with every kind of money. */
 const doBusiness = async (t: TestContext, { env, buyer, reseller, demo }: Service): Promise<void> => {
   const cli = async (...args: string[]) => {
     const { code, out, err } = await farebox(t, [...args, '--json'], env)

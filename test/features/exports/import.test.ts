@@ -130,7 +130,7 @@ test('a file that is not an export, is truncated or was changed is refused, and 
     joined(lines.with(5, lines[5]!.replace(/amountMicros\\":\d/, 'amountMicros\\":9'))),
   )
 
-  // An end that somebody made fit does not help a log that no log can be.
+  // A forged end does not help an impossible log.
   const { createHash } = await import('node:crypto')
   const ended = (list: readonly string[]): string => {
     const body = joined(list)
@@ -181,7 +181,7 @@ test('a file that changes between the passes is not written from there on', asyn
   const changing: EventLog = {
     ...log,
     head: async () => {
-      // The first look at the log comes after the first pass.
+      // The first read of the log follows the first pass.
       if (!looked) await writeFile(path, text.replace(/amountMicros\\":\d/, 'amountMicros\\":9'))
       looked = true
       return log.head()

@@ -14,7 +14,7 @@ import { operate } from '../../support/operator.ts'
 import { startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 
-/** Cells of the rows of a page's tables, without what is around their text. */
+/** The text of the cells of a page's tables. */
 const rowsOf = (html: string): readonly (readonly string[])[] =>
   [...html.matchAll(/<tr>(<t[hd] ?(?:scope="row"|class="number")?.*?)<\/tr>/gs)].map(([, row = '']) =>
     [...row.matchAll(/<t[hd][^>]*>(.*?)<\/t[hd]>/gs)].map(([, cell = '']) =>
@@ -22,7 +22,7 @@ const rowsOf = (html: string): readonly (readonly string[])[] =>
     ),
   )
 
-/** The micro-dollars that a page or a file says. */
+/** The micro-dollars on a page or in a file. */
 const microsOf = (text: string): bigint => {
   const [, minus, whole, fraction] = /^([-\u2212]?)([\d,]+)\.(\d{2,6})$/.exec(text) ?? []
   assert.ok(whole !== undefined && fraction !== undefined, text)

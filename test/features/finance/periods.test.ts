@@ -35,7 +35,9 @@ const createWorld = () => {
   const log = createMemoryLog()
   let available = 0
   let revision = -1
-  /** What a process appends that decided at this time by its clock, whatever the log or a closing says. */
+  /**
+   * The appends of a process that decided at this time by its clock, whatever the log or a closing contains.
+   */
   const credit = async (at: string, cents = 100): Promise<void> => {
     available += cents * 10_000
     const data = {

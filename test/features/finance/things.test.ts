@@ -32,7 +32,7 @@ const idsIn = (value: unknown): readonly string[] => {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(idsIn) : []
 }
 
-/** The gateways of the resellers stand in the books by their references, and by provider and rail beside them. */
+/** The books name the gateways of the resellers by reference, provider and rail. */
 const gatewaysAreNamed = async (run: ReturnType<typeof deskOf>, log: EventLog): Promise<void> => {
   const { accounts } = (await run('ledger', 'trial-balance')).json
   type Account = { readonly book: string; readonly account: string; readonly gateway: string | null }

@@ -78,7 +78,7 @@ test('a record of many endpoints is checked on time with little memory, and a re
   clock.sinceMs = performance.now()
   const usual = await run(seconds)
   const usualChecks = (await checked()) - checksBefore
-  // What is written half a second later counts as late for that long; the rest is the machine's.
+  // A result written half a second later counts as late for that long; the rest is the machine's.
   assert.ok(usual.latestMs < (soak ? 10_000 : 5_000), `${usual.latestMs} ms late`)
 
   // A day and a half without a checker: everything is due at once, and live ones come first.

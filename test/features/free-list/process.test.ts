@@ -29,7 +29,7 @@ test('a start fills the list from its sandbox feeds; its lines work; a killed ch
   assert.ok(filled.proxies.every(({ ip }) => ip.startsWith('127.80.')))
 
   const stats = async () => JSON.parse((await farebox(t, ['freelist', 'stats', '--json'], env)).out)
-  // Those that keep silent are told last.
+  // Silent ones are reported last.
   const { states } = await until(async () => {
     const found = await stats()
     return found.endpoints === 44 && found.states.untested === undefined ? found : null

@@ -82,7 +82,7 @@ test('an endpoint that answered once is distinguished from one that never did, a
         assert.equal(checked.checks, at + 1)
         assert.equal(checked.successes, before.filter(Boolean).length)
         assert.equal(checked.failures, answer ? 0 : before.length - 1 - before.lastIndexOf(true))
-        // What it was found to be stays on record.
+        // Its former results stay stored.
         assert.equal(checked.anonymity, before.includes(true) ? 'anonymous' : null)
         standing = checked
         nowMs = checked.nextDueMs

@@ -198,7 +198,7 @@ test('feeds are read on their schedules, completely only after a change, and lat
     { source: source('json', { url: `${baseUrl}/_sandbox/freelist/proxies.json` }, 'json'), send },
     { source: source('gone', { url: `${baseUrl}/_sandbox/freelist/absent` }), send },
     { source: source('own', { file }), send },
-    // What a configuration file cannot name is refused once more where it is sent.
+    // The sender also refuses what a configuration file cannot name.
     { source: source('private', { url: `${baseUrl}/_sandbox/freelist/proxies.txt` }), send: outside.send },
   ]
   const clock = { nowMs: 1_800_000_000_000 }

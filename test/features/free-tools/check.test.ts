@@ -214,7 +214,7 @@ test('a proxy is read in every usual form, and other texts are refused', () => {
   for (const text of none) assert.equal(readProxy(text), null, text)
 })
 
-/** Each leads, or would lead, to where nobody may have this service send anything. */
+/** Each resolves, or would resolve, to a target that this service must never call. */
 const forbidden = [
   '127.0.0.1:80',
   '127.1:80',

@@ -35,8 +35,8 @@ const conformance = async (
 }
 
 /**
- * The suite also tries what a server need not have: tools of its own making, resources, prompts, questions to the user. This
- * server answers as one does that has none of them.
+ * The suite also tests optional features: its own tools, resources, prompts, questions to the user. This
+ * server answers as one without them.
  */
 const absent =
   /\bMethod not found|\bTool \S+ not found|^Not testable: server (?:does not list|exposes no tool)|^Prerequisite failed: could not get initial InputRequiredResult|^Expected InputRequiredResult with inputRequests/

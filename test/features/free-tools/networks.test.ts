@@ -119,7 +119,7 @@ test('after a year without an answer no endpoint has left the record, and one th
   const asn = sandboxLocationOf(one.ip)!.asn
   const logger = pino({ level: 'silent' })
   const data = withSandboxLocations(createIpData({ country: null, city: null, network: null }))
-  // Nothing is kept from one look to the next.
+  // Nothing is cached between two reads.
   let looks = 0
   const monotonicMs = () => (looks += 1e6)
   const census = createCensusReader({
@@ -161,7 +161,7 @@ test('after a year without an answer no endpoint has left the record, and one th
   const away = await look()
   assert.deepEqual([away.counts.live, away.counts.not_answering], [0, 1])
 
-  // A year in which it is away whenever it is looked at: by the record alone, for the clock leaps over the checks between.
+  // A year in which every check fails: only in the record, because the clock skips the checks between.
   clock.nowMs += 2 * periodMs * Math.ceil((365 * dayMs) / (2 * periodMs))
   const aged = await look()
   assert.deepEqual([aged.counts.live, aged.counts.not_answering, aged.counts.retesting], [0, 1, 1])

@@ -341,7 +341,7 @@ test('lines of plans', async (t) => {
     const second = await buyer.get('/api/v1/geo/cities?country=jp', { headers: { 'If-None-Match': etag } })
     assert.equal(second.status, 304)
 
-    // Its last exits go away, as the gateway's probes would tell.
+    // Its last exits are removed, as the gateway's probes would do.
     const die = (alive: boolean) =>
       pool.query(
         `insert into work.exit_health (exit_id, alive) select 'sandbox-jp-' || n, $1::boolean from generate_series(1, 5) n

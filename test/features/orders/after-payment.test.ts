@@ -9,7 +9,7 @@ import { addresses, openStore } from './store.ts'
 
 type Store = Awaited<ReturnType<typeof openStore>>
 
-/** A store whose customers hear of their orders through a bot. */
+/** A store whose customers get messages about their orders from a bot. */
 const openTold = async (t: TestContext) => {
   const store = await openStore(t)
   const bot = `${store.farebox.config.dataDir}/bot.json`
@@ -25,7 +25,9 @@ const told = async ({ sandbox }: Store): Promise<readonly string[]> => {
   return messages.map(({ text }) => text)
 }
 
-/** Asks for four addresses for the customer, who can be told, and gives the pay page that came with the refusal. */
+/**
+ * Orders four addresses for the customer, who can get messages, and returns the payment page of the refusal.
+ */
 const ask = async (store: Store, customer: string, key = store.reseller.key) => {
   const headers = { 'Idempotency-Key': `order of ${customer}`, 'X-Reseller-Customer-Id': customer }
   const short = await store.client.post('/api/v1/orders', store.four, { key, headers })
@@ -48,7 +50,7 @@ const pay = async (store: Store, { depositId, chargeCents }: { depositId: string
   return orderId as string
 }
 
-/** The order failed for this reason, both books kept their money, and whoever asks again is told so. */
+/** The order failed for this reason, both books kept their money, and a retry gets the same answer. */
 const assertFailed = async (
   store: Store,
   orderId: string,

@@ -5,7 +5,7 @@ import { operator } from '../../contract/stage.ts'
 import { until } from '../../support/until.ts'
 import { openStore } from './store.ts'
 
-/** A customer's order that was short of credit awaits its invoice; here it is asked for again once the credit is there. */
+/** A customer's order without enough credit awaits its invoice; here it is repeated after a credit. */
 const openAsked = async (t: import('node:test').TestContext) => {
   const store = await openStore(t)
   const { accountId } = store.reseller

@@ -5,8 +5,8 @@ import { operate } from '../../support/operator.ts'
 import { startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 
-/** The fields of the form that buys what a page has quoted. */
-/** What the form of a product sends as it is shown. */
+/** The form fields that buy the quoted item of a page. */
+/** The default submission of a product's form. */
 const orderFormOf = ({ html }: Page): Record<string, string> => {
   const [form = ''] = /<form [^>]*data-asks[\s\S]*?<\/form>/.exec(html) ?? []
   const fields: Record<string, string> = {}

@@ -114,7 +114,7 @@ test('orders for customers', async (t) => {
     assert.equal(await wallet(), before)
     const { body: after } = await reseller.get(`${orders}/${body.orderId}`)
     assert.deepEqual([after.status, after.refundedCents], ['refunded', quote.amountCents])
-    // What was sold, and what of it was given back: nothing of the margin is kept.
+    // The sale and its refund: no margin remains.
     assert.deepEqual([after.refundedCostCents, after.marginCents], [quote.yourCostCents, quote.marginCents])
     const again = await desk('orders', 'refund', '--order', body.orderId)
     assert.deepEqual([again.code, again.json.code], [1, 'refund_refused'])

@@ -69,7 +69,7 @@ test('the order of extended addresses is refunded on the command line after its 
   assert.equal(await rented(order.orderId), 0)
 })
 
-/** A fresh account with two rentals, in a product of its own. */
+/** A new account with two rentals of its own product. */
 const sceneOf = async (honest: ShopProcess, n: number) => {
   const accountId = `acc_case_${n}` as AccountId
   const productId = `product-${n}`
@@ -85,7 +85,7 @@ const sceneOf = async (honest: ShopProcess, n: number) => {
 }
 type Scene = Awaited<ReturnType<typeof sceneOf>>
 
-/** What both orders and their rentals came to, and what is left in the wallet. */
+/** The final state of both orders and their rentals, and the wallet's balance. */
 const endOf = async (log: EventLog, process: ShopProcess, scene: Scene) => {
   const rentals = new Set<string>()
   for await (const stored of log.readStream(stockStream(scene.productId, 'USA'))) {
@@ -111,7 +111,7 @@ test('a simultaneous extension and refund from two processes end in one of them 
   const ends: string[] = []
   for (let n = 0; n < 24; n += 1) {
     const scene = await sceneOf(one, n)
-    // A process that knows the stock from before, so that it decides on what it remembers.
+    // A process that has the stock in its cache, so that it decides on cached data.
     if (n % 2 === 0) await two.stock(scene.productId, [`10.1.${n}.1`])
     const refund = () => two.refund(scene.orderId, 'once', { kind: 'whole' })
     const extend = () =>
@@ -167,7 +167,10 @@ test('on a log without atomic appends an extension between the steps of a refund
   const honest = createShopProcess(prefixLog(log), clock)
   const both = { order: 'refunded', extension: 'completed', rentals: 2, spentCents: 500 }
 
-  /** The refund of a process in which the extension comes before an append, and which then goes on or dies. */
+  /**
+   * The refund of a process in which the extension lands before an append, and which then continues or
+   * crashes.
+   */
   const refundWith = async (n: number, before: 'ledger' | 'stock', dies: boolean) => {
     const scene = await sceneOf(honest, n)
     let came = false

@@ -6,8 +6,9 @@ import { openShop, type Shop } from '../deposits/support.ts'
 import { addresses, openStore } from './store.ts'
 
 /**
- * What a payment does rests on streams that it does not write: the account, the stock, the order. Operators change them
- * from another process, whose events this one has not read: here the real command line.
+ * The effect of a payment depends on streams that it does not write: the account, the stock, the order.
+ * Operators change them in another process (here the real command line), whose events this process has not
+ * read.
  */
 const openWatched = async (t: TestContext) => {
   const shop = await openShop(t)
@@ -43,7 +44,7 @@ const orderOnPage = async ({ client }: Shop, key: string, name: string, body: ob
   return { orderId: order.orderId as string, depositId: depositId as string, cents: order.amountCents }
 }
 
-/** Pays the order's invoice; how the order stands once the money is credited. */
+/** Pays the order's invoice; returns the order once the money is credited. */
 const paid = async (shop: Shop, key: string, order: Awaited<ReturnType<typeof orderOnPage>>) => {
   await shop.act(order.depositId, 'pay', Math.max(1_000, order.cents))
   await shop.reads(key, order.depositId, { status: 'paid' })

@@ -34,10 +34,10 @@ const stops: Readonly<Record<string, Stop | 'conflict'>> = {
 }
 
 const clock = Date.now
-/** The reactors leave what is young to its handler. */
+/** The reactors leave young orders to their handler. */
 const laterClock = () => Date.now() + 600_000
 
-/** One log and the read tables beside it, for all cases: each has an account and a product of its own. */
+/** One log and its read tables, for all cases: each has its own account and product. */
 type World = { readonly log: EventLog; readonly pool: pg.Pool; readonly engine: Engine }
 
 let count = 0
@@ -58,7 +58,7 @@ const key = 'the-key'
 const orderOf = ({ accountId }: Case, name = key): OrderId => orderIdOf(accountId, name)
 const credited = 100_000
 
-/** A flow: what stands before it, and the step that is stopped, which may be asked for again and again. */
+/** A flow: its preconditions, and the interrupted step, which can be repeated. */
 type Flow = {
   readonly before?: (at: Case) => Promise<unknown>
   readonly step: (process: ShopProcess, at: Case) => Promise<unknown>
@@ -179,7 +179,7 @@ const factsOf = async ({ world, accountId, productId }: Case) => {
   return facts
 }
 
-/** What the read tables say of a case. */
+/** The read tables of a case. */
 const tablesOf = async (at: Case) => {
   const { pool, engine, log } = at.world
   await caughtUp(engine, log, ['hot'])
@@ -227,7 +227,7 @@ const setTheScene = async (world: World, flow: Flow): Promise<Case> => {
   return at
 }
 
-/** One look of each reactor of a process that has just started. */
+/** One round of each reactor of a process that has just started. */
 const runReactors = async ({ world }: Case): Promise<void> => {
   const { pool, log, engine } = world
   await caughtUp(engine, log, ['hot'])

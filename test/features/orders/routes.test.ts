@@ -25,7 +25,7 @@ test('orders over HTTP', async (t) => {
   const { buyer, reseller, scraper, baseUrl } = service
   const balance = async () => (await buyer.get('/api/v1/wallet')).body.balanceCents as number
 
-  /** Asks for something that is to be refused, and sees that nothing was charged. */
+  /** Sends a request that must be refused, and checks that nothing was charged. */
   const refused = async (json: unknown, status: number, code: string, message: RegExp, name = 'refused') => {
     const before = await balance()
     const answer = await buyer.post(orders, json, key(name))
@@ -370,7 +370,7 @@ test('orders over HTTP', async (t) => {
           key(`year ${year}`),
         )
       for (let year = 2; year <= 9; year += 1) assert.equal((await extend(year)).status, 201)
-      // Asked at once, so that each is prepared before any is placed.
+      // Sent at once, so that each is prepared before any is placed.
       const answers = await Promise.all([10, 10.1, 10.2, 10.3].map(extend))
       assert.deepEqual(answers.map(({ status, body }) => body.code ?? status).sort(), [
         201,

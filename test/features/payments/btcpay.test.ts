@@ -13,7 +13,7 @@ const credentials = {
 }
 const nowMs = 1_698_766_100_000
 
-/** Answers by method and path, and what was asked. */
+/** Answers by method and path, and the received requests. */
 const server = (answers: Readonly<Record<string, unknown>>) => {
   const asked: { what: string; body: unknown; headers: Readonly<Record<string, string>> | undefined }[] = []
   const send: Send = async (url, init = {}) => {
@@ -378,7 +378,7 @@ test('published deliveries with their published signatures are accepted, and ref
     )
     const verify = (text: string, now: number = atMs) =>
       gateway.verify(Buffer.from(text), { 'btcpay-sig': signature }, now)
-    // A new invoice is nothing to look up: only who made it waits for it.
+    // A new invoice is not looked up: only its creator waits for it.
     assert.deepEqual(verify(sent), { ok: true, callback: { eventId: deliveryId, reference: null } })
     assert.deepEqual(verify(sent.replace('InvoiceCreated', 'InvoiceSettled')), {
       ok: false,

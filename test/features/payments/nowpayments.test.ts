@@ -113,7 +113,7 @@ test('a body is sorted up to 16 KiB and 16 levels; one that arrives sorted may b
   assert.equal(verify(sized(200_000), { 'x-nowpayments-sig': raw(sized(200_000)) }).ok, true)
   const deep = (levels: number): boolean => {
     const text = notification(nested(levels - 1))
-    // The page's own function makes objects of lists, so the signature is made here.
+    // The page's own function turns lists into objects, so the signature is computed here.
     const body = JSON.stringify({ more: nested(levels - 1), payment_id: 5, payment_status: 'finished' })
     return verify(text, { 'x-nowpayments-sig': raw(body) }).ok
   }
@@ -150,7 +150,7 @@ test('the published notification of a withdrawal reports no deposit', () => {
   assert.ok(verdict.ok && verdict.callback.reference === null)
 })
 
-/** The answer of `GET /v1/payment/5524759814` on the page: 180 TRX came where 165.652609 were asked for $5. */
+/** The answer of `GET /v1/payment/5524759814` on the page: 180 TRX arrived and 165.652609 were due for $5. */
 const overpaid = {
   payment_id: 5524759814,
   payment_status: 'finished',

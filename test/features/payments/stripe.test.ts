@@ -7,7 +7,7 @@ import {
   reportOfSession,
 } from '../../../src/features/payments/stripe.ts'
 
-/** The sample of https://docs.stripe.com/api/checkout/sessions/object, the fields that stand before `url`. */
+/** The sample of https://docs.stripe.com/api/checkout/sessions/object, the fields before `url`. */
 const published = JSON.parse(`{
   "id": "cs_test_a11YYufWQzNY63zpQ6QSNRQhkUpVph4WRmzW0zWJO2znZKdVujZ0N0S22u",
   "object": "checkout.session",

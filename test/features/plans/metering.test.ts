@@ -31,7 +31,7 @@ const eventsOf = async (log: EventLog, planId: PlanId): Promise<readonly PlanEve
   return events
 }
 
-/** What the log says of a plan's traffic: every event adds up, and the last one says the sum. */
+/** A plan's traffic in the log: the events add up, and the last one contains the sum. */
 const loggedOf = async (log: EventLog, planId: PlanId) => {
   const events = await eventsOf(log, planId)
   const metered = events.filter((event) => event.type === 'TrafficMetered')
@@ -202,7 +202,7 @@ test('random batches over two processes that lose answers and crash add up to th
             run: async (command) => {
               if (fault === 'before') throw new Error('it died before the log heard of it')
               const outcome = await own.run(command)
-              // Looks that append nothing are needed to start a counter at all.
+              // Polls that append nothing are needed to start a counter at all.
               if (fault === 'after' && outcome.position !== null) throw new Error('it died after')
               return outcome
             },
@@ -350,7 +350,7 @@ test('traffic that any process metered is read at once in every other', async (t
   const path = `/api/v1/plans/${planId}`
   assert.equal((await other.get(path, { key })).body.dataGbUsed, 0)
 
-  // No table is folded from here on, so that nothing but the counter can tell.
+  // No table is folded from here on, so that only the counter has the traffic.
   await farebox.projecting.pause()
   const meter = createMeter(farebox.core)
   await meter.report({ reporter: 'g', sequence: 1, traffic: new Map([[planId, 2.5 * gb]]) })

@@ -18,7 +18,10 @@ const target = new URL('http://192.0.2.1/ip')
 const check = (port: number, rotates = false) =>
   checkRental(rental(port, rotates), target, () => performance.now())
 
-/** Stands where the gateway does. @returns its port */
+/**
+ * A stand-in for the gateway.
+ * @returns its port
+ */
 const answering = (
   t: TestContext,
   answer: { readonly status: number; readonly headers?: Record<string, string>; readonly text: string },

@@ -55,13 +55,13 @@ describe('rented addresses as lines of text', () => {
       )
       assert.deepEqual(pages.flat(), all)
     }
-    // A filter goes on from page to page, and what is counted is what fits it.
+    // A filter continues from page to page, and the total counts matching entries.
     const none = await done(client.get(`${path}?format=txt&country=DEU`, { key }))
     assert.deepEqual(
       [none.text, none.headers.get('x-farebox-total'), none.headers.get('link')],
       ['', '0', null],
     )
-    // JSON says the same in its body.
+    // JSON has the same in its body.
     const json = await done(client.get(path, { key }))
     assert.deepEqual([json.body.total, json.headers.get('link')], [75, null])
   })
@@ -97,7 +97,7 @@ describe('rented addresses as lines of text', () => {
     stage.wait(dayMs)
     assert.deepEqual(await lines(), [])
     assert.deepEqual(await lines('&status=expired'), [...refundedIps, ...keptIps])
-    // The list for programs keeps what was: each entry says its status.
+    // The list for programs includes ended rentals: each entry has its status.
     const { proxies } = (await done(client.get(path, { key }))).body
     assert.deepEqual(
       proxies.map(({ status }: { status: string }) => status),

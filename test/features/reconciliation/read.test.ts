@@ -19,7 +19,7 @@ const read = async (format: StatementFormat, text: string | Uint8Array, separato
   return { layout: layout.name, lines: found }
 }
 
-/** A line as a short text: what a test compares. */
+/** A line as a short text, for comparisons. */
 const short = (line: StatementLine): string =>
   [
     line.line,

@@ -27,7 +27,7 @@ const depositBy =
     shop.deposit(one, cents, { gateway: 'stripe', reference: `cs_${depositId}`, depositId, ...known })
 const wait = (days: number) => async (shop: Shop) => shop.wait(days * dayMs)
 
-/** The log begins on 2026-11-21. What is paid on stripe, BTCPay and a reseller's own gateway. */
+/** The log begins on 2026-11-21. Payments on stripe, BTCPay and a reseller's own gateway. */
 const steps = [
   depositBy('dep_1', 2_500), // 21 November
   depositBy('dep_2', 1_000),
@@ -218,7 +218,7 @@ test('fees and payouts are posted once, and the account then moved as the balanc
     { account: 'expenses:gateway-fees:stripe', micros: '18630000' },
   ])
 
-  // What was booked stands: a report that says something else of the same line is a difference.
+  // The booking stays: a report with other figures of the same line is a difference.
   const changed = await file([payoutHeading, 'po_1,2026-11-25 00:00:00,usd,txn_6,-21.00,0.25,-21.25,payout'])
   const other = await json(...november, '--file', changed, '--post')
   assert.deepEqual([other.code, other.said.posting.otherwise, other.said.posting.now.other], [1, 1, 1])
@@ -343,7 +343,7 @@ test('crypto: converted amounts agree to the digits of the report', async (t) =>
     assert.deepEqual(said.said.coins, [{ currency: 'btc', lines: 2, amount: '0.00022500' }])
   }
 
-  // Without ids of payments, those of a deposit are told apart by their amounts.
+  // Without payment ids, the payments of a deposit are distinguished by amount.
   const payments = await file([
     'Date,InvoiceId,OrderId,PaymentMethodId,Confirmed,PaymentCurrency,PaymentAmount,InvoiceCurrency,InvoiceCurrencyAmount',
     '2026-11-20,inv_1,dep_b1,BTC-CHAIN,true,BTC,0.00021666,USD,12.9996083',

@@ -25,7 +25,7 @@ const openMessages = async (t: TestContext, bots: Readonly<Record<string, Bot>>)
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const chats = createChatSigner(masterKey(randomBytes(32)))
-  // What is read of orders that ended; all of them were taken over.
+  // The read data of ended orders; all of them were taken over.
   await pool.query(`create table read.order_outcomes
     (order_id text, account_id text, customer_id text, outcome text, position bigint)`)
   let nextMs = nowMs
@@ -98,7 +98,10 @@ const openMessages = async (t: TestContext, bots: Readonly<Record<string, Bot>>)
   return { pool, worker, due, results, pass: (ms: number) => (nextMs += ms) }
 }
 
-/** As `openMessages`, with one bot that answers and one that does not before it is told to, nor holds up the test's end. */
+/**
+ * As `openMessages`, with one bot that answers and one that hangs until it is released, without delaying the
+ * test's end.
+ */
 const openHanging = async (t: TestContext) => {
   const over = Promise.withResolvers<SendOutcome>()
   const answer = (): void => over.resolve({ kind: 'sent' })
@@ -124,7 +127,7 @@ test("a reseller's hanging bot does not delay others' messages, however many and
   await until(allSent('answers'), { what: 'the messages of the bot that answers' })
   assert.equal(asked(), 4, 'of the other one so many are on their way at once')
   answer()
-  // What waited for room follows without a round's pause.
+  // Messages that waited for a slot follow without a round's pause.
   await until(allSent('hangs'))
   assert.equal(asked(), 100)
 })

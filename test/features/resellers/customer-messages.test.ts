@@ -44,8 +44,9 @@ test('a customer gets one message when its payment placed the order, and a bot t
   await until(async () => (await rows())[0]?.result === 'sent')
   assert.equal((await rows())[0]?.attempts, 3)
 
-  // Read tables made anew from a log that was restored to an earlier point: the cursor is far ahead of all that comes.
-  // It starts over, and nobody is told again.
+  // Read tables rebuilt from a log that was restored to an earlier point: the cursor is far ahead of all
+  // events.
+  // It starts over, and no customer gets a second message.
   await store.farebox.core.pool.query(`update work.message_cursor set position = 1000000000;
     update engine.checkpoints set lineage = gen_random_uuid() where name = 'hot'`)
   const other = await store.order(store.four, 'second', 'bob')

@@ -142,7 +142,7 @@ describe('the Telegram adapter', () => {
         [77, message.text],
       ],
     )
-    // The stand-in takes what the real one takes: a form and a query too.
+    // The stand-in accepts what the real one accepts: a form and a query too.
     const form = await fetch(`${sandbox.baseUrl}/bot${token}/sendMessage`, {
       method: 'POST',
       body: new URLSearchParams({ chat_id: '5', text: 'form' }),

@@ -62,7 +62,7 @@ const batchWorld = async (t: TestContext, answers: Answers, cents = 100) => {
   return { ...world, batches, items, accept, work, finished, engine }
 }
 
-/** By what is asked for. */
+/** By the requested input. */
 const outcomes: Readonly<Record<string, ScrapeOutcome>> = {
   none: { kind: 'target_not_found' },
   shut: { kind: 'target_restricted' },
@@ -102,7 +102,7 @@ test('each call of a batch is made and billed separately, and the batch ends aft
   )
   assert.equal(await world.batches.result(world.accountId, batch.batch_id, 3), null)
   assert.equal(await world.batches.result(world.accountId, batch.batch_id, 7), null)
-  // The same request again gives what stands; another under its id is refused.
+  // The same request again returns the existing batch; another under its id is refused.
   const again = await world.accept('batch-1', asked)
   assert.deepEqual([again.isNew, again.batch.finished_at], [false, over.batch.finished_at])
   await assert.rejects(world.accept('batch-1', ['other']), { code: 'idempotency_conflict' })
@@ -140,7 +140,7 @@ test('an empty wallet ends the calls that it cannot pay', async (t) => {
 test('a crash between a call and its record causes no second charge', async (t) => {
   const world = await batchWorld(t, () => found({}))
   const { batch } = await world.accept('crash', ['a', 'b', 'c'])
-  // The other process made the first call, and died before the queue knew.
+  // The other process made the first call, and crashed before the queue recorded it.
   await world.there.call(`${batch.batch_id}.1`, bodyOf('a'))
   world.work()
   const over = await world.finished(batch.batch_id)
@@ -250,7 +250,7 @@ test('a batch or call inserted with SQL spends no money', async (t) => {
       where table_schema = 'work' and table_name = 'scrape_batch_items' and column_name not in ('batch_id', 'n')`,
   )
   const columns = rows[0]!.names
-  // One of their own, with the signatures of the genuine one; and one whose calls are over already.
+  // A forged batch with the signatures of the genuine one; and one whose calls are finished already.
   for (const [id, status] of [
     ['scb_forged', 'pending'],
     ['scb_told', 'done'],

@@ -52,7 +52,7 @@ describe('No call is made', () => {
     const probe = scraping.admit(profile)
     assert.ok(!isScrapeFailure(probe))
     assert.ok(isScrapeFailure(scraping.admit(profile)))
-    // A call that was let through and never made: the next one may try.
+    // A call that was allowed and never made: the next one may try.
     probe.release()
     const next = scraping.admit(profile)
     assert.ok(!isScrapeFailure(next))
@@ -144,7 +144,7 @@ test('a slow platform neither delays another nor uses more than its slots', asyn
   )
   assert.equal(outcomes.filter((code) => code === 'overloaded').length, 5)
   assert.equal((await standIn.journal()).mostAtOnce <= 35, true)
-  // Those that were called off speak for nobody, and left their places.
+  // Canceled calls count neither way, and freed their slots.
   assert.equal((await call(profile, { handle: 'nasa' })).outcome.kind, 'found')
 })
 

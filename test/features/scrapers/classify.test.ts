@@ -4,7 +4,7 @@ import { isBilled, type ScrapeOutcome } from '../../../src/domain/scrapers/calls
 import type { InputValue } from '../../../src/domain/scrapers/scraper.ts'
 import { openScraping, openStandIn, row } from './provider-world.ts'
 
-/** What the stand-in is told to answer, and what comes of it. Requests count, since not everything is tried again. */
+/** The configured answer of the stand-in, and the result. Requests count, because some are not repeated. */
 const table: readonly {
   readonly says: string
   readonly scraper?: string

@@ -60,7 +60,7 @@ describe('the HTTP interface of the scrapers', () => {
       assert.equal(again.text, first.text, path)
       assert.ok(client.seen.has(`${operation.operationId} 200`), path)
     })
-    // What is refused is not asked for, and not billed: the sums below show it.
+    // Refused calls are neither sent nor billed: the sums below show it.
     await atOnce(scrapers, async (row) => {
       const path = `/v1/scrape/${rowName(row)}`
       const strange = await client.post(path, { no_such_field: 1 })

@@ -5,8 +5,8 @@ import { describe, type TestContext, test } from 'node:test'
 import { openStandIn } from './provider-world.ts'
 
 /**
- * What the provider publishes of its protocol: one line an operation, written down apart from the table that the adapter
- * and the stand-in are made from. This test asks the stand-in as a stranger would, by these facts alone.
+ * The provider's published protocol: one line for each operation, recorded separately from the table behind
+ * the adapter and the stand-in. This test calls the stand-in by these facts alone.
  */
 type Fact = {
   readonly path: string

@@ -58,7 +58,7 @@ test('usage counts each call once, by its outcome, and the charges equal what le
     groupBy: 'key',
   })
   assert.deepEqual([none.rows, none.total, none.totals.calls], [[], 0, 0])
-  // A page past the end still tells how many there are.
+  // A page past the end still has the total.
   const past = await readScrapeUsage(world.pool, accountId, { ...everything, offset: 5, groupBy: 'scraper' })
   assert.deepEqual([past.rows.length, past.total, past.totals.calls], [0, 2, 8])
 

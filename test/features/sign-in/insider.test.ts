@@ -34,7 +34,7 @@ const optionsOf = ({ html }: Page): { readonly challenge: string } => {
   return JSON.parse(text.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&amp;', '&'))
 }
 
-/** What the audit says of the vault. */
+/** The vault findings of the audit. */
 const vaultFindings = async ({ farebox: { core } }: Service): Promise<readonly string[]> => {
   const { findings } = await verifyLog(
     { pool: core.pool, log: core.log, groups: [], logInPostgres: true },
@@ -43,7 +43,7 @@ const vaultFindings = async ({ farebox: { core } }: Service): Promise<readonly s
   return findings.map(findingText).filter((text) => text.startsWith('vault'))
 }
 
-/** Does what somebody does who may write to the database, and puts it back afterwards. */
+/** Changes the database with write access, and undoes the change afterwards. */
 const edited = async (
   { farebox: { core } }: Service,
   table: string,

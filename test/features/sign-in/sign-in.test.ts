@@ -31,7 +31,7 @@ test('signing in', async (t) => {
       const asked = await browser.post('/console/sign-in', { email: 'ANN@example.com', to })
       assert.equal(asked.to, '/console/sign-in/sent')
       const link = linkIn(await letterTo(service, 'ann@example.com'))
-      // Scanners of mail look first, several times; nothing is used up by looking.
+      // Mail scanners open the link first, several times; opening uses nothing up.
       for (let looks = 0; looks < 3; looks += 1)
         assert.equal((await consoleBrowser(service).get(link)).status, 200)
       assert.equal((await browser.get(link)).status, 200)
@@ -156,7 +156,7 @@ test('signing in', async (t) => {
     victim.cookies.set(sessionCookie, planted)
     await pressLink(victim, await printedLink(service, accountId))
     assert.notEqual(victim.cookies.get(sessionCookie), planted)
-    // What was planted ended with the sign-in.
+    // The session set before ended with the sign-in.
     assert.equal((await attacker.get('/console')).to, '/console/sign-in?to=%2Fconsole')
     assert.match((await victim.open('/console')).html, /gus@example\.com/)
   })
@@ -193,7 +193,7 @@ test('signing in', async (t) => {
       assert.equal(ids.length, 3)
       await stranger.post('/console/sessions', { end: ids[0]! })
       assert.equal((await three.get('/console')).status, 200)
-      // The newest one stands first.
+      // The newest one is first.
       await one.post('/console/sessions', { end: ids[0]! })
       assert.equal((await three.get('/console')).status, 303)
       await one.post('/console/sessions', { end: 'others' })

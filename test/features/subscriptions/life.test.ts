@@ -16,7 +16,7 @@ const isp = {
 /** 2 GB at $5.50. */
 const price = 1100
 
-/** It is past due only once a try was refused, and then it says why. */
+/** It is past due only after a refused attempt, and then it states the reason. */
 const isPastDue = ({ status, reason, graceEndsAt }: Record<string, unknown>): boolean => {
   const pastDue = status === 'past_due'
   assert.deepEqual([reason === null, graceEndsAt === null], [!pastDue, !pastDue], `${status}: ${reason}`)
@@ -104,7 +104,7 @@ describe('a subscription', () => {
       currentPeriodEnd = record.currentPeriodEnd
       assert.equal(await year.balance(who.key), (13 - month) * price)
     }
-    // A service that was away for long catches up: each period was asked for, and the wallet has it.
+    // A service after a long outage catches up: each period was due, and the wallet can pay it.
     year.until(new Date(Date.parse(startedAt) + 366 * dayMs).toISOString())
     currentPeriodEnd = (
       await year.becomes(

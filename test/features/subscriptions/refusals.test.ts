@@ -179,7 +179,7 @@ describe('a renewal', () => {
     year.wait(-60 * 60_000)
     await one.waits('insufficient_balance')
     year.wait(60 * 60_000)
-    // Once they are released they rest for a quarter of an hour, and then somebody else has them.
+    // Released addresses rest for a quarter of an hour, and then another order gets them.
     await until(
       async () => {
         year.wait(15 * 60_000)

@@ -85,7 +85,7 @@ const market: PriceSources = {
   refreshTerms: async () => undefined,
 }
 
-/** What one process of the service is made of, as far as subscriptions go; it forgets everything when it ends. */
+/** One process of the service, reduced to subscriptions; its caches end with it. */
 const processOver = (
   pool: Awaited<ReturnType<typeof testDatabase>>['pool'],
   log: EventLog,
@@ -172,7 +172,7 @@ const ledgerOf = async (
   return events
 }
 
-/** What the reactors do after a crash: paid orders are completed, and subscriptions are told of their periods. */
+/** The reactors' work after a crash: paid orders are completed, and subscriptions record their periods. */
 const recover = async (shop: Awaited<ReturnType<typeof openShop>>, accountId: AccountId): Promise<void> => {
   const process = shop.start(prefixLog(shop.log))
   for (const event of await ledgerOf(shop.log, accountId)) {
@@ -185,7 +185,7 @@ const recover = async (shop: Awaited<ReturnType<typeof openShop>>, accountId: Ac
   await process.end()
 }
 
-/** Sees in the log that every period was paid by one order, and that the wallet says so too. */
+/** Checks in the log that every period was paid by one order, and that the wallet agrees. */
 const audit = async (
   shop: Awaited<ReturnType<typeof openShop>>,
   accountId: AccountId,
@@ -255,7 +255,10 @@ const step = fc.oneof(
 
 type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never
 
-/** What the random steps may come to is certain to be seen: a renewal, a crash, an end unpaid and one by cancellation. */
+/**
+ * The outcomes of random steps that the test must cover: a renewal, a crash, an unpaid end and a
+ * cancellation.
+ */
 const oneOfEach: [number, Step[]][] = [
   [2, [{ do: 'wait', days: 31 }]],
   [2, [0, 1, 2].map((at) => ({ do: 'crash' as const, at, written: false, prefixes: true }))],
@@ -396,7 +399,7 @@ test('a period whose order was refunded before its subscription recorded it coun
     await process.end()
   }
   shop.wait(31 * dayMs)
-  // Ledger, plan and order are written; the subscription is not told.
+  // Ledger, plan and order are written; the subscription has no record.
   const { log, died } = mortal(prefixLog(shop.log, stopAtAppend(2, { kind: 'crash', written: true })))
   const cut = shop.start(log)
   await Promise.race([cut.renewals.renew(id).catch(() => undefined), died])
@@ -480,7 +483,7 @@ test('a renewal that a crash delayed until its addresses had ended is refunded, 
 test('addresses that end during their renewal are rented again at the next poll', async (t) => {
   const { shop, accountId, id } = await openRentals(t)
   shop.wait(30 * dayMs - 1)
-  // They run when the renewal looks at them; while it makes the price they end.
+  // They run when the renewal checks them; they end while it computes the price.
   const current = () => {
     shop.wait(1)
     return market.catalog.current()

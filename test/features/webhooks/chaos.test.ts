@@ -68,7 +68,7 @@ test('sending processes are killed at random: nothing is lost, and each delivery
     await doomed.kill()
     doomed = await start()
     if (n % 3 === 2) {
-      // The one that stayed goes, and the new one takes over reactor and leases.
+      // The remaining process is ended, and the new one takes over reactor and leases.
       await steady.kill()
     }
   }
@@ -125,7 +125,7 @@ test('workers that are killed repeatedly keep the order of attempts and the dela
     )
     return rows[0]!
   }
-  /** Queues that would not be looked at when something of theirs is due. */
+  /** Queues with due items that no process would poll. */
   const overlooked = async (): Promise<number> => {
     const { rows } = await pool.query<{ queues: number }>(
       `select count(distinct d.endpoint_id) as queues
@@ -135,7 +135,7 @@ test('workers that are killed repeatedly keep the order of attempts and the dela
     )
     return rows[0]!.queues
   }
-  // Each process starts where the clock of the service has come to the next one that is due. The first ones are killed
+  // Each process starts when the service's clock has reached the next due item. The first ones are killed
   // in the middle of their sending, the others once nothing is due.
   let aheadMs = 0
   let lives = 0
@@ -214,7 +214,7 @@ test('a worker without a database connection loses its lease, and another one se
   await until(() => receiver.received.length === 1)
   hold = false
   startWorker(t, stage)
-  // Its number is locked by a connection of its own; without that it is as good as dead.
+  // Its own connection locks its number; without that lock it counts as ended.
   await pool.query(
     `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'farebox queue worker'
        and datname = current_database() order by backend_start limit 1`,

@@ -137,7 +137,7 @@ test('a low plan is sent once per endpoint: a top-up neither repeats nor cancels
     await caughtUp(stage)
     return (await enqueued(stage)).filter(({ endpointId }) => endpointId === id).length
   }
-  // Low while it registers; then lifted, so that a later one is not told; then low again.
+  // Low while it registers; then topped up, so that a later one gets nothing; then low again.
   const second = await hookTo(stage, receiver.url, ['plan.low_traffic'], customer)
   assert.equal(await low(second.id), 1)
   await done(client.post(`/api/v1/plans/${planId}/topup`, { quantity: 10 }, { key: customer.key }))
@@ -172,7 +172,7 @@ test('a reactor that crashes after it enqueued repeats it without effect', async
   for (let n = 0; n < 5; n++) bought.push((await buyPlan(stage, customer)).orderId)
   const { projecting, core } = stage.farebox
   assert.ok(await projecting.caughtUp(30_000))
-  // Nothing is folded meanwhile, so that what it enqueued is still due when it starts over.
+  // Nothing is folded meanwhile, so that its enqueued deliveries are still due when it restarts.
   await projecting.pause()
   let deaths = 0
   startReactor(t, stage, {

@@ -45,7 +45,7 @@ test('a notice reaches every endpoint of its audience, enqueued once, even if pr
       what: `${count} of ${all} deliveries`,
     })
 
-  // Now and then an append is lost after it landed, or before; then the reactor starts over from its tables.
+  // Occasionally an append is lost after it landed, or before; then the reactor restarts from its tables.
   let appends = 0
   let deaths = 0
   const dying: EventLog = {

@@ -103,7 +103,7 @@ test('deliveries and their attempts are stored for 30 days after the outcome; pe
   assert.ok(left[0]!.attempts.length > 0 && left[0]!.nextAttemptAt !== null)
   assert.deepEqual(await deliveriesOf(stage, hook), [])
 
-  // The log keeps what became of them, and what is forgotten is no delivery to send again.
+  // The log keeps their outcome, and a deleted delivery cannot be sent again.
   const types = (await eventsOf(log, `delivery-${hook.id}`)).map(({ type }) => type)
   assert.equal(types.filter((type) => type === 'DeliverySucceeded').length, 2)
   const { key, id } = hook
@@ -212,7 +212,7 @@ test('metrics show pending and due deliveries, their age, attempts by outcome, a
       now.get('farebox_queue_items{queue="webhooks",state="waiting"}') === 1
     )
   })
-  // Counters are read before the gauges that ask the database, so what both say is told by the next look.
+  // Counters are read before the gauges that query the database, so the next scrape has both.
   const after = await figures()
   for (const [name, value] of [
     ['attempts_total{outcome="acknowledged"}', 1],

@@ -65,7 +65,7 @@ test('a backlog is delivered, each with one outcome, even if all connections to 
     await pool.query(
       'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
     )
-    // The connection that claims is back, and has looked for what is due.
+    // The claiming connection is back, and has polled for due items.
     await until(async () => {
       const { rows } = await pool
         .query(

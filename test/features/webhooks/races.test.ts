@@ -42,7 +42,7 @@ test('a plan that becomes low while endpoints register in another process is sen
   }
   for (let n = 0; n < plans; n += atOnce) await Promise.all(Array.from({ length: atOnce }, round))
   await caughtUp(stage)
-  await caughtUp(stage) // what it enqueued on the way
+  await caughtUp(stage) // deliveries enqueued meanwhile
   const expected = pairs.map(({ endpointId, planId }) => `${endpointId} ${planId}`).sort()
   assert.equal(expected.length, plans * perAccount)
   const told = (await enqueued(stage)).map(({ endpointId, resource }) => `${endpointId} ${resource}`).sort()

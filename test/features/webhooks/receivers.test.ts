@@ -47,7 +47,7 @@ test('misbehaving receivers cost one attempt and nothing else', async (t) => {
   startReactor(t, stage)
   startWorker(t, stage, { sender: { timeoutMs: 700 } })
 
-  /** What the first attempt at a receiver comes to. */
+  /** The result of the first attempt at a receiver. */
   const firstAttempt = async (url: string) => {
     const hook = await hookTo(stage, url)
     const id = await ping(stage, hook)

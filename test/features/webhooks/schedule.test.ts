@@ -58,7 +58,7 @@ test('a delivery that always fails is tried ten times on schedule, signed each t
   let serviceAheadMs = 0
   const stage = await openHooks(t, {}, { clockOffsetMs: () => serviceAheadMs })
   const { log } = stage.farebox.core
-  // It stands still between its steps, ahead of the service's, by which deliveries are asked for.
+  // This clock does not advance between its steps, and is ahead of the service's, which times the deliveries.
   let nowMs = Date.now() + hour
   const clock = () => nowMs
   const random = () => 0.9
@@ -70,7 +70,7 @@ test('a delivery that always fails is tried ten times on schedule, signed each t
   const hook = await hookTo(stage, failing.url)
   const watch = await hookTo(stage, canary.url)
 
-  /** Once a delivery that came later has arrived, whatever else was due has been taken up too. */
+  /** When a later delivery has arrived, all earlier due ones have been claimed too. */
   const oneRound = async () => {
     const id = await ping(stage, watch)
     await untilDelivery(stage, watch, id, (one) => one.status === 'succeeded')
@@ -123,7 +123,7 @@ test('a delivery that always fails is tried ten times on schedule, signed each t
   await t.test('and a redelivery has ten attempts of its own', async () => {
     failing.answer((response) => response.end('back'))
     const { key, id } = hook
-    // Nothing is written behind an event of the future: the service has come to the time of the worker.
+    // Nothing is written after an event of the future: the service has reached the time of the worker.
     serviceAheadMs = nowMs - Date.now()
     await stage.client.post(`${path}/${id}/deliveries/${deliveryId}/redeliver`, undefined, { key })
     nowMs += hour

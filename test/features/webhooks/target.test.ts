@@ -107,7 +107,7 @@ test('a registration does not wait for a hanging name server: its name is resolv
   const url = 'https://slow.example.com/hook'
   const silent = Promise.withResolvers<string[]>()
   assert.equal((await checkTarget(url, { resolve: () => silent.promise, rules: strict })).href, url)
-  // What it says after all changes nothing any more, and is nobody's fault.
+  // Data after everything changes nothing, and is not an error.
   silent.resolve(['127.0.0.1'])
   await assert.rejects(checkTarget(url, { resolve: () => silent.promise, rules: strict }), TargetRefused)
 })

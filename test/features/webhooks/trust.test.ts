@@ -24,7 +24,7 @@ import {
 
 const hour = 60 * 60 * 1000
 
-/** Holds every request open for a moment, and tells how many were open at once. */
+/** Keeps every request open for a moment, and reports how many were open at once. */
 const countOpen = (receiver: Receiver, code: number) => {
   let open = 0
   let most = 0
@@ -139,7 +139,7 @@ test('an endpoint that fails for five days is disabled, and its deliveries are c
   assert.equal((await shown(1)).status, 'active', 'it answered in between')
 })
 
-/** Reads the feed once every read model has what is in the log now. */
+/** Reads the feed once every read model has the present log. */
 const feedOf = async (stage: Stage, key: string) => {
   assert.ok(await stage.farebox.projecting.caughtUp(10_000))
   const { body, status: code, text } = await stage.client.get('/api/v1/announcements', { key })
@@ -166,7 +166,7 @@ test('the account of a disabled endpoint gets one notice, in its feed and at its
   await disable(failing, { reason: 'failing', failingSince })
   await disable(gone, { reason: 'gone' })
   await caughtUp(stage)
-  await caughtUp(stage) // past what it wrote itself
+  await caughtUp(stage) // past its own appends
   const [notice, ...more] = await feedOf(stage, owner.key)
   assert.deepEqual(more, [])
   assert.equal(notice.title, 'A webhook endpoint was disabled')
@@ -185,7 +185,7 @@ test('the account of a disabled endpoint gets one notice, in its feed and at its
     (await enqueued(stage)).map(({ endpointId, event, resource }) => [endpointId, event, resource])
   assert.deepEqual(await told(), [[sibling.id, event, notice.id]])
 
-  // A reactor that starts over meets the fact once more.
+  // A restarted reactor reads the event again.
   await reactor.stop()
   await core.pool.query(`update engine.checkpoints set epoch = epoch + 1, position = 0, last_event = null
     where name = 'webhook-queue'`)
@@ -194,7 +194,7 @@ test('the account of a disabled endpoint gets one notice, in its feed and at its
   assert.equal((await feedOf(stage, owner.key)).length, 1)
   assert.deepEqual(await told(), [[sibling.id, event, notice.id]])
 
-  // A second disabling is a notice of its own.
+  // A second disabling has its own notice.
   const enabled = { key: owner.key, json: { status: 'active' } }
   assert.equal((await stage.client.call('PATCH', `${path}/${failing.id}`, enabled)).status, 200)
   await disable(failing, { reason: 'failing', failingSince })

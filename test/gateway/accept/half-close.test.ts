@@ -28,7 +28,7 @@ describe('a client that ends its side', () => {
     gateway = await startGateway(t)
     plain = (await httpTarget(t, (request, response) => void request.pipe(response))).port
     echo = await echoTarget(t)
-    // Speaks first, and says more once its client has ended.
+    // Sends first, and sends more after its client has ended.
     greeter = await tcpTarget(t, (socket) => {
       socket.write('welcome')
       socket.resume().on('end', () => socket.end(', bye'))
@@ -39,7 +39,7 @@ describe('a client that ends its side', () => {
   })
   const nothingOpen = () =>
     until(() => gateway.access.open === 0 && gateway.gateway.connections === 0, { timeoutMs: 5_000 })
-  /** Sends all that a client says, and its end with it, in one packet. */
+  /** Sends all bytes of a client, and its end with them, in one packet. */
   const sayAndEnd = async (bytes: string | Buffer, port = gateway.port): Promise<Talk> => {
     const talk = await talkTo(port)
     talk.socket.end(bytes)
@@ -188,7 +188,7 @@ describe('before authentication', () => {
     for (let n = 0; n < 5; n++) await tunnel()
     const silent = await Promise.all([1, 2, 3].map(() => talkTo(port)))
     assert.equal((await (await talkTo(port)).rest()).length, 0, 'one more is closed')
-    // They are closed when the time of a handshake is over.
+    // They are closed when the time of a handshake has passed.
     await Promise.all(silent.map(async (talk) => assert.equal((await talk.rest()).length, 0)))
     await until(async () =>
       tunnel().then(

@@ -234,7 +234,7 @@ test('git clones over CONNECT', async (t) => {
   )
   await git('clone', '--quiet', '--bare', 'source', 'served.git')
   await git('-C', 'served.git', 'update-server-info')
-  // Over TLS, as git speaks CONNECT for https alone.
+  // Over TLS, because git uses CONNECT for https only.
   const tls = selfSigned()
   await writeFile(join(directory, 'ca.pem'), tls.cert)
   const { createServer } = await import('node:https')

@@ -164,7 +164,7 @@ describe('a plan sold by traffic', () => {
     assert.ok(!entered.denied)
     assert.equal(entered.spending.take(1_000, 'up'), 1_000)
     cutOff.kill()
-    // Postgres has its own clock: what is older than a minute there is as old here.
+    // Postgres has its own clock: a minute of age counts by that clock.
     offsetMs = 61_000
     await service.farebox.core.pool.query(
       `update work.gateway_leases set renewed_at = clock_timestamp() - interval '61 seconds' where worker = $1`,
@@ -239,7 +239,8 @@ describe('a plan sold by traffic', () => {
         const sum = (of: typeof workers) => of.reduce((bytes, { taken }) => bytes + taken, 0)
         const dead = workers.filter(({ alive }) => !alive)
         assert.ok(sum(workers) <= total - usedBefore, 'more was sold than there was')
-        // What survivors sold is counted whole; of what the dead sold, all that their leases do not cover.
+        // Consumption of survivors is counted completely; of the crashed, everything that their leases do not
+        // cover.
         const counted = used - usedBefore
         assert.ok(counted >= sum(workers.filter(({ alive }) => alive)), 'sold and not counted')
         assert.ok(counted <= sum(workers), 'counted and not sold')

@@ -30,7 +30,7 @@ const part = () => {
       budget.renewed({ granted: 0, free: null, elsewhere: others, paused: false }, nowMs)
       return request.held === 1
     },
-    /** All that passes within a second that asks for more all the time. */
+    /** All bytes that pass within a second of constant demand. */
     second: (): number => {
       let passed = 0
       for (let n = 0; n < 100; n += 1) {
@@ -51,7 +51,7 @@ describe('the speed of a plan is shared', () => {
     ] as const) {
       const one = part()
       one.round(others)
-      one.second() // what the bucket held
+      one.second() // the content of the bucket
       const passed = one.second()
       assert.ok(passed <= most && passed > 0.98 * most, `${passed} of ${most}`)
     }
@@ -105,7 +105,7 @@ describe('the speed of a plan is shared', () => {
       return { bytes, pieces }
     }
     const downloads = [download(), download(), download()]
-    // What needs all of its bytes at once comes through beside them.
+    // Requests that need all their bytes at once succeed at the same time.
     let headers = 0
     while (machineMs() < endMs) {
       assert.equal(await chargeBytes(budgetAsSpending(budget), 16_000, 'up'), null)

@@ -29,7 +29,7 @@ test('a plan sold by time runs at its speed over all tunnels of two workers, and
   const { username, password } = plan.connection
 
   let uploaded = 0
-  /** Sends for ever, and reads what it is sent. */
+  /** Sends without end, and reads received data. */
   const target = await tcpTarget(t, (socket) => {
     const piece = Buffer.alloc(256 * 1024, 'x')
     const push = (): void => {
@@ -89,7 +89,8 @@ test('a plan sold by time runs at its speed over all tunnels of two workers, and
     })
 
     await until(async () => (await renewals()).length === 2)
-    // The first renewal after both are on record tells a worker of the other; the next one begins when it has that answer.
+    // The first renewal after both are recorded shows a worker the other one; the next one begins after that
+    // answer.
     await eachRenewed()
     await eachRenewed()
     // Until then each may have had the whole speed, and a full bucket of a tenth of a second. That is a fifth of the time

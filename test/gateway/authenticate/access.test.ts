@@ -193,7 +193,7 @@ describe('who may use the gateway', () => {
     const { username } = await credentialOf(plan)
     const timeOf = async (name: string): Promise<number> => {
       const startedMs = performance.now()
-      // Each from an address of its own, so that nobody is slowed down.
+      // Each from its own address, so that none is slowed down.
       const source = `203.0.113.${100 + timed++}`
       assert.equal(refused(await attempt({ username: name, password: 'wrong' }, { source }))[0], 407)
       return performance.now() - startedMs
@@ -406,7 +406,7 @@ describe('who may use the gateway', () => {
       assert.equal(admission.spending.ended.aborted, false)
       admission.close({ error: null, host: null })
     }
-    // What is known of an address is a second old at most.
+    // Cached data of an address is at most a second old.
     await until(async () => {
       const answer = await attempt(login, { dialled: formerIp })
       if (!answer.denied) answer.close({ error: null, host: null })

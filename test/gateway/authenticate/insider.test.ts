@@ -18,7 +18,7 @@ const dayMs = 86_400_000
 
 type Login = { readonly username: string; readonly password: string }
 
-/** What somebody with SQL changes in the read tables while a gateway runs. */
+/** SQL changes of the read tables while a gateway runs. */
 describe('a row of a read table that was changed with SQL', () => {
   const ends: (() => unknown)[] = []
   const held = {
@@ -58,7 +58,7 @@ describe('a row of a read table that was changed with SQL', () => {
 
   const sql = (text: string, ...values: readonly unknown[]) =>
     service.farebox.core.pool.query(text, values as unknown[])
-  /** What a gateway knows of a row may be a second old. */
+  /** A gateway's cached row may be a second old. */
   const edit = async (text: string, ...values: readonly unknown[]): Promise<void> => {
     const { rowCount } = await sql(text, ...values)
     assert.equal(rowCount, 1, text)

@@ -11,7 +11,7 @@ import { openPlanOf } from '../../features/plans/open-plan.ts'
 import { startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 
-/** A service, and the plan directory of a gateway on its database that counts what it reads of the log. */
+/** A service, and the plan directory of a gateway on its database that counts its reads of the log. */
 const directoryOf = async (t: TestContext) => {
   const { farebox } = await startService(t)
   const { pool, log, keys, logger, runner } = farebox.core
@@ -48,7 +48,7 @@ const directoryOf = async (t: TestContext) => {
       await until(async () => (await pool.query(row, [planId])).rowCount === 1)
       return planId
     },
-    /** What was read of the log since the last time. */
+    /** The log reads since the last call. */
     read: () => {
       const { queries, events } = reads
       Object.assign(reads, { queries: 0, events: 0 })

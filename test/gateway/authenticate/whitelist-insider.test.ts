@@ -13,7 +13,7 @@ const targeting = { ...anyTargeting, country: 'de' }
 const address = '198.51.100.7'
 const entry = { cidr: `${address}/32`, label: '', targeting }
 
-/** A whitelist, and what a gateway that has just started finds; `errors` is what it logs. */
+/** A whitelist, and the view of a gateway that has just started; `errors` is its log. */
 const gatewayWorld = async (t: TestContext) => {
   const world = await serviceWorld(t)
   const { pool, log } = world

@@ -64,7 +64,7 @@ describe('mobile rentals rotate over the exits of their carrier', () => {
     assert.equal(status, 201, JSON.stringify(body))
     return (await service.buyer.get(`/api/v1/proxies/${body.proxyIds[0]}`)).body
   }
-  /** As a gateway reads it that has not asked before. */
+  /** As a gateway without a cache reads it. */
   const rentalAt = async (ip: string): Promise<Rental> => {
     const { pool, log, keys, logger } = service.farebox.core
     const logins = createStockLogins({ pool, master: keys.master })
@@ -87,7 +87,7 @@ describe('mobile rentals rotate over the exits of their carrier', () => {
   /** As anything that has the link does, without a key. */
   const follow = async (url: string) => {
     const answer = await fetch(new URL(url, service.baseUrl))
-    // biome-ignore lint/suspicious/noExplicitAny: the test says what it reads
+    // biome-ignore lint/suspicious/noExplicitAny: the test names the fields that it reads
     const body = (await answer.json()) as any
     return { status: answer.status, headers: answer.headers, body }
   }

@@ -5,7 +5,7 @@ import { authorization, curl, talkTo } from '../support/clients.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { tcpTarget } from '../support/targets.ts'
 
-/** One gateway and one target: the target answers with what the test says, byte for byte. */
+/** One gateway and one target: the target answers with the test's bytes. */
 const openWorld = async () => {
   const ends: (() => unknown)[] = []
   const t = { after: (end: () => unknown) => void ends.push(end) } as TestContext
@@ -24,7 +24,7 @@ const openWorld = async () => {
       text = ''
       for (const piece of answers) {
         socket.write(Buffer.from(piece, 'latin1'))
-        // Each piece in a packet of its own.
+        // Each piece in a separate packet.
         if (answers.length > 1) await new Promise((resolve) => setTimeout(resolve, 5))
       }
       if (!keepsOpen) socket.end()
@@ -45,7 +45,7 @@ const openWorld = async () => {
       answers = pieces
       keepsOpen = stays
     },
-    /** What a client gets for one request whose answer is this, up to the end of its connection. */
+    /** The bytes that a client gets for one request with this answer, up to the end of its connection. */
     through: async (pieces: string | readonly string[], version = '1.1', method = 'GET'): Promise<string> => {
       answers = typeof pieces === 'string' ? [pieces] : pieces
       keepsOpen = false
@@ -58,7 +58,7 @@ const openWorld = async () => {
   }
 }
 
-/** An answer of a target, and what the client gets of it. */
+/** A target's answer, and the client's view of it. */
 const accepted: readonly (readonly [string, string | readonly string[], RegExp])[] = [
   [
     'the status 999 of LinkedIn',
@@ -218,7 +218,7 @@ const accepted: readonly (readonly [string, string | readonly string[], RegExp])
   ],
 ]
 
-/** Where nobody can tell what the answer is, or how long. */
+/** Answers that are ambiguous, or of ambiguous length. */
 const refused: readonly (readonly [string, string])[] = [
   ['two Content-Length that differ', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok!'],
   ['a list of Content-Length that differ', 'HTTP/1.1 200 OK\r\nContent-Length: 2, 3\r\n\r\nok!'],
@@ -398,7 +398,7 @@ describe('a request', () => {
   })
 
   test('may have an empty port, which means the default', async () => {
-    // Nobody listens on port 80 of this address, which a 400 would not find out.
+    // There is no listener on port 80 of this address, which a 400 would not try.
     assert.match(await lineOf('GET http://127.99.99.99:/ HTTP/1.1'), /^HTTP\/1\.1 502 /)
     assert.match(await lineOf('CONNECT 127.0.0.1: HTTP/1.1'), /^HTTP\/1\.1 400 /)
   })

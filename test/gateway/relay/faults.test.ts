@@ -17,7 +17,7 @@ const endOf = (talk: Talk): Promise<'end' | 'reset'> =>
 
 const secret = 's3cret-of-a-client'
 
-/** A gateway in which something throws once it is armed; what it throws quotes a client. */
+/** A gateway in which an armed fault throws; its message quotes a client. */
 const faulty = async (t: TestContext, wire: (trip: () => void) => TestOptions = () => ({})) => {
   let armed = false
   const faults: number[] = []
@@ -39,7 +39,10 @@ const faulty = async (t: TestContext, wire: (trip: () => void) => TestOptions = 
     arm: () => {
       armed = true
     },
-    /** Everything that was open is over, one fault was told without what the client sent, and the next client is served. */
+    /**
+     * Every open connection has ended, one fault was logged without the client's data, and the next client is
+     * served.
+     */
     isContained: async (): Promise<void> => {
       const { access, lines } = gateway
       await until(() => access.open === 0, { timeoutMs: 3_000, what: 'the end of what was let in' })

@@ -15,7 +15,7 @@ const soak = process.env.FAREBOX_SOAK === '1'
 const size = soak ? 200_000_000 : 12_000_000
 const slowly = 400_000
 
-/** The raw socket behind a handshake that is over: nothing of the stream was read yet. */
+/** The raw socket behind a finished handshake: nothing of the stream was read yet. */
 const rawSocket = ({ socket }: { readonly socket: import('node:net').Socket }) => {
   socket.removeAllListeners('data')
   socket.pause()
@@ -86,7 +86,7 @@ describe('every byte arrives as it was sent', () => {
     const { port, spending } = await startGateway(t)
     const { promise, resolve } = Promise.withResolvers<unknown>()
     const target = await tcpTarget(t, (socket) => {
-      // Not before the client is asked for it: until then its bytes would be read with the reply.
+      // Not before the client calls for it: until then its bytes would be read with the reply.
       socket.once('readable', () => void pour(socket, size).then(() => socket.end()))
       void drink(socket, slowly).then(resolve)
     })

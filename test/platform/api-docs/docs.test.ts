@@ -121,7 +121,7 @@ describe('The documentation page', () => {
     assert.match(style!, /^h1, h2, h3 \{[^}]*overflow-wrap: anywhere/m)
     // `anywhere` would let a column of a table be narrower than its words, and break them all.
     assert.match(style!, /^code \{[^}]*overflow-wrap: break-word/m)
-    // A code that fits a line is on one line, whatever hyphens are in it.
+    // A code that fits a line is on one line, whatever hyphens it contains.
     assert.match(style!, /^code \{[^}]*display: inline-block; max-width: 100%/m)
     assert.match(style!, /\.errors tbody th code \{ white-space: nowrap; \}/)
     assert.match(style!, /^@media \(max-width: 820px\) \{[^\n]*\.fields th, \.fields td \{ display: block;/m)
@@ -186,7 +186,7 @@ describe('The documentation page', () => {
       assert.ok(response.headers.get('content-security-policy')?.includes(`style-src ${hash(style!)}`))
       assert.doesNotMatch(text, loads)
       assert.doesNotMatch(text, /<script/)
-      // What is left of the Markdown outside of code was not understood.
+      // Markdown left outside of code was not rendered.
       const prose = text.slice(text.indexOf('<main')).replaceAll(/<(pre|code)>[\s\S]*?<\/\1>/g, '')
       assert.doesNotMatch(prose, /\*\*|```|\]\(|^\s*\||^#+ /m, path)
     }

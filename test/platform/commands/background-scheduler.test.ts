@@ -14,7 +14,7 @@ const lullsAt = (comeBackMs: number) => {
 }
 const longMs = 600_000
 
-/** Starts to give way; `done` tells whether it is over. */
+/** Starts to yield; `done` tells whether it has ended. */
 const giving = (yieldToCommands: () => Promise<void>) => {
   const state = { done: false }
   void yieldToCommands().then(() => {
@@ -114,6 +114,6 @@ test('a runner reports whether a batch runs, however it ends', async (t) => {
     throw new Error(`${items.length} items went nowhere`)
   }
   await runner.run(move(paid, 'two', 10))
-  // What of it stands is asked, and the rest sent, outside of any batch.
+  // Its outcome is checked, and the rest sent, outside of any batch.
   assert.deepEqual(told, ['begin', 'end'])
 })

@@ -210,7 +210,7 @@ test('after an event of the future a stream continues at its time, and decisions
   await runnerOver(wire, { clock: () => now }).run(noted(move(a, 'behind too', 1)))
   now += 2
   await runner.run(noted(move(a, 'within the bound of clocks', 1)))
-  // The last one is decided twice: the first process has not read what the second one wrote.
+  // The last one is decided twice: the first process has not read the events of the second.
   assert.deepEqual(seen, [4_994_999, 4_994_999, 5_000_000, 5_000_000])
   const times = (await wire.readAll(0, 100)).map(({ stream, metadata }) => {
     const { recordedAt, decidedAt } = JSON.parse(metadata)

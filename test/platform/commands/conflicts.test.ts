@@ -12,7 +12,10 @@ import { gate, locksOn, postgresWorld } from './world.ts'
 const a = purse('a')
 const b = purse('b')
 
-/** Writes an item append by append, as a log without transactions over streams does, and stops where a test says. */
+/**
+ * Writes an item append by append, as a log without transactions over streams does, and stops at the test's
+ * point.
+ */
 const oneByOne = async (
   log: EventLog,
   { appends }: AppendItem,
@@ -224,7 +227,7 @@ test('other streams are not delayed while a contended one waits for its lock', a
     waits = false
   })
   for (const n of [1, 2, 3]) await runner.run(move(b, `${n}`, 1))
-  // A command over both waits for the lock too; the free stream goes on.
+  // A command over both waits for the lock too; the free stream continues.
   const both = runner.run(pay(a, 'both', 1))
   await runner.run(move(b, '4', 1))
   assert.equal(waits, true)
@@ -255,7 +258,8 @@ test('one repeated command makes its whole batch check what was assumed absent, 
   await before.run(move(a, 'start', 100))
   const ids = Array.from({ length: 30 }, (_, n) => `${n}`)
   await Promise.all(ids.map((id) => before.run(pay(a, id, 1))))
-  // As after a restart: all clients repeat themselves at once, over purses that the process does not know.
+  // As after a restart: all clients repeat their requests at once, over purses that the process has not
+  // cached.
   const runner = runnerOver(wire)
   await runner.run(move(b, 'start', 100))
   wire.sent.length = 0

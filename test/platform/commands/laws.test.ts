@@ -55,7 +55,7 @@ const script = fc.array(fc.record({ fault: fc.constantFrom(...faults), cut: fc.n
 
 const cause = new Error('a fault of the test')
 
-/** Another process credits the last purse of the item, so that what was decided on it conflicts. */
+/** Another process credits the last purse of the item, so that a decision on it conflicts. */
 const writeElsewhere = async (log: EventLog, { appends }: AppendItem): Promise<void> => {
   const stream = appends.findLast((append) => purses.includes(append.stream))?.stream
   if (stream === undefined) return

@@ -146,12 +146,12 @@ test('a stream assumed absent is read before anything is refused', async (t) => 
   const operator = runnerOver(elsewhere)
   await operator.run(move(a, 'start', 5))
   await operator.run(pay(a, 'order', 5))
-  // The purse is empty: without a look at the order the answer would be `short`.
+  // The purse is empty: without a read of the order the answer would be `short`.
   const runner = runnerOver(wire)
   assert.equal((await runner.run(pay(a, 'order', 5))).answer, 'repeated')
 })
 
-/** Moves `a` by one as long as `b` has at least 5, which it looks at and leaves. */
+/** Moves `a` by one as long as `b` has at least 5; `b` is only read. */
 const whileRich = (b: StreamName, id: string): Command<Record<'a' | 'b', StreamRef<Purse>>, Verdict> => ({
   ...move(a, id, 1),
   streams: { a: { stream: a, fold: purseFold }, b: { stream: b, fold: purseFold } },

@@ -45,7 +45,7 @@ test('a stream whose every event adds an entry gets its first snapshot at the mi
 
 test('after a kill the first command of a stream reads a bounded tail, however large its state is', async (t) => {
   const { wire, options, pool } = await restartWorld(t)
-  // Never closed: what a killed process leaves.
+  // Never closed: the state of a killed process.
   await moveMany(runnerOver(wire, options), 340)
   // With 300 entries a snapshot is due after 37 new events; with half the state it would be after 150.
   await snapshotFrom(pool, 290)
@@ -149,6 +149,6 @@ test('recently used streams are read ahead, and their first commands read nothin
   const counted = countEvents(wire)
   assert.equal((await runner.run(move(a, '7', 1))).answer, 'repeated')
   assert.equal((await runner.run(move(a, 'all', -60))).answer, 'moved')
-  // A refusal is looked up, from where the state is.
+  // A refusal is looked up, from the position of the state.
   assert.ok(counted.begun.every((from) => from >= 60))
 })

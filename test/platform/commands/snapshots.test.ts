@@ -9,7 +9,7 @@ import { postgresWorld, signAgain, snapshotsIn, wired } from './world.ts'
 
 const a = purse('a')
 
-/** Counts as many entries as a state that forgets what is old: up to 28. */
+/** Counts entries like a state that drops old ones: up to 28. */
 const fold: typeof purseFold = {
   ...purseFold,
   snapshot: { ...purseFold.snapshot!, entries: ({ moves }) => 2 * Math.min(moves.size, 14) },
@@ -106,7 +106,7 @@ for (const [what, change] of Object.entries(spoil))
     assert.equal((await restarted.run(move(a, 'too much', -31))).answer, 'short')
     assert.equal((await restarted.run(move(a, 'all', -30))).answer, 'moved')
     assert.equal(warnings.length, /version|log$/.test(what) ? 0 : 1, String(warnings))
-    // What was ignored is replaced in time.
+    // An ignored one is replaced in time.
     await moveMany(restarted, 100, 130)
     await restarted.close()
     assert.ok((await kept())[0]!.revision !== 29)

@@ -7,7 +7,7 @@ import { createConcurrencyLimiter } from '../../../src/platform/eventstore/event
 import type { Append } from '../../../src/platform/eventstore/port.ts'
 import { freshStream, someEvents } from './contract/events.ts'
 
-/** A server that answers each append when it is asked to. */
+/** A server that answers each append on the test's command. */
 const server = (atOnce: number) => {
   const waiting: { readonly stream: string; answer(error?: Error): void }[] = []
   const client = {

@@ -11,7 +11,7 @@ import { allAfter, freshStream, someEvents, streamOf } from './contract/events.t
 import { openLog } from './open-postgres.ts'
 import { setBack } from './set-back.ts'
 
-/** Appends at an expectation; gives the revision where the stream ended, or what the conflict says that it is at. */
+/** Appends at an expectation; returns the revision at the end of the stream, or the one of the conflict. */
 const tryAppend = async (log: EventLog, stream: StreamName, after: number, count: number) => {
   const append = { stream, expected: expectedFrom(after), events: someEvents(count) }
   const [outcome] = await log.appendAll([{ appends: [append] }])

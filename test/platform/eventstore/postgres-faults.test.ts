@@ -95,7 +95,7 @@ test('a written batch with a lost answer is unknown; the same items again return
     appended: [{ revision: 4, position: written.at(-1)!.position }],
   })
   assert.deepEqual(await streamOf(direct, stream), written)
-  // The hint to other processes may be lost with the answer, and then that is told as well.
+  // The notification of other processes may be lost with the answer, and then that is reported as well.
   const ofAppends = troubles.filter((what) => what !== 'the log could not be announced')
   assert.deepEqual(ofAppends, ['the connection of the appends broke'])
   await gapless(pool)

@@ -193,7 +193,7 @@ test('other processes receive an append after its commit without a poll', async 
   const log = await openLog(url)
   t.after(() => log.close())
   const seen = await follower(t, url, 600_000)
-  // Until it listens, its first look at the log is all that it has.
+  // Before it listens, its first read of the log is all that it has.
   await until(async () => {
     await log.append(freshStream(), 'noStream', someEvents(1))
     return seen.events > 1

@@ -14,7 +14,7 @@ import { sampleDirectory, sampleServer } from './sample.ts'
 
 const lingerMs = 300
 
-/** A server that lingers shortly and says how many connections it has. */
+/** A server that lingers shortly and reports its number of connections. */
 const openServer = async (t: TestContext, over: Partial<HttpServerOptions> = {}) => {
   const registry = new Registry()
   const server = await sampleServer(t, {

@@ -13,7 +13,7 @@ import { until } from '../../support/until.ts'
 import { type Dialled, dial, orderHead } from './raw.ts'
 import { sampleDirectory, sampleRoutes, sampleServer } from './sample.ts'
 
-/** A server with two places, and what it says of itself. */
+/** A server with two slots, and its figures. */
 const openSmall = async (t: TestContext, over: Partial<HttpServerOptions> = {}) => {
   const registry = new Registry()
   const lines: string[] = []

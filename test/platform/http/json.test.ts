@@ -79,7 +79,7 @@ describe('Reading a body', () => {
       `{${Array.from({ length: 2_001 }, (_, at) => `"field${at}":1`).join(',')}}`,
       /more than 2000 values/,
     )
-    // Neither what a text holds counts, nor does a body have to be JSON to be refused.
+    // The content of a text does not count, and a body need not be JSON to be refused.
     assert.deepEqual(parse(`{"label":"${',"'.replace('"', '\\"').repeat(5_000)}"}`), {
       label: ',"'.repeat(5_000),
     })

@@ -7,7 +7,7 @@ import { startService } from '../../support/service.ts'
 setFlagsFromString('--expose-gc')
 const collect: () => void = runInNewContext('gc')
 
-/** What the process holds in its heap and beside it, once all that can go is gone. */
+/** The process's heap and external memory, after everything collectable is collected. */
 const heldBytes = async (): Promise<number> => {
   for (let pass = 0; pass < 3; pass++) {
     collect()

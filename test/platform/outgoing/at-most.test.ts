@@ -4,7 +4,7 @@ import { atMost } from '../../../src/features/payments/adapters.ts'
 import type { Send } from '../../../src/platform/outgoing/send.ts'
 import { faultKind } from '../../../src/platform/outgoing/target.ts'
 
-/** Answers when it is told to, first the head and then the body. */
+/** Answers on command, first the head and then the body. */
 const hanging = () => {
   const heads: PromiseWithResolvers<void>[] = []
   const body = Promise.withResolvers<string>()

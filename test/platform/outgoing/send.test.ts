@@ -36,7 +36,7 @@ test('real providers are called over https at public addresses only', async (t) 
   assert.equal(hits, 0)
 })
 
-/** What `fetch` says of a request whose connection was refused. */
+/** The error of `fetch` for a refused connection. */
 const isRefused = (error: unknown): boolean => (error as Error).cause instanceof TargetRefused
 
 test('a provider whose name resolves to a private address, even together with a public one, gets no connection', async (t) => {

@@ -39,7 +39,7 @@ test('a page has the total with its rows, before the first row, within and after
     ['', 0],
     ['', 0],
   ])
-  // Where nothing says how many there are, there are none.
+  // Without a total there are none.
   assert.deepEqual(await seen('b', 2, 0), [
     ['date', 1],
     ['date', 0],

@@ -37,7 +37,7 @@ const isAlive = (pid: number): boolean => {
   }
 }
 
-/** A process of its own that starts Postgres on the data and then waits to be killed. */
+/** A separate process that starts Postgres on the data and then waits to be killed. */
 const startElsewhere = async (t: TestContext, dataDir: string): Promise<ChildProcess> => {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'embedded-holder.ts'), dataDir], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -16,7 +16,7 @@ test('requests in one turn, and during a look-up, share one look-up', async () =
   const first = [find('a'), find('bb'), find('a'), find('absent')]
   await new Promise(setImmediate)
   assert.deepEqual(calls, [['a', 'bb', 'absent']])
-  // Asked after the first look-up began: what it finds may be older than the question.
+  // Requested after the first look-up began: its result may be older than the request.
   const second = [find('a'), find('cccc')]
   await new Promise(setImmediate)
   assert.equal(calls.length, 1)

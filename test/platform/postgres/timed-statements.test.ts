@@ -20,7 +20,7 @@ import { until } from '../../support/until.ts'
 /** A tenth of `jit_above_cost`, from which Postgres compiles a statement before it runs it. */
 const limit = 10_000
 
-/** Found in what runs on a timer: one piece of each statement that a service was seen to run while nobody asks anything. */
+/** One recognizable piece of each statement that an idle service was seen to run on a timer. */
 const timed = [
   'from work.webhook_deliveries d',
   'with dead as materialized',

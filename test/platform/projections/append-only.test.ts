@@ -43,7 +43,10 @@ const seenTable: Table<{ name: string; count: number }> = {
   indexes: [],
 }
 
-/** Adds a line before and one after it looks at a row that `reads` did not name, so that the event is applied twice. */
+/**
+ * Adds a line before and one after it reads a row that `reads` did not name, so that the event is applied
+ * twice.
+ */
 const lines: ReadModel = {
   name: 'lines',
   version: 1,

@@ -52,7 +52,7 @@ const eventOf = (data: Act, position: number): RecordedEvent => ({
   } as RecordedEvent['metadata'],
 })
 
-/** Acts that can happen one after another: an insert of what is not there, the others of what is. */
+/** Actions that can follow each other: an insert of a missing row, the others of an existing one. */
 const sensible = (asked: readonly Act[]): Act[] => {
   const there = new Set<string>()
   return asked.map(({ act, name, look }) => {

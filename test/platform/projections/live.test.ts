@@ -10,7 +10,7 @@ import { until } from '../../support/until.ts'
 import { caughtUp, owns, silent, startEngine, stateOf } from './engine.ts'
 import { appendFacts, both } from './tally.ts'
 
-/** A table of one number that a test changes, and what is told of it. */
+/** A table of one number that a test changes, and its notifications. */
 const world = () => {
   const changes = createChanges()
   const at = { value: 1, loads: 0, failures: 0, nowMs: 0, clockMs: 0 }
@@ -104,7 +104,7 @@ test('a load that fails after a change is repeated automatically', async () => {
   await live.stop()
 })
 
-/** Progress without a database, with a clock that stands still. */
+/** Progress without a database, with a stopped clock. */
 const progressOf = () => {
   const at = { nowMs: 1_000 }
   const pool = new EventEmitter() as unknown as pg.Pool
@@ -182,7 +182,7 @@ test('a standby process is notified at once of the tables that the owner wrote, 
   await owns(owner, 'both')
   const beside = await startEngine(t, pool, log, [group])
   await until(() => stateOf(beside, 'both') === 'standby')
-  // What its looks find twice a second is any table; a hint names one.
+  // The polls, twice a second, report any table; a notification names one.
   let named = 0
   const { changed } = beside.progress
   const watch = beside.progress.watch('both', ['tallies'])

@@ -127,17 +127,18 @@ test('a waiting read ends the batch window', async (t) => {
     },
   })
   const reads = createReads({ progress: engine.progress, log, group: 'both' })
-  // Else the first event may be folded while the tables are made, which is no batch.
+  // Otherwise the first event may be folded while the tables are created, which is not a batch.
   await owns(engine, 'both')
   await appendToLedger(log, account)
   await reads.settled(account)
-  // A batch is reported after its position, which is what a read waits for.
+  // A batch is reported after its position, for which a read waits.
   await until(() => batches > 0, { what: 'the report of the first batch' })
   const before = batches
   for (let n = 0; n < 10; n += 1) await appendToLedger(log, account)
-  // Nobody reads, so the ten wait for each other; the read below must not wait for the minute.
+  // There is no reader, so the ten wait for each other; the read below must not wait for the minute.
   assert.equal(batches, before)
-  // The log may deliver them in several pieces; what has not arrived when a read waits makes a batch of its own.
+  // The log may deliver them in several pieces; events that arrive after a read begins to wait form a
+  // separate batch.
   await feed.next((await log.head()) - 1, 1, AbortSignal.timeout(10_000))
   await reads.settled(account)
   const { rows } = await pool.query(`select sum from read.tallies where name = 'wallet'`)

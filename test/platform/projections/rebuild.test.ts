@@ -465,7 +465,7 @@ test('an exchange that deadlocks with readers is tried again', async (t) => {
     return rows[0]?.deadlocks ?? 0
   }
   let over = false
-  // Reads one table while the exchange waits for it with the other one locked, then asks for that one.
+  // Reads one table while the exchange waits for it with the other one locked, then reads that one.
   const readCrosswise = async (): Promise<void> => {
     const reader = await pool.connect()
     try {

@@ -134,7 +134,7 @@ test('a batch that a full disk refuses is retried with growing pauses, and lands
   const log = createMemoryLog()
   const engine = await startEngine(t, pool, log, [both])
   await owns(engine, 'both')
-  // What a sequence has counted stays when the transaction is undone.
+  // A sequence keeps its count when the transaction is rolled back.
   await pool.query(`create sequence public.tries;
     create function public.no_room() returns trigger language plpgsql as $$
       begin perform nextval('public.tries'); raise exception using errcode = '53100', message = 'no room'; end $$;
@@ -216,14 +216,14 @@ test('an owner whose lock was lost to another process can no longer write', asyn
   await owns(engine, 'both')
   await appendFacts(log, [add('a', 1)])
   await caughtUp(engine, log)
-  // What another owner does when it takes over: its own epoch, and a batch of its own.
+  // As another owner does when it takes over: its own epoch, and its own batch.
   await pool.query(
     `update engine.checkpoints set epoch = epoch + 1, position = position + 1 where name = 'both'`,
   )
   await pool.query(`update read.tallies set sum = 100 where name = 'a'`)
   await appendFacts(log, [add('a', 1000), add('a', 7)])
   await caughtUp(engine, log)
-  // The second fact is skipped as the checkpoint says, and the row is the stored one, not the one remembered.
+  // The second event is skipped because of the checkpoint, and the row is the stored one, not the cached one.
   assert.equal(await sumOf(pool, 'a'), 107)
 })
 

@@ -59,7 +59,7 @@ const put = async (pool: pg.Pool, site: string, count: number, from = 0, atMs = 
   )
 }
 
-/** A process that works the queue off; it looks only when it is told to. */
+/** A process that processes the queue; it polls only on command. */
 const openProcess = (
   t: TestContext,
   pool: pg.Pool,
@@ -153,7 +153,7 @@ test('items of a crashed process go to another one within seconds', async (t) =>
 test('a process that loses its connection, or gets none at first, continues as soon as it has one', async (t) => {
   const pool = await openJobs(t)
   await put(pool, 'a', 1)
-  // Nobody can join: there are no numbers for workers.
+  // No process can join: there are no numbers for workers.
   await pool.query('alter sequence work.queue_workers rename to away')
   const process = openProcess(t, pool, done)
   const first = process.runNow()

@@ -26,7 +26,7 @@ const lonely = worker({
   process: 'server',
 })
 
-/** The scheduler of a process of its own, as far as Postgres knows. */
+/** The scheduler of a separate process, as far as Postgres knows. */
 const openProcess = (t: TestContext, pool: pg.Pool, pid: number, lines: string[] = []) => {
   const scheduler = createScheduler({
     workers: [tidy, lonely],

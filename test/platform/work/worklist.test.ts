@@ -4,7 +4,7 @@ import { CommandOverload } from '../../../src/platform/commands/command.ts'
 import { createPages, worklist, worklistRound, workOnEach } from '../../../src/platform/work/worklist.ts'
 import { testDatabase } from '../../support/postgres.ts'
 
-/** Works on 1, 2, 3, 4, of which some fail; what had its turn, and what was thrown in the end. */
+/** Processes 1, 2, 3, 4, of which some fail; returns the processed ones, and the final error. */
 const workOn = async (failing: Readonly<Record<number, Error>>) => {
   const tried: number[] = []
   const thrown: unknown = await workOnEach([1, 2, 3, 4], async (item) => {
