@@ -144,7 +144,7 @@ test('the list of settings has their meaning, their accepted values, and their d
       name: 'FAREBOX_RATE_KEY',
       takes: 'burst/perSecond, two whole numbers from 1 to 1000000, e.g. 300/50',
       default: '300/50',
-      help: 'Requests of one key: at once, and a second in the long run.',
+      help: 'Requests of one key: burst, and rate per second.',
       value: '300/50',
       source: 'default',
       problem: null,
@@ -163,7 +163,7 @@ test('descriptions of settings are aligned within the width of the terminal', as
   const { out } = await run(['settings'])
   assert.ok(
     out.includes(
-      `FAREBOX_RATE_KEY                     Requests of one key: at once, and a second in the long run.
+      `FAREBOX_RATE_KEY                     Requests of one key: burst, and rate per second.
                                      takes    burst/perSecond, two whole numbers from 1 to 1000000,
                                               e.g. 300/50
                                      default  300/50
