@@ -22,6 +22,11 @@ test('there are 117 scrapers on 23 platforms, each once, at the prices that are 
   )
 })
 
+test('the scrapers are in alphabetical order', () => {
+  const names = scrapers.map(rowName)
+  assert.deepEqual(names, names.toSorted())
+})
+
 describe('every row goes to the provider and back', () => {
   test('with its example: its fields come, without a word of the provider', async (t) => {
     const standIn = await openStandIn(t)
