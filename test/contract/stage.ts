@@ -73,7 +73,7 @@ export const openStage = async (
     ...service,
     client,
     accounts,
-    financeToken: issued.token,
+    financeToken: issued.key,
     credit,
     payCustomer,
     issueKey: (accountId, dailyCapCents = null) => issue(accountId as AccountId, ['buy'], dailyCapCents),

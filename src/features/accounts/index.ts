@@ -1,5 +1,6 @@
 export { type Accounts, blockOf, createAccounts, type FindAccount } from './account-service.ts'
-export { accountsAfter, emailCommitment, keyCommitment } from './account-vault.ts'
+export { accountsAfter, emailCommitment } from './account-vault.ts'
+export { apiKeyKind } from './api-key.ts'
 export {
   type Customers,
   createCustomerIds,
@@ -22,4 +23,12 @@ export {
   resellerOfCustomer,
   type SignedChat,
 } from './customer-vault.ts'
+export {
+  createKeyFinder,
+  generateStoredKey,
+  type KeyKind,
+  type KeyRow,
+  keyCommitment,
+  type NewKey,
+} from './key-store.ts'
 export type { ListedResource, Listing, Owned } from './list-things.ts'

@@ -16,5 +16,5 @@ export {
 } from './period-report.ts'
 export { isReversedRange } from './reader.ts'
 export { resourceIds, resourceKind } from './resource-ids.ts'
-export { financeTokenCommitment } from './token-service.ts'
+export { financeTokenKind } from './token-service.ts'
 export { bookAccountPath, chainOf, linkedText } from './trail-pages.ts'

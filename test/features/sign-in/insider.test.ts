@@ -331,7 +331,7 @@ test('whoever writes to the database acts as nobody else', async (t) => {
         assert.match((await vaultFindings(service)).join(), /FinanceTokenIssued.*another hash or salt/)
       },
     )
-    assert.equal(await read(issued.token), 200)
+    assert.equal(await read(issued.key), 200)
     assert.equal(await read(insiders), 401)
   })
 })
