@@ -2,27 +2,25 @@ export { type Accounts, blockOf, createAccounts, type FindAccount } from './acco
 export { accountsAfter, emailCommitment } from './account-vault.ts'
 export { apiKeyKind } from './api-key.ts'
 export {
+  adoptChats,
+  type ChatSigner,
+  type CustomerRecord,
   type Customers,
+  changeCustomer,
+  createChatSigner,
   createCustomerIds,
   createCustomers,
   customerField,
   customerIdField,
-  requireHolderNamed,
-} from './customer-service.ts'
-export {
-  adoptChats,
-  type ChatSigner,
-  type CustomerRecord,
-  changeCustomer,
-  createChatSigner,
   customerRefs,
   customersAfter,
   findChat,
   findCustomer,
   listCustomers,
+  requireHolderNamed,
   resellerOfCustomer,
   type SignedChat,
-} from './customer-vault.ts'
+} from './customers.ts'
 export {
   createKeyFinder,
   generateStoredKey,
