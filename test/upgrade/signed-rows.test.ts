@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { readDemoFile } from '../../src/app/demo/demo-file.ts'
-import { findChat } from '../../src/features/accounts/customer-vault.ts'
+import { findChat } from '../../src/features/accounts/customers.ts'
 import { createChatSigner } from '../../src/features/accounts/index.ts'
 import { createIsAllowed } from '../../src/features/lines/whitelist-commitments.ts'
 import { type BatchItem, createBatchItems } from '../../src/features/scrapers/batch-items.ts'
