@@ -6,7 +6,16 @@ import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
 import type { PlanId, ProxyId } from '../../kernel/ids.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import type { Scheduler } from '../../platform/work/scheduler.ts'
-import type { Throttle } from '../authenticate/credential-cache.ts'
+import {
+  type Logins,
+  type Passwords,
+  rotationGraceMs,
+  type Throttle,
+} from '../authenticate/login-directory.ts'
+import type { KnownPlan, PlanDirectory } from '../authenticate/plan-directory.ts'
+import type { Rental, Rentals } from '../authenticate/rentals.ts'
+import type { Whitelisted } from '../authenticate/whitelist-lookup.ts'
+import type { Access, Admission, ConnectionAttempt, Denied, Exit, Spending } from '../gateway-ports.ts'
 import {
   accountBlocked,
   credentialRotated,
@@ -18,17 +27,12 @@ import {
   tokenRefused,
   tooManyConnections,
   wrongCredentials,
-} from '../authenticate/denials.ts'
-import { type Logins, type Passwords, rotationGraceMs } from '../authenticate/login-directory.ts'
-import type { KnownPlan, PlanDirectory } from '../authenticate/plan-directory.ts'
-import type { Rental, Rentals } from '../authenticate/rentals.ts'
-import type { Whitelisted } from '../authenticate/whitelist-lookup.ts'
-import type { Access, Admission, ConnectionAttempt, Denied, Exit, Spending } from '../gateway-ports.ts'
+} from '../refusals.ts'
 import { refreshAccess } from '../workers.ts'
 import type { Budgets } from './budgets.ts'
+import type { SessionCap, SessionCaps } from './open-tunnels.ts'
 import { createOpenTunnels, createTunnel, type Tunnel } from './open-tunnels.ts'
 import type { Usage } from './record-usage.ts'
-import type { SessionCap, SessionCaps } from './session-caps.ts'
 
 /** The parts of a targeting, by the name of the product's ability. */
 const targetingParts = (targeting: Targeting): readonly (readonly [string, boolean])[] => {

@@ -1,9 +1,8 @@
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import { every } from '../../kernel/every.ts'
 import type { PlanId } from '../../kernel/ids.ts'
-import { databaseUnavailable, trafficExhausted } from '../authenticate/denials.ts'
 import type { Denied } from '../gateway-ports.ts'
-import { type LeaseAnswer, type LeaseRequest, leaseValidMs } from './leases.ts'
+import { databaseUnavailable, trafficExhausted } from '../refusals.ts'
 
 /** The capacity of a bucket is its speed times this time, milliseconds. No burst is longer. */
 const bucketMs = 100
@@ -74,6 +73,32 @@ export const createUnreportedBytes = (): UnreportedBytes => {
     },
   }
 }
+
+/** The lease that a process requests for one plan; bytes. */
+export type LeaseRequest = {
+  readonly planId: PlanId
+  /**
+   * Leased earlier, and neither consumed nor given back. The lease still covers these bytes. For a time-based plan: 1
+   * while this process passes its traffic, else 0.
+   */
+  readonly held: number
+  /** Additional bytes; -1 ends the lease, with `held` 0. */
+  readonly wanted: number
+}
+
+export type LeaseAnswer = {
+  /** At most `wanted`. */
+  readonly granted: number
+  /** Bytes of the plan that no process had leased before this grant; null for a time-based plan. */
+  readonly free: number | null
+  /** Bytes leased to other processes. For a time-based plan: the number of other processes that pass its traffic. */
+  readonly elsewhere: number
+  /** Leases must be given back, because a refund is about to be decided. */
+  readonly paused: boolean
+}
+
+/** A process consumes a lease up to this long after it was requested, milliseconds. It renews twice a second. */
+export const leaseValidMs = 30_000
 
 /** The terms of a plan that its budget depends on. */
 export type BudgetTerms = {

@@ -1,4 +1,4 @@
-import { hostText, parseAuthority, type Target } from '../targets/targets.ts'
+import { hostText, parseAuthority, type Target } from '../targets.ts'
 import { type Framing, requestFraming } from './body.ts'
 import { BadMessage, connectionOf, type Head, singleHeader, splitRequestLine } from './message-head.ts'
 

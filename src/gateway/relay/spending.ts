@@ -1,4 +1,4 @@
-import type { Denied } from '../gateway-ports.ts'
+import type { Denied, Spending } from '../gateway-ports.ts'
 import type { OnFault } from '../refusals.ts'
 
 type AbortHandler = (why: Denied) => void
@@ -52,4 +52,29 @@ export const createAbortHandlers = (onFault: OnFault = rethrow): AbortHandlers =
       return () => void abortHandlers.delete(onAbort)
     },
   }
+}
+
+/** Takes all of the bytes or none. @returns whether they were taken */
+export const reserveBytes = (spending: Spending, bytes: number, direction: 'up' | 'down'): boolean => {
+  const granted = spending.take(bytes, direction)
+  if (granted === bytes) return true
+  if (granted > 0) spending.giveBack(granted, direction)
+  return false
+}
+
+/** Limit of retries when other tunnels take the bytes that `more` announced. */
+const maxTries = 100
+
+/** Waits until all of the bytes are taken. @returns null when they are, or why none were */
+export const chargeBytes = async (
+  spending: Spending,
+  bytes: number,
+  direction: 'up' | 'down',
+): Promise<Denied | null> => {
+  for (let tries = 0; !reserveBytes(spending, bytes, direction); tries++) {
+    const why = await spending.more(bytes, bytes)
+    if (why !== null) return why
+    if (tries === maxTries) throw new Error('the budget promised more and gave nothing')
+  }
+  return null
 }

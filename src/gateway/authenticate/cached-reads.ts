@@ -4,6 +4,76 @@ import type { Logger } from 'pino'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import { growingCacheOptions } from '../../kernel/formats.ts'
 
+/** Caches rows of Postgres for a second, and longer while Postgres does not answer. */
+export type CachedLookup<Key extends string, Value> = {
+  /**
+   * The value as of at most a second ago, or of half a minute while Postgres does not answer; null: there is none.
+   * Rejects when Postgres does not answer and nothing is cached. Concurrent calls for one key share a query.
+   * @param sinceMs by the monotonic clock: values read before are read again. Default: any fresh cached value is
+   * returned
+   */
+  find(key: Key, sinceMs?: number): Promise<Value | null>
+  /** Caches a value; `requestedMs` is the start of its query, by the monotonic clock. */
+  store(key: Key, value: Value | null, requestedMs: number): void
+}
+
+const freshMs = 1_000
+/** While Postgres or the log does not answer, milliseconds. Leases last as long. */
+const staleMs = 30_000
+
+export const createCachedLookup = <Key extends string, Value extends object>(deps: {
+  readonly read: (key: Key) => Promise<Value | null>
+  readonly max: number
+  readonly monotonicMs: MonotonicClock
+}): CachedLookup<Key, Value> => {
+  const { read, monotonicMs } = deps
+  const cachedValues = new LRUCache<Key, { readonly value: Value | null; readonly requestedMs: number }>({
+    max: deps.max,
+  })
+  const runningQueries = new Map<
+    Key,
+    { readonly value: Promise<Value | null>; readonly requestedMs: number }
+  >()
+
+  const store = (key: Key, value: Value | null, requestedMs: number): void => {
+    cachedValues.set(key, { value, requestedMs })
+  }
+
+  const readAndStore = async (key: Key, requestedMs: number): Promise<Value | null> => {
+    const value = await read(key)
+    store(key, value, requestedMs)
+    return value
+  }
+  /** The running query if it began at `sinceMs` or later, else a new one. */
+  const sharedQuery = (key: Key, sinceMs: number): Promise<Value | null> => {
+    const existing = runningQueries.get(key)
+    if (existing && existing.requestedMs >= sinceMs) return existing.value
+    const requestedMs = monotonicMs()
+    const started = { value: readAndStore(key, requestedMs), requestedMs }
+    runningQueries.set(key, started)
+    const removeIfCurrent = (): void => {
+      if (runningQueries.get(key) === started) runningQueries.delete(key)
+    }
+    started.value.then(removeIfCurrent, removeIfCurrent)
+    return started.value
+  }
+
+  return {
+    store,
+    find: async (key, sinceMs = Number.NEGATIVE_INFINITY) => {
+      const cachedValue = cachedValues.get(key)
+      const ageMs = cachedValue ? monotonicMs() - cachedValue.requestedMs : Number.POSITIVE_INFINITY
+      if (cachedValue && ageMs < freshMs && cachedValue.requestedMs >= sinceMs) return cachedValue.value
+      try {
+        return await sharedQuery(key, sinceMs)
+      } catch (error) {
+        if (cachedValue && ageMs < staleMs) return cachedValue.value
+        throw error
+      }
+    },
+  }
+}
+
 /** The position up to which the read tables include the log. For queries that read rows to compare with the log. */
 export const foldedThrough = `(select position from engine.checkpoints where name = 'hot') as folded_through`
 
@@ -34,8 +104,6 @@ const differences = <Said extends object>(rowFacts: Said | null, facts: Said | n
  * grew.
  */
 const compareEveryMs = 10_000
-/** The same as for data from Postgres, and as long as leases last. */
-const staleMs = 30_000
 
 /**
  * Takes facts from the log, because SQL can change a row of a read table. A row only triggers a read of the log: on

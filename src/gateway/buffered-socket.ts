@@ -1,5 +1,6 @@
-import type { OnReadOpts, Socket } from 'node:net'
-import { asError, type OnFault } from '../refusals.ts'
+import { connect, type OnReadOpts, type Socket } from 'node:net'
+import { type Race, raceTo } from '../platform/outgoing/race.ts'
+import { asError, type OnFault } from './refusals.ts'
 
 /** Most tunnels are idle, so a buffer starts small. A fast flow grows it with its first reads. */
 const initialSize = 4_096
@@ -280,3 +281,35 @@ export const dialBufferedSocket = (
   })
   return bufferedReader.of(socket)
 }
+
+/**
+ * Opens a socket to the first address that answers. With `localAddress` null the system chooses the local address.
+ * @throws as `raceTo`
+ */
+export const raceToSocket = ({
+  port,
+  localAddress,
+  onFault,
+  ...race
+}: Omit<Race<BufferedSocket>, 'dial'> & {
+  readonly port: number
+  readonly localAddress: string | null
+  readonly onFault: OnFault
+}): Promise<BufferedSocket> =>
+  raceTo({
+    ...race,
+    dial: (host) =>
+      dialBufferedSocket(
+        (onread) =>
+          connect({
+            host,
+            port,
+            allowHalfOpen: true,
+            noDelay: true,
+            onread,
+            autoSelectFamily: false,
+            ...(localAddress === null ? {} : { localAddress }),
+          }),
+        onFault,
+      ),
+  })
