@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { anyTargeting } from '../../src/domain/exits/exit-targeting.ts'
+import { anyTargeting } from '../../src/domain/exits/line.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
 import type { Admission, Denied, Exits, Route, Spending } from '../../src/gateway/gateway-ports.ts'
 

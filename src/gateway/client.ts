@@ -12,6 +12,7 @@ import {
   reset,
 } from './buffered-socket.ts'
 import type {
+  AbortHandlers,
   Access,
   Admission,
   ConnectionAttempt,
@@ -22,7 +23,6 @@ import type {
   ProxyMetrics,
 } from './gateway-ports.ts'
 import { gatewayUnavailable, httpAnswer, type OnFault, type OwnAnswer } from './refusals.ts'
-import type { AbortHandlers } from './relay/spending.ts'
 import type { Resolve, TargetRules } from './targets.ts'
 
 /** The objects that all connections of a gateway share. */

@@ -3,11 +3,11 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { createServer as createTlsServer } from 'node:tls'
 import type { MonotonicClock } from '../kernel/clock.ts'
 import { createDeadlines } from '../platform/work/deadlines.ts'
+import { createAbortHandlers } from './admit/open-tunnels.ts'
 import { defaultLimits, type GatewayLimits } from './client.ts'
 import { createConnections, hardShare } from './connection.ts'
 import { type Access, type Exits, type GatewayLogger, noMetrics, type ProxyMetrics } from './gateway-ports.ts'
 import { createOnFault } from './refusals.ts'
-import { createAbortHandlers } from './relay/spending.ts'
 import {
   cachedResolve,
   createTargetRules,

@@ -1,5 +1,5 @@
 import type { Coverage, ExitTerms } from '../../domain/exits/events.ts'
-import type { Targeting, TokenProblem } from '../../domain/exits/exit-targeting.ts'
+import type { Targeting, TokenProblem } from '../../domain/exits/line.ts'
 import { createTemplate, type Template } from '../../domain/exits/username-template.ts'
 import type { Family } from '../../domain/shared/order-terms.ts'
 import { countryOfAlpha2 } from '../../kernel/countries.ts'

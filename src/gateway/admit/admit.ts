@@ -1,7 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { anyTargeting, type Line, type Targeting } from '../../domain/exits/exit-targeting.ts'
-import { baseOf, parseUsername } from '../../domain/exits/username.ts'
+import {
+  anyTargeting,
+  baseOf,
+  forbiddenTargeting,
+  type Line,
+  parseUsername,
+  type Targeting,
+} from '../../domain/exits/line.ts'
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
 import type { PlanId, ProxyId } from '../../kernel/ids.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
@@ -33,36 +39,6 @@ import type { Budgets } from './budgets.ts'
 import type { SessionCap, SessionCaps } from './open-tunnels.ts'
 import { createOpenTunnels, createTunnel, type Tunnel } from './open-tunnels.ts'
 import type { Usage } from './record-usage.ts'
-
-/** The parts of a targeting, by the name of the product's ability. */
-const targetingParts = (targeting: Targeting): readonly (readonly [string, boolean])[] => {
-  const { country, state, city, isp, asn, os, strict, udp, not } = targeting
-  const excludes = not.countries.length + not.states.length + not.cities.length + not.asns.length > 0
-  return [
-    ['country', country !== null],
-    ['state', state !== null],
-    ['city', city !== null],
-    ['isp', isp !== null],
-    ['asn', asn !== null],
-    ['os', os !== null],
-    ['strict', !strict],
-    ['udp', udp],
-    ['exclude', excludes],
-  ]
-}
-
-/** Refuses a line with targeting that its product does not offer; null: the line is allowed. */
-export const refuseUnsoldTargeting = (line: Line, allowedTargeting: ReadonlySet<string>): Denied | null => {
-  const forbidden = targetingParts(line.targeting).find(
-    ([name, wanted]) => wanted && !allowedTargeting.has(name),
-  )
-  return forbidden === undefined
-    ? null
-    : tokenRefused(
-        forbidden[0],
-        `lines of this plan take ${[...allowedTargeting].join(', ') || 'no targeting'}`,
-      )
-}
 
 export type AccessParts = {
   readonly scheduler: Scheduler
@@ -172,30 +148,23 @@ export const startAccess = (
     return generation === null ? wrongCredentials : { plan, generation, targeting: null }
   }
 
+  /** The line of a plan: with the targeting of the username, of its set, or of the whitelist entry. */
   const lineOf = async (
     attempt: ConnectionAttempt,
     { plan, targeting: fromWhitelist }: PlanAccess,
   ): Promise<Line | Denied> => {
-    const baseUsername = credentials.of(plan.planId, 0).username
-    if (fromWhitelist !== null) {
-      const line: Line = {
-        base: baseUsername,
-        targeting: fromWhitelist,
-        session: null,
-        limitMegabytes: null,
-        set: null,
-      }
-      return refuseUnsoldTargeting(line, plan.targeting) ?? line
-    }
-    const parsed = parseUsername(attempt.credentials?.username ?? baseUsername)
+    const base = credentials.of(plan.planId, 0).username
+    const parsed = parseUsername(fromWhitelist === null ? (attempt.credentials?.username ?? base) : base)
     if (!parsed.ok) return tokenRefused(parsed.problem.token, parsed.problem.detail)
     const { line } = parsed
-    if (line.set === null) return refuseUnsoldTargeting(line, plan.targeting) ?? line
-    const targeting = await parts.targetingOfSet(plan.planId, line.set)
-    if (targeting === null)
+    const setTargeting = line.set === null ? null : await parts.targetingOfSet(plan.planId, line.set)
+    if (line.set !== null && setTargeting === null)
       return tokenRefused(`set-${line.set}`, 'this plan has no such set: generate the line again')
-    const fullLine = { ...line, targeting }
-    return refuseUnsoldTargeting(fullLine, plan.targeting) ?? fullLine
+    const targeting = fromWhitelist ?? setTargeting ?? line.targeting
+    const forbidden = forbiddenTargeting(targeting, plan.targeting)
+    return forbidden === null
+      ? { ...line, targeting }
+      : tokenRefused(forbidden, `lines of this plan take ${[...plan.targeting].join(', ') || 'no targeting'}`)
   }
 
   const capOf = (line: Line, planId: PlanId): SessionCap | null => {

@@ -1,8 +1,7 @@
 import type pg from 'pg'
 import type { Clock } from '../../kernel/clock.ts'
-import type { Denied, Spending } from '../gateway-ports.ts'
-import { sessionLimitReached } from '../refusals.ts'
-import { createAbortHandlers } from '../relay/spending.ts'
+import type { AbortHandler, AbortHandlers, Denied, Spending } from '../gateway-ports.ts'
+import { type OnFault, sessionLimitReached } from '../refusals.ts'
 import type { Usage } from './record-usage.ts'
 
 /** An admitted tunnel. */
@@ -301,6 +300,49 @@ export const createSessionCaps = ({
         }
         throw error
       }
+    },
+  }
+}
+
+const rethrow: OnFault = (error) => {
+  throw error
+}
+
+/**
+ * Thousands of tunnels of a plan share one signal. Adding or removing a listener takes time linear in their number. So
+ * each signal has one listener and a set of handlers.
+ * @param onFault receives the exception of a handler; the other handlers still run
+ */
+export const createAbortHandlers = (onFault: OnFault = rethrow): AbortHandlers => {
+  const handlersBySignal = new WeakMap<AbortSignal, Set<AbortHandler>>()
+  const handlersFor = (signal: AbortSignal): Set<AbortHandler> => {
+    const existing = handlersBySignal.get(signal)
+    if (existing) return existing
+    const abortHandlers = new Set<AbortHandler>()
+    handlersBySignal.set(signal, abortHandlers)
+    signal.addEventListener(
+      'abort',
+      () => {
+        for (const onAbort of [...abortHandlers])
+          try {
+            onAbort(signal.reason as Denied)
+          } catch (error) {
+            onFault(error)
+          }
+      },
+      { once: true },
+    )
+    return abortHandlers
+  }
+  return {
+    on: (signal, onAbort) => {
+      if (signal.aborted) {
+        onAbort(signal.reason as Denied)
+        return () => undefined
+      }
+      const abortHandlers = handlersFor(signal)
+      abortHandlers.add(onAbort)
+      return () => void abortHandlers.delete(onAbort)
     },
   }
 }

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { anyTargeting, type Line, type Targeting } from '../../domain/exits/exit-targeting.ts'
-import { writeTargeting } from '../../domain/exits/username.ts'
+import { anyTargeting, type Line, type Targeting, writeTargeting } from '../../domain/exits/line.ts'
 import {
   type Candidate,
   type ConnectionNeeds,

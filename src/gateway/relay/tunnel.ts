@@ -2,9 +2,8 @@ import type { Failure } from '../../domain/exits/connection-failures.ts'
 import type { ConnectionDeadline } from '../../platform/work/deadlines.ts'
 import { type BufferedSocket, type ConnectionHandler, reset } from '../buffered-socket.ts'
 import type { Client, GatewayContext } from '../client.ts'
-import type { Admission, Denied, Protocol, Spending } from '../gateway-ports.ts'
+import type { AbortHandlers, Admission, Denied, Protocol, Spending } from '../gateway-ports.ts'
 import { gatewayUnavailable } from '../refusals.ts'
-import type { AbortHandlers } from './spending.ts'
 
 /**
  * Relays bytes both ways until both sides end, one of them fails, or the tunnel is cut.
@@ -349,4 +348,29 @@ export class Pump {
     if (this.#isEnding) this.#options.to.socket.end()
     else if (!this.#isStalled) this.#options.from.resume()
   }
+}
+
+/** Takes all of the bytes or none. @returns whether they were taken */
+export const reserveBytes = (spending: Spending, bytes: number, direction: 'up' | 'down'): boolean => {
+  const granted = spending.take(bytes, direction)
+  if (granted === bytes) return true
+  if (granted > 0) spending.giveBack(granted, direction)
+  return false
+}
+
+/** Limit of retries when other tunnels take the bytes that `more` announced. */
+const maxTries = 100
+
+/** Waits until all of the bytes are taken. @returns null when they are, or why none were */
+export const chargeBytes = async (
+  spending: Spending,
+  bytes: number,
+  direction: 'up' | 'down',
+): Promise<Denied | null> => {
+  for (let tries = 0; !reserveBytes(spending, bytes, direction); tries++) {
+    const why = await spending.more(bytes, bytes)
+    if (why !== null) return why
+    if (tries === maxTries) throw new Error('the budget promised more and gave nothing')
+  }
+  return null
 }

@@ -9,7 +9,7 @@ import { addressOfPrefix, chooseExit, sessionOf, targetAddresses } from '../dial
 import { commandBySocks, type Endpoint, openEndpoint } from '../dial/via-exit.ts'
 import type { Admission, Denied, Exit, Route } from '../gateway-ports.ts'
 import { gatewayUnavailable, refuse, sessionFailed } from '../refusals.ts'
-import { reserveBytes } from '../relay/spending.ts'
+import { reserveBytes } from '../relay/tunnel.ts'
 import type { Target, TargetRules } from '../targets.ts'
 import { decodeTarget, encodeTarget, socksReplies, socksReply } from './socks-messages.ts'
 

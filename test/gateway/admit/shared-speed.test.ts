@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { PlanBudget } from '../../../src/gateway/admit/budget.ts'
 import type { Spending } from '../../../src/gateway/gateway-ports.ts'
-import { chargeBytes } from '../../../src/gateway/relay/spending.ts'
+import { chargeBytes } from '../../../src/gateway/relay/tunnel.ts'
 import type { PlanId } from '../../../src/kernel/ids.ts'
 import { machineMs } from '../../support/machine-time.ts'
 
