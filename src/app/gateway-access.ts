@@ -4,7 +4,7 @@ import { alarmsOf } from '../domain/plans/decide.ts'
 import { planRef } from '../domain/plans/fold.ts'
 import { createTrafficCounters, createTrafficReports } from '../features/plans/process.ts'
 import { createStockLogins } from '../features/stock/process.ts'
-import { type AccessParts, startAccess } from '../gateway/admit/admit.ts'
+import { type AccessDependencies, startAccess } from '../gateway/admit/admit.ts'
 import { createLeases, startBudgets } from '../gateway/admit/budgets.ts'
 import { createSessionCaps } from '../gateway/admit/open-tunnels.ts'
 import { createUsage } from '../gateway/admit/record-usage.ts'
@@ -47,7 +47,7 @@ export const openAccess = (
     readonly monotonicMs: MonotonicClock
     readonly logger: Logger
     readonly maxTunnels: number
-  } & Pick<AccessParts, 'whitelisted' | 'targetingOfSet' | 'exitOf'>,
+  } & Pick<AccessDependencies, 'whitelisted' | 'targetingOfSet' | 'exitOf'>,
 ): GatewayAccess => {
   const { scheduler, pool, log, worker, clock, monotonicMs, logger } = deps
   const snapshots = {

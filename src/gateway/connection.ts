@@ -142,7 +142,7 @@ const detectProtocol = (context: GatewayContext, client: Client, isAtLimit: bool
     end: () => socket.end(),
     drain: () => undefined,
     closed: () => undefined,
-    holds: () => false,
+    isChunkInUse: () => false,
   })
 }
 
@@ -224,7 +224,7 @@ const serveHttp = (context: GatewayContext, client: Client): void => {
       },
       drain: () => undefined,
       closed: closeForwarding,
-      holds: () => false,
+      isChunkInUse: () => false,
     })
   const readNext = (): void => {
     isBetweenRequests = true

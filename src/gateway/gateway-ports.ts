@@ -128,7 +128,7 @@ export type Exit = {
   readonly sandbox: boolean
   readonly udp: boolean
   /** Hosts of the sandbox that a direct exit resolves itself: `host:port`, and the address on this machine. */
-  readonly places?: Readonly<Record<string, { readonly host: string; readonly port: number }>>
+  readonly sandboxHosts?: Readonly<Record<string, { readonly host: string; readonly port: number }>>
 }
 
 /** The chosen exit of one connection. */

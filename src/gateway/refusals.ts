@@ -153,7 +153,7 @@ export const trafficExhausted = refuse(
 export const databaseUnavailable = refuse(
   503,
   'gateway_unavailable',
-  'The gateway cannot reach its books. Try again shortly; nothing was counted.',
+  'The gateway cannot reach its database. Try again shortly; nothing was charged.',
   5,
 )
 

@@ -39,7 +39,7 @@ export const createExitAvailability = (deps: {
     if (hasNoTargeting(targeting)) return
     const isAvailable = (requested: Targeting): boolean =>
       index
-        .fitting(requested, { udp: requested.udp, family })
+        .matching(requested, { udp: requested.udp, family })
         .some(({ exitId }) => exits.health.isAlive(exitId))
     const { country, strict, udp } = targeting
     if (isAvailable(targeting)) return

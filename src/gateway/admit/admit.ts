@@ -40,7 +40,7 @@ import type { SessionCap, SessionCaps } from './open-tunnels.ts'
 import { createOpenTunnels, createTunnel, type Tunnel } from './open-tunnels.ts'
 import type { Usage } from './record-usage.ts'
 
-export type AccessParts = {
+export type AccessDependencies = {
   readonly scheduler: Scheduler
   readonly logins: Logins
   /** Creates the plan directory. It calls `onRead` for each plan that it reads. */
@@ -84,7 +84,7 @@ const isDenied = (answer: Denied | object): answer is Denied => 'denied' in answ
 
 /** Decides who may connect, and cuts the tunnels of plans and rentals that end. */
 export const startAccess = (
-  parts: AccessParts,
+  parts: AccessDependencies,
 ): Access & {
   /** Writes the recorded statistics. */
   flush(): Promise<void>
@@ -137,7 +137,7 @@ export const startAccess = (
     }
     const plan = planId && (await directory.find(planId, sinceMs))
     if (!plan) {
-      passwords.nobody(givenCredentials.password)
+      passwords.compareWithNothing(givenCredentials.password)
       return wrongCredentials
     }
     const generation = passwords.generationOf(
@@ -177,13 +177,13 @@ export const startAccess = (
     })
   }
 
-  /** Adds an open tunnel of a plan. @param leave releases the tunnel's part of the budget */
+  /** Adds an open tunnel of a plan. @param closeBudget releases the tunnel's part of the budget */
   const addTunnel = (
     { planId, accountId, family, countsHosts }: KnownPlan,
     generation: number,
     line: Line,
     tunnel: Tunnel,
-    leave: () => void,
+    closeBudget: () => void,
   ): Admission => {
     openTunnels.add(planId, generation, tunnel)
     let isClosed = false
@@ -199,8 +199,8 @@ export const startAccess = (
         if (isClosed) return
         isClosed = true
         openTunnels.remove(planId, tunnel)
-        leave()
-        const { up, down } = tunnel.passed()
+        closeBudget()
+        const { up, down } = tunnel.countUnreported()
         if (up + down !== 0) parts.usage.traffic(planId, up, down)
         parts.usage.ended({ planId, error, host: countsHosts ? host : null, bytes: tunnel.total() })
       },
@@ -208,23 +208,23 @@ export const startAccess = (
   }
 
   /** Opens a tunnel if its plan and its session have traffic left. */
-  const enter = async (plan: KnownPlan, generation: number, line: Line): Promise<Admission | Denied> => {
+  const openTunnel = async (plan: KnownPlan, generation: number, line: Line): Promise<Admission | Denied> => {
     const { planId, bytesPerSecond } = plan
-    const budgetEntry = await budgets.enter({ planId, bytesPerSecond })
-    if (budgetEntry.denied) return budgetEntry
+    const openBudget = await budgets.open({ planId, bytesPerSecond })
+    if (openBudget.denied) return openBudget
     const cap = capOf(line, planId)
-    const leave = (): void => {
-      budgetEntry.leave()
+    const closeBudget = (): void => {
+      openBudget.close()
       cap?.close()
     }
     try {
       if (cap === null || (await cap.lease(1)))
-        return addTunnel(plan, generation, line, createTunnel(budgetEntry.spending, cap), leave)
+        return addTunnel(plan, generation, line, createTunnel(openBudget.spending, cap), closeBudget)
     } catch (error) {
-      leave()
+      closeBudget()
       throw error
     }
-    leave()
+    closeBudget()
     return sessionLimitReached
   }
 
@@ -245,13 +245,13 @@ export const startAccess = (
     }
     const line = await lineOf(attempt, planAccess)
     if (isDenied(line)) return fail(line)
-    const releaseClaim = openTunnels.claim(planId, parts.maxTunnels)
-    if (releaseClaim === null) return fail(tooManyConnections(parts.maxTunnels))
+    const releaseSlot = openTunnels.reserveSlot(planId, parts.maxTunnels)
+    if (releaseSlot === null) return fail(tooManyConnections(parts.maxTunnels))
     try {
-      const answer = await enter(plan, generation, line)
+      const answer = await openTunnel(plan, generation, line)
       return answer.denied ? fail(answer) : answer
     } finally {
-      releaseClaim()
+      releaseSlot()
     }
   }
 
@@ -274,15 +274,15 @@ export const startAccess = (
     const denial = rentalDenial(rental)
     if (denial) return denial
     const key = `${proxyId} ${ip}`
-    const releaseClaim = openTunnels.claim(key, parts.maxTunnels)
-    if (releaseClaim === null) return tooManyConnections(parts.maxTunnels)
+    const releaseSlot = openTunnels.reserveSlot(key, parts.maxTunnels)
+    if (releaseSlot === null) return tooManyConnections(parts.maxTunnels)
     const tunnel = createTunnel(unmeteredSpending(), null)
     let exit: Exit
     try {
       exit = await parts.exitOf(rental)
       openTunnels.add(key, 0, tunnel)
     } finally {
-      releaseClaim()
+      releaseSlot()
     }
     const openRental = openRentals.get(key) ?? { proxyId, ip, sinceMs: monotonicMs(), tunnels: 0 }
     openRental.tunnels += 1
@@ -328,12 +328,12 @@ export const startAccess = (
     if (givenCredentials === null || !first.denied || first.status !== 407) return first
     const second = await admitBy(
       attempt,
-      await parts.logins.caughtUp(baseOf(givenCredentials.username), attemptedMs),
+      await parts.logins.waitForNewLogins(baseOf(givenCredentials.username), attemptedMs),
     )
     if (second !== wrongCredentials) return second
     const remainingMs = Math.max(0, attemptedMs + wrongCredentialsMs - monotonicMs())
     await Promise.all([
-      parts.throttle.wrong(source, stopping.signal),
+      parts.throttle.delay(source, stopping.signal),
       sleep(remainingMs, undefined, { signal: stopping.signal }).catch(() => undefined), // the gateway stops
     ])
     return wrongCredentials
@@ -352,7 +352,7 @@ export const startAccess = (
   const round = async (): Promise<void> => {
     openTunnels.report(parts.usage)
     const tasks = [
-      directory.refresh(budgets.open()),
+      directory.refresh(budgets.openPlans()),
       watchRentals(),
       parts.sessionCaps.flush(),
       parts.usage.flush(),

@@ -13,16 +13,16 @@ import { type BudgetTerms, type LeaseAnswer, type LeaseRequest, PlanBudget } fro
 /** The traffic of all plans that this gateway process serves. */
 export type Budgets = {
   /**
-   * Opens a tunnel on a plan's budget. Resolves when traffic is available, or with the reason why none is. Call `leave`
+   * Opens a tunnel on a plan's budget. Resolves when traffic is available, or with the reason why none is. Call `close`
    * once when the tunnel ends.
    */
-  enter(
+  open(
     terms: BudgetTerms,
-  ): Promise<{ readonly denied: false; readonly spending: Spending; leave(): void } | Denied>
+  ): Promise<{ readonly denied: false; readonly spending: Spending; close(): void } | Denied>
   /** Cuts the plan's tunnels and passes no more traffic. A later tunnel requests a new lease. */
   deny(planId: PlanId, denied: Denied): void
   /** The plans with open tunnels. */
-  open(): readonly PlanId[]
+  openPlans(): readonly PlanId[]
   /** Reports consumed bytes and renews the leases now. Resolves when both are done. */
   flush(): Promise<void>
   /** Ends every lease and reports consumed bytes. Cuts no tunnel: call it when no tunnel is open. */
@@ -93,11 +93,11 @@ export const startBudgets = (deps: {
     const add = (planId: PlanId, bytes: number): void => {
       if (bytes > 0) consumedBytes.set(planId, (consumedBytes.get(planId) ?? 0) + bytes)
     }
-    for (const budget of replaced) add(budget.planId, budget.snapshot().sold)
+    for (const budget of replaced) add(budget.planId, budget.snapshot().consumedBytes)
     replaced.clear()
     for (const [planId, budget] of budgets) {
       const taken = budget.snapshot()
-      add(planId, taken.sold)
+      add(planId, taken.consumedBytes)
       rounds.set(planId, taken)
     }
     sequence += 1
@@ -117,15 +117,15 @@ export const startBudgets = (deps: {
     if (renewals.length === 0) return
     const requestedMs = monotonicMs()
     const answers = await leases.renew(renewals.map(([, { request }]) => request))
-    for (const [planId, { request, over: isUnused }] of renewals) {
+    for (const [planId, { request, isUnused }] of renewals) {
       const budget = budgets.get(planId)
-      if (request.wanted < 0) {
+      if (request.requested < 0) {
         // A tunnel may have opened meanwhile. The next round then requests a lease again.
-        if (isUnused && budget?.unused()) budgets.delete(planId)
+        if (isUnused && budget?.hasNoTunnels()) budgets.delete(planId)
         continue
       }
       const answer = answers.get(planId)
-      if (answer) budget?.renewed(answer, requestedMs)
+      if (answer) budget?.applyLease(answer, requestedMs)
     }
   }
 
@@ -136,10 +136,10 @@ export const startBudgets = (deps: {
   const forgetLost = (): void => {
     if (monotonicMs() - renewedMs < leaseLostMs) return
     if (pendingBatch !== null || budgets.size > 0)
-      logger.warn('traffic could not be counted for too long: what was sold meanwhile is not counted')
+      logger.warn('traffic reports failed for too long: the bytes consumed meanwhile stay unbilled')
     pendingBatch = null
     replaced.clear()
-    for (const budget of budgets.values()) budget.forget()
+    for (const budget of budgets.values()) budget.dropLease()
   }
 
   const runRound = async (): Promise<void> => {
@@ -161,12 +161,12 @@ export const startBudgets = (deps: {
       .run(runRound)
       .then(
         () => {
-          if (isFailing) logger.warn('traffic is counted again')
+          if (isFailing) logger.warn('traffic is reported again')
           isFailing = false
         },
         (err) => {
           if (!isFailing)
-            logger.warn({ err }, 'traffic cannot be counted: what is leased is sold, then no more')
+            logger.warn({ err }, 'traffic reports fail: tunnels continue until their leases are used up')
           isFailing = true
         },
       )
@@ -174,7 +174,7 @@ export const startBudgets = (deps: {
         runningRound = null
         for (const budget of budgets.values()) budget.expireWaiters()
         if (budgets.size === 0 && pendingBatch === null) return
-        const isStarving = [...budgets.values()].some((budget) => budget.starves())
+        const isStarving = [...budgets.values()].some((budget) => budget.isStarving())
         schedule(isRoundRequested && !isFailing ? batchWindowMs : isFailing || isStarving ? retryMs : roundMs)
         isRoundRequested = false
       })
@@ -191,7 +191,7 @@ export const startBudgets = (deps: {
     if (existing) replaced.add(existing)
     // There is no lease, so none can be lost.
     if (budgets.size === 0 && pendingBatch === null && replaced.size === 0) renewedMs = monotonicMs()
-    const budget = new PlanBudget(terms, { monotonicMs, need: requestRound })
+    const budget = new PlanBudget(terms, { monotonicMs, requestLease: requestRound })
     budgets.set(planId, budget)
     return budget
   }
@@ -199,19 +199,19 @@ export const startBudgets = (deps: {
   const isDrained = (): boolean => pendingBatch === null && replaced.size === 0 && budgets.size === 0
 
   return {
-    enter: async (terms) => {
+    open: async (terms) => {
       const budget = budgetOf(terms)
-      budget.enter()
-      let hasLeft = false
-      const leave = (): void => {
-        if (hasLeft) return
-        hasLeft = true
-        budget.leave()
+      budget.openTunnel()
+      let isClosed = false
+      const close = (): void => {
+        if (isClosed) return
+        isClosed = true
+        budget.closeTunnel()
         schedule(roundMs)
       }
       const denied = await budget.more()
       if (denied) {
-        leave()
+        close()
         return denied
       }
       let lease = budget.lease
@@ -224,7 +224,7 @@ export const startBudgets = (deps: {
       }
       return {
         denied: false,
-        leave,
+        close,
         spending: {
           take: (wanted) => {
             resetOnNewLease()
@@ -245,7 +245,8 @@ export const startBudgets = (deps: {
       }
     },
     deny: (planId, denied) => budgets.get(planId)?.deny(denied),
-    open: () => [...budgets.values()].filter((budget) => !budget.unused()).map(({ planId }) => planId),
+    openPlans: () =>
+      [...budgets.values()].filter((budget) => !budget.hasNoTunnels()).map(({ planId }) => planId),
     flush: async () => {
       await runningRound
       await round()
@@ -332,14 +333,16 @@ export const createLeases = (deps: {
         values: [
           worker,
           requests.map(({ planId }) => planId),
-          requests.map(({ held }) => held),
-          requests.map(({ wanted }) => wanted),
+          requests.map(({ reserved: held }) => held),
+          requests.map(({ requested: wanted }) => wanted),
           smallestSlab,
           share,
           expireSeconds,
         ],
       })
-      const plansToGrant = new Set(requests.flatMap(({ planId, wanted }) => (wanted > 0 ? [planId] : [])))
+      const plansToGrant = new Set(
+        requests.flatMap(({ planId, requested: wanted }) => (wanted > 0 ? [planId] : [])),
+      )
       return new Map(
         await Promise.all(
           rows.map(async (row) => {

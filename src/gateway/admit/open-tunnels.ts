@@ -16,7 +16,7 @@ export type Tunnel = {
   /** Cuts this tunnel. */
   terminate(denied: Denied): void
   /** Bytes since the last call. */
-  passed(): { readonly up: number; readonly down: number }
+  countUnreported(): { readonly up: number; readonly down: number }
   /** All bytes of this tunnel. */
   total(): number
 }
@@ -33,7 +33,7 @@ export const createTunnel = (spending: Spending, cap: SessionCap | null): Tunnel
   return {
     planEnded: spending.ended,
     terminate: (denied) => ownController.abort(denied),
-    passed: () => {
+    countUnreported: () => {
       const { up, down } = unreported
       unreported.up = 0
       unreported.down = 0
@@ -69,7 +69,7 @@ export type OpenTunnels = {
    * @returns a function that releases the slot: call it when the tunnel is added or fails; null: `maxSlots` slots are
    * in use
    */
-  claim(planId: string, maxSlots: number): (() => void) | null
+  reserveSlot(planId: string, maxSlots: number): (() => void) | null
   add(planId: string, generation: number, tunnel: Tunnel): void
   remove(planId: string, tunnel: Tunnel): void
   /** Cuts the tunnels of a plan whose credential generation passes the test. */
@@ -80,19 +80,19 @@ export type OpenTunnels = {
 
 export const createOpenTunnels = (): OpenTunnels => {
   const plans = new Map<string, Map<Tunnel, number>>()
-  const claimCounts = new Map<string, number>()
-  const claimedSlots = (planId: string): number => claimCounts.get(planId) ?? 0
+  const reservedSlots = new Map<string, number>()
+  const reservedSlotsOf = (planId: string): number => reservedSlots.get(planId) ?? 0
   const abortHandlers = createAbortHandlers()
   // `AbortSignal.any` would leak a kilobyte per tunnel into the signal of its plan.
   const handlerRemovals = new WeakMap<Tunnel, () => void>()
   return {
-    claim: (planId, maxSlots) => {
-      if ((plans.get(planId)?.size ?? 0) + claimedSlots(planId) >= maxSlots) return null
-      claimCounts.set(planId, claimedSlots(planId) + 1)
+    reserveSlot: (planId, maxSlots) => {
+      if ((plans.get(planId)?.size ?? 0) + reservedSlotsOf(planId) >= maxSlots) return null
+      reservedSlots.set(planId, reservedSlotsOf(planId) + 1)
       return () => {
-        const remaining = claimedSlots(planId) - 1
-        if (remaining === 0) claimCounts.delete(planId)
-        else claimCounts.set(planId, remaining)
+        const remaining = reservedSlotsOf(planId) - 1
+        if (remaining === 0) reservedSlots.delete(planId)
+        else reservedSlots.set(planId, remaining)
       }
     },
     add: (planId, generation, tunnel) => {
@@ -113,7 +113,7 @@ export const createOpenTunnels = (): OpenTunnels => {
     report: (usage) => {
       for (const [planId, planTunnels] of plans)
         for (const tunnel of planTunnels.keys()) {
-          const { up, down } = tunnel.passed()
+          const { up, down } = tunnel.countUnreported()
           if (up + down !== 0) usage.traffic(planId, up, down)
         }
     },

@@ -83,19 +83,22 @@ export type ComparedRow = { readonly folded_through: number | null }
 /** The facts of the log (null: the object no longer exists), and the position of the last event that they depend on. */
 export type LoggedFacts<Facts> = { readonly facts: Facts | null; readonly position: number }
 
-type CachedComparison<Said, Facts> = {
-  readonly rowFacts: Said | null
+type CachedComparison<RowFacts, Facts> = {
+  readonly rowFacts: RowFacts | null
   readonly facts: Facts | null
   readonly readMs: number
   readonly reported: boolean
 }
 
 /** The fields of a row that differ from the log. */
-const differences = <Said extends object>(rowFacts: Said | null, facts: Said | null): readonly string[] => {
+const differences = <RowFacts extends object>(
+  rowFacts: RowFacts | null,
+  facts: RowFacts | null,
+): readonly string[] => {
   if (rowFacts === null) return facts === null ? [] : ['the row says that it is over']
   if (facts === null) return ['the log has none']
   return Object.entries(rowFacts).flatMap(([name, value]) =>
-    isDeepStrictEqual(value, facts[name as keyof Said]) ? [] : [name],
+    isDeepStrictEqual(value, facts[name as keyof RowFacts]) ? [] : [name],
   )
 }
 
@@ -113,36 +116,42 @@ const compareEveryMs = 10_000
  * While the log does not answer, facts are used up to `staleMs` after they were read. Then the error of the log is
  * thrown.
  */
-export const createComparison = <Row extends ComparedRow, Said extends object, Facts extends Said>(deps: {
+export const createComparison = <
+  Row extends ComparedRow,
+  RowFacts extends object,
+  Facts extends RowFacts,
+>(deps: {
   /** The object that a row describes, for the log line, such as `plan`. */
-  readonly what: string
+  readonly entity: string
   readonly idOf: (row: Row) => string
   /** Null: by the row the object no longer exists. */
-  readonly saidBy: (row: Row) => Said | null
+  readonly rowFactsOf: (row: Row) => RowFacts | null
   /** May return more fields than the row has. */
-  readonly logged: (row: Row) => Promise<LoggedFacts<Facts>>
+  readonly readLog: (row: Row) => Promise<LoggedFacts<Facts>>
   readonly monotonicMs: MonotonicClock
   readonly logger: Pick<Logger, 'error'>
-  readonly maxKept: number
+  readonly maxCached: number
 }): ((row: Row) => Promise<Facts | null>) => {
-  const { what, idOf, saidBy: rowFactsOf, logged, monotonicMs, logger } = deps
-  const comparisons = new LRUCache<string, CachedComparison<Said, Facts>>(growingCacheOptions(deps.maxKept))
+  const { entity, idOf, rowFactsOf, readLog, monotonicMs, logger } = deps
+  const comparisons = new LRUCache<string, CachedComparison<RowFacts, Facts>>(
+    growingCacheOptions(deps.maxCached),
+  )
   const rereading = new Set<string>()
 
-  const read = async (row: Row, rowFacts: Said | null): Promise<Facts | null> => {
+  const read = async (row: Row, rowFacts: RowFacts | null): Promise<Facts | null> => {
     const id = idOf(row)
     const readMs = monotonicMs()
-    const { facts, position } = await logged(row)
-    const fields = (row.folded_through ?? 0) < position ? [] : differences<Said>(rowFacts, facts)
+    const { facts, position } = await readLog(row)
+    const fields = (row.folded_through ?? 0) < position ? [] : differences<RowFacts>(rowFacts, facts)
     const previous = comparisons.get(id)
     const reported = previous?.reported && isDeepStrictEqual(previous.rowFacts, rowFacts)
     if (fields.length > 0 && !reported)
-      logger.error({ id, fields }, `a row of a ${what} differs from the log: the log is used`)
+      logger.error({ id, fields }, `a row of a ${entity} differs from the log: the log is used`)
     comparisons.set(id, { rowFacts, facts, readMs, reported: fields.length > 0 })
     return facts
   }
 
-  const rereadInBackground = (row: Row, rowFacts: Said | null): void => {
+  const rereadInBackground = (row: Row, rowFacts: RowFacts | null): void => {
     const id = idOf(row)
     if (rereading.has(id)) return
     rereading.add(id)

@@ -23,7 +23,7 @@ export type Logins = {
    * @param attemptedMs the time of the attempt, by the monotonic clock
    * @returns the start of that lookup: data read after this time is fresh enough
    */
-  caughtUp(username: string, attemptedMs: number): Promise<number>
+  waitForNewLogins(username: string, attemptedMs: number): Promise<number>
 }
 
 /** A table of logins, and the read table that new logins come from. */
@@ -168,7 +168,7 @@ export const createLogins = ({ pool, credentials, monotonicMs }: Parts): Logins 
       if (owner) cachedOwners.set(username, owner)
       return owner
     },
-    caughtUp: async (username, attemptedMs) => {
+    waitForNewLogins: async (username, attemptedMs) => {
       for (;;) {
         const { startedMs: lookupStartMs, owners } = await joinNextLookup(username)
         if (lookupStartMs >= attemptedMs + lagMs) return lookupStartMs
@@ -193,7 +193,7 @@ export type Passwords = {
     nowMs: number,
   ): number | null
   /** For a username without an owner: takes as long as a comparison. */
-  nobody(password: string): void
+  compareWithNothing(password: string): void
 }
 
 const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest()
@@ -220,7 +220,7 @@ export const createPasswords = (credentials: Credentials): Passwords => {
       if (isCurrentValid) return generation
       return isPreviousValid && inGrace ? generation - 1 : null
     },
-    nobody: (password) => {
+    compareWithNothing: (password) => {
       const givenDigest = digestOf(password)
       timingSafeEqual(givenDigest, emptyDigest)
       timingSafeEqual(givenDigest, emptyDigest)
@@ -234,7 +234,7 @@ export type Throttle = {
    * Counts a wrong attempt and resolves when it may be answered.
    * @param signal ends the wait when the gateway stops
    */
-  wrong(source: string, signal: AbortSignal): Promise<void>
+  delay(source: string, signal: AbortSignal): Promise<void>
 }
 
 /** The first 20 wrong attempts of an address are answered at once, then one per second. */
@@ -247,7 +247,7 @@ export const createThrottle = (monotonicMs: MonotonicClock): Throttle => {
   const limiter = createRateLimiter(rate, monotonicMs)
   let delayedCount = 0
   return {
-    wrong: async (source, signal) => {
+    delay: async (source, signal) => {
       const waitMs = Math.min(longestWaitMs, limiter.take(source) * 1_000)
       if (waitMs === 0 || delayedCount >= maxDelayed) return
       delayedCount += 1

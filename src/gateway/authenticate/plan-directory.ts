@@ -161,13 +161,13 @@ export const createPlanDirectory = (deps: {
   }
 
   const factsOf = createComparison({
-    what: 'plan',
+    entity: 'plan',
     idOf: ({ plan_id }: Row) => plan_id,
-    saidBy: rowFactsOf,
-    logged,
+    rowFactsOf: rowFactsOf,
+    readLog: logged,
     monotonicMs,
     logger,
-    maxKept: maxPlans,
+    maxCached: maxPlans,
   })
 
   const knownPlan = async (row: Row): Promise<KnownPlan | null> => {

@@ -142,13 +142,13 @@ export const createRentals = (deps: {
   }
 
   const factsOf = createComparison({
-    what: 'rental',
+    entity: 'rental',
     idOf: ({ proxy_id }: Row) => proxy_id,
-    saidBy: rowFactsOf,
-    logged,
+    rowFactsOf: rowFactsOf,
+    readLog: logged,
     monotonicMs,
     logger,
-    maxKept: maxRentals,
+    maxCached: maxRentals,
   })
 
   const sealedOf = async (credentialId: string, row: Row): Promise<Buffer | null> => {

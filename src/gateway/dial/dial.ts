@@ -152,7 +152,7 @@ const dialDirect = async (
   { exit, target, timeoutMs, signal }: DialRequest,
   localAddress: string | null,
 ): Promise<Dialled> => {
-  const sandboxAddress = exit.places?.[`${target.host}:${target.port}`]
+  const sandboxAddress = exit.sandboxHosts?.[`${target.host}:${target.port}`]
   const addresses = sandboxAddress
     ? [sandboxAddress.host]
     : await targetAddresses(context, target, localAddress, exit.sandbox)

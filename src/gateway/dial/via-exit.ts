@@ -283,7 +283,7 @@ const createHandshakeReader = (
     end: () => failed(new Error('the exit ended the connection')),
     drain: () => undefined,
     closed: (error) => failed(error ?? new Error('the exit ended the connection')),
-    holds: () => false,
+    isChunkInUse: () => false,
   })
   const readWhen = (wantedLength: () => number | null): Promise<Buffer> =>
     new Promise((resolve, reject) => {

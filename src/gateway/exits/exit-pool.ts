@@ -97,7 +97,7 @@ export const createExitPool = (deps: {
   const aliveCandidates = (targeting: Targeting, needs: ConnectionNeeds): readonly Candidate[] =>
     live
       .index()
-      .fitting(targeting, needs)
+      .matching(targeting, needs)
       .filter(({ exitId }) => health.isAlive(exitId))
 
   const choiceFor = (targeting: Targeting, needs: ConnectionNeeds): Choice => {
@@ -175,7 +175,7 @@ export const createExitPool = (deps: {
   }
 
   const exitOf = (
-    { exitId, terms, login, template, cover, sandbox }: Candidate,
+    { exitId, terms, login, template, coverage: cover, sandbox }: Candidate,
     targeting: Targeting,
     session: { readonly id: string; readonly minutes: number } | null,
   ): Exit => {

@@ -31,7 +31,7 @@ import type { Exit } from '../gateway-ports.ts'
 import { exitProbes, followExits, machineExitProbes } from '../workers.ts'
 import { createExitPool, type ExitPool } from './exit-pool.ts'
 
-export type ExitParts = {
+export type ExitDependencies = {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly vault: Vault
@@ -48,7 +48,7 @@ export type ExitParts = {
   /** The name of this machine; default: its host name. */
   readonly machine?: string
   /** The probe of an exit; default: connects to its endpoint, or checks the address of this machine. */
-  readonly look?: ProbeExit
+  readonly probe?: ProbeExit
   readonly onDialled?: (exitId: string, outcome: 'connected' | 'failed', latencyMs: number) => void
 }
 
@@ -68,11 +68,14 @@ export type OpenedExits = {
  * Rejects when Postgres does not answer.
  * @throws StartRefused for `allowLoopback` with exits other than the sandbox's
  */
-export const openExits = async (parts: ExitParts): Promise<OpenedExits> => {
+export const openExits = async (parts: ExitDependencies): Promise<OpenedExits> => {
   const { scheduler, pool, vault, sandbox, clock, logger } = parts
   const table = createHealthTable(pool)
   const onError = (error: unknown): void =>
-    logger.warn({ err: error }, 'Postgres did not take or tell what is known of exits: going on without')
+    logger.warn(
+      { err: error },
+      'Postgres does not answer: this process continues with the exit states in its memory',
+    )
   const health = createExitHealth({ table, onError })
   const sticky = createStickySessions({ pool, clock, onError })
   const logins = createExitLogins({ pool, vault })
@@ -80,7 +83,7 @@ export const openExits = async (parts: ExitParts): Promise<OpenedExits> => {
   await live.refresh()
   if (parts.allowLoopback && live.hasOwn())
     throw new StartRefused(
-      "FAREBOX_GATEWAY_ALLOW_LOOPBACK=on is for the sandbox's exits alone, and exits are imported here: take it out, or remove them with farebox exits remove",
+      "FAREBOX_GATEWAY_ALLOW_LOOPBACK=on is only for the sandbox's exits, but own exits are imported: unset it, or remove the exits with farebox exits remove",
     )
   let isReported = false
   const allowsLoopback = (): boolean => parts.allowLoopback && !live.hasOwn()
@@ -89,7 +92,7 @@ export const openExits = async (parts: ExitParts): Promise<OpenedExits> => {
     if (isReported || !parts.allowLoopback || allowsLoopback()) return
     isReported = true
     logger.error(
-      "exits were imported: FAREBOX_GATEWAY_ALLOW_LOOPBACK=on is for the sandbox's exits alone and no longer holds here; take it out before the next start",
+      "exits were imported: FAREBOX_GATEWAY_ALLOW_LOOPBACK=on is only for the sandbox's exits and has no effect any more; unset it before the next start",
     )
   })
   const probes = startProbes({
@@ -99,7 +102,7 @@ export const openExits = async (parts: ExitParts): Promise<OpenedExits> => {
     health,
     table,
     machine: createMachineHealth(pool, parts.machine ?? hostname()),
-    probe: parts.look ?? probe,
+    probe: parts.probe ?? probe,
     clock,
     logger,
   })
@@ -239,7 +242,9 @@ export const addressExit = (
       via: { kind: 'direct', localAddress: ip },
       sandbox: allowLoopback,
       udp: true,
-      ...(sandbox && { places: { [`${whoamiHost}:80`]: { host: '127.0.0.1', port: sandbox.whoamiPort } } }),
+      ...(sandbox && {
+        sandboxHosts: { [`${whoamiHost}:80`]: { host: '127.0.0.1', port: sandbox.whoamiPort } },
+      }),
     }
   const { protocol: kind, host, port, udp, login } = endpoint
   if (sandbox && host === addressesHost) {

@@ -46,7 +46,7 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
       end: () => undefined,
       drain: () => down.drained(),
       closed: () => closeUpstreamSession(error),
-      holds: () => false,
+      isChunkInUse: () => false,
     })
     down.end()
   }
@@ -94,7 +94,7 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
         next()
       },
       closed: () => closeUpstreamSession(null),
-      holds: () => false,
+      isChunkInUse: () => false,
     })
   }
 
@@ -291,7 +291,7 @@ const createUpstreamSession = (
       end: destroyIdle,
       drain: () => idleConnection.up.drained(),
       closed: destroyIdle,
-      holds: () => idleConnection.down.holds(),
+      isChunkInUse: () => idleConnection.down.holds(),
     })
   }
   const removeAbortHandler = abortHandlers.on(spending.ended, onDenied)

@@ -241,7 +241,7 @@ export const runExchange = (options: ExchangeOptions): Exchange => {
     },
     drain: () => down.drained(),
     closed: () => fail(clientGone),
-    holds: () => false,
+    isChunkInUse: () => false,
   }
   const handleTargetEnd = (fault: Error | null): void => {
     if (isFinished) return
@@ -263,7 +263,7 @@ export const runExchange = (options: ExchangeOptions): Exchange => {
     end: () => handleTargetEnd(null),
     drain: () => up.drained(),
     closed: handleTargetEnd,
-    holds: () => down.holds(),
+    isChunkInUse: () => down.holds(),
   }
   upstream.use(targetHandler)
   if (!isFinished) client.use(clientHandler)

@@ -212,7 +212,7 @@ class Side implements ConnectionHandler {
     tunnel.endIfClosed()
   }
 
-  holds(): boolean {
+  isChunkInUse(): boolean {
     return this.#outgoing.holds()
   }
 }

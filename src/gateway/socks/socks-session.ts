@@ -85,7 +85,7 @@ export const serveSocks = (context: GatewayContext, client: Client): void => {
       },
       drain: () => undefined,
       closed: () => close(null),
-      holds: () => false,
+      isChunkInUse: () => false,
     })
   }
   const refuse = (why: Denied, host: string | null): void => {

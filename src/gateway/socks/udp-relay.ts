@@ -120,7 +120,7 @@ export const associate = async (
     end: () => end(null),
     drain: () => undefined,
     closed: () => end(null),
-    holds: () => false,
+    isChunkInUse: () => false,
   })
   if (isEnded) return
   const { address, port } = relay.address()

@@ -47,7 +47,7 @@ test('of two machines each knows whether its own addresses work, and nothing of 
       random: Math.random,
       logger,
       machine,
-      look: async ({ via }: { readonly via: ExitVia }) => {
+      probe: async ({ via }: { readonly via: ExitVia }) => {
         const ok = via.kind === 'direct' && has[machine].has(via.localAddress ?? '')
         return { ok, latencyMs: 1, problem: ok ? null : 'EADDRNOTAVAIL' }
       },
