@@ -53,7 +53,7 @@ test('the login of an exit is sent to its own host only, whatever the read table
     clock,
     random: Math.random,
     logger,
-    look: async () => ({ ok: true, latencyMs: 1, problem: null }),
+    probe: async () => ({ ok: true, latencyMs: 1, problem: null }),
   })
   atEnd(t, opened.stop)
   const serving = opened.live.index().serving

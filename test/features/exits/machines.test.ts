@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ExitVia } from '../../../src/domain/exits/events.ts'
-import { parseUsername } from '../../../src/domain/exits/username.ts'
+import { parseUsername } from '../../../src/domain/exits/line.ts'
 import { createExitHealth } from '../../../src/features/exits/exit-health.ts'
 import { createExitLogins } from '../../../src/features/exits/exit-logins.ts'
 import { createExitService } from '../../../src/features/exits/exit-service.ts'
@@ -47,7 +47,7 @@ test('each of two machines knows the state of its own addresses only', async (t)
       random: Math.random,
       logger,
       machine,
-      look: async ({ via }: { readonly via: ExitVia }) => {
+      probe: async ({ via }: { readonly via: ExitVia }) => {
         const ok = via.kind === 'direct' && has[machine].has(via.localAddress ?? '')
         return { ok, latencyMs: 1, problem: ok ? null : 'EADDRNOTAVAIL' }
       },

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseUsername } from '../../../src/domain/exits/username.ts'
+import { parseUsername } from '../../../src/domain/exits/line.ts'
 import { createLineSets } from '../../../src/features/lines/line-sets.ts'
 import { networkOf } from '../../../src/features/lines/whitelist.ts'
 import { createIsAllowed } from '../../../src/features/lines/whitelist-commitments.ts'

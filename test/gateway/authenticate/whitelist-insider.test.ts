@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { anyTargeting } from '../../../src/domain/exits/exit-targeting.ts'
+import { anyTargeting } from '../../../src/domain/exits/line.ts'
 import { createIsAllowed } from '../../../src/features/lines/whitelist-commitments.ts'
 import { createWhitelistLookup } from '../../../src/gateway/authenticate/whitelist-lookup.ts'
 import type { AccountId, PlanId } from '../../../src/kernel/ids.ts'
