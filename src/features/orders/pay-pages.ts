@@ -2,7 +2,7 @@ import type { OrderDraft, PlacementRefusal } from '../../domain/orders/decide-pl
 import type { Order } from '../../domain/orders/fold.ts'
 import { orderedBy } from '../../domain/shared/order-terms.ts'
 import { ApiError, refuse } from '../../platform/http/errors.ts'
-import { keyConflict } from '../../platform/http/idempotency.ts'
+import { keyConflict } from '../../platform/http/route.ts'
 import { createRequireOrderable } from '../catalog/index.ts'
 import {
   type AppendOrder,

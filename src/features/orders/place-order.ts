@@ -6,8 +6,8 @@ import { type AccountId, type CustomerId, newId, orderIdOf } from '../../kernel/
 import { orderStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { ApiError } from '../../platform/http/errors.ts'
-import { keyConflict } from '../../platform/http/idempotency.ts'
 import type { ApiRequest } from '../../platform/http/route.ts'
+import { keyConflict } from '../../platform/http/route.ts'
 import type { Customers } from '../accounts/index.ts'
 import {
   type AppendOrderDeps,

@@ -23,7 +23,7 @@ import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle, readStreamState } from '../../platform/commands/handle.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
-import { JsonBytes } from '../../platform/http/json-bytes.ts'
+import { JsonBytes } from '../../platform/http/route.ts'
 import { answerOf, type FinishedCall, refusalOf, type ScrapeReply } from './call-answer.ts'
 import { createScrapeCommands, endWithoutResult } from './call-commands.ts'
 import {

@@ -9,7 +9,7 @@ import { createCheckProxies, createCheckSlots } from '../../../src/features/free
 import { freeProxyCheckRoutes } from '../../../src/features/free-tools/check-routes.ts'
 import { readProxy } from '../../../src/features/free-tools/proxy-text.ts'
 import { openApiDocument } from '../../../src/platform/api-docs/openapi-document.ts'
-import { createHttpMetrics } from '../../../src/platform/http/http-metrics.ts'
+import { createHttpMetrics } from '../../../src/platform/http/gauges.ts'
 import { createRateLimiter } from '../../../src/platform/http/rate-limit.ts'
 import { createHttpServer } from '../../../src/platform/http/server.ts'
 import type { Resolve } from '../../../src/platform/outgoing/target.ts'
