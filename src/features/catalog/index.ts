@@ -1,4 +1,3 @@
-export { metaOf } from './how-to.ts'
 export { createCatalogService } from './import-catalog.ts'
 export { createLiveCatalog, type LiveCatalog } from './live-catalog.ts'
 export {

@@ -4,7 +4,7 @@ import type { AccountsResult } from '../../../src/features/accounts/account-serv
 import { claimEmail, storeKey } from '../../../src/features/accounts/account-vault.ts'
 import { generateKey, hashKey } from '../../../src/features/accounts/api-key.ts'
 import { type AccountId, type KeyId, newId } from '../../../src/kernel/ids.ts'
-import type { Done } from '../../../src/platform/commands/handle.ts'
+import type { Done } from '../../../src/platform/commands/command.ts'
 import { buyer, cause, serviceWorld } from './world.ts'
 
 const textOfLog = async (log: Awaited<ReturnType<typeof serviceWorld>>['log']): Promise<string> =>
