@@ -9,7 +9,7 @@ import {
   targetingProblem,
 } from '../../domain/exits/line.ts'
 import { alpha2Of } from '../../kernel/countries.ts'
-import type { ErrorCode } from '../../platform/http/error-table.ts'
+import type { ErrorCode } from '../../platform/http/errors.ts'
 import { refuse } from '../../platform/http/errors.ts'
 
 const locationField = (label: string, path: string) =>

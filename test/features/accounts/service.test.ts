@@ -5,7 +5,7 @@ import { claimEmail } from '../../../src/features/accounts/account-vault.ts'
 import { apiKeyForm, apiKeyKind } from '../../../src/features/accounts/api-key.ts'
 import { storeKey } from '../../../src/features/accounts/key-store.ts'
 import { type AccountId, type KeyId, newId } from '../../../src/kernel/ids.ts'
-import type { Done } from '../../../src/platform/commands/handle.ts'
+import type { Done } from '../../../src/platform/commands/command.ts'
 import { buyer, cause, serviceWorld } from './world.ts'
 
 const textOfLog = async (log: Awaited<ReturnType<typeof serviceWorld>>['log']): Promise<string> =>

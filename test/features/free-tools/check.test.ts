@@ -12,7 +12,7 @@ import {
 } from '../../../src/features/free-tools/check-proxies.ts'
 import { freeProxyCheckRoutes } from '../../../src/features/free-tools/check-routes.ts'
 import { openApiDocument } from '../../../src/platform/api-docs/openapi-document.ts'
-import { createHttpMetrics } from '../../../src/platform/http/http-metrics.ts'
+import { createHttpMetrics } from '../../../src/platform/http/gauges.ts'
 import { createRateLimiter } from '../../../src/platform/http/rate-limit.ts'
 import { createHttpServer } from '../../../src/platform/http/server.ts'
 import type { Resolve } from '../../../src/platform/outgoing/target.ts'

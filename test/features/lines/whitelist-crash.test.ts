@@ -14,7 +14,7 @@ import {
 } from '../../../src/features/lines/whitelist-removals.ts'
 import type { AccountId, PlanId } from '../../../src/kernel/ids.ts'
 import type { CommandRunner } from '../../../src/platform/commands/command.ts'
-import { readStreamState } from '../../../src/platform/commands/handle.ts'
+import { readStreamState } from '../../../src/platform/commands/command.ts'
 import { testScheduler } from '../../support/scheduler.ts'
 import { until } from '../../support/until.ts'
 import { cause, serviceWorld } from '../accounts/world.ts'
