@@ -1,5 +1,5 @@
-export { createCatalogService } from './import-catalog.ts'
-export { createLiveCatalog, type LiveCatalog } from './live-catalog.ts'
+export { metaOf } from './how-to.ts'
+export { createCatalogService, createLiveCatalog, type LiveCatalog } from './import-catalog.ts'
 export {
   createOrderable,
   createRequireOrderable,

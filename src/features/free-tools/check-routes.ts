@@ -12,10 +12,11 @@ import {
   defaultTimeoutMs,
   type Finding,
   maxProxies,
+  maxProxyText,
+  proxyForms,
   timeoutBounds,
 } from './check-proxies.ts'
 import { CheckSummary, ProxyCheckResult, resultExample, summaryOf } from './check-result.ts'
-import { maxProxyText, proxyForms } from './proxy-text.ts'
 
 const proxyField = z
   .string()

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import ipaddr from 'ipaddr.js'
 import type pg from 'pg'
-import type { Targeting } from '../../domain/exits/exit-targeting.ts'
+import type { Targeting } from '../../domain/exits/line.ts'
 import { commitmentsOf, decideAllowance, whitelistRef } from '../../domain/plans/whitelist.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { Cause } from '../../kernel/event.ts'

@@ -12,7 +12,7 @@ import {
   statusOf,
 } from './batch-service.ts'
 import type { TakeScrape } from './call-rate.ts'
-import { ScrapeAnswer, scrapeExample } from './call-routes.ts'
+import { ScrapeAnswer, scrapeExample } from './routes.ts'
 import { requireScraper } from './scrape.ts'
 
 export const maxInputs = 100
