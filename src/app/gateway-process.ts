@@ -18,12 +18,11 @@ import { registerGauge, registerRuntimeMetrics, serveMetrics } from '../platform
 import { StartRefused } from '../platform/postgres/errors.ts'
 import { createVault } from '../platform/vault/seal.ts'
 import { createScheduler } from '../platform/work/scheduler.ts'
-import { gatewayClock, serviceClock, startClockGuard, warnOfClock } from './clock-guard.ts'
+import { gatewayClock, openPostgresClock, serviceClock, startClockGuard, warnOfClock } from './clock.ts'
 import type { Config } from './config.ts'
 import { openAccess } from './gateway-access.ts'
 import { openLogReads } from './open-log-reads.ts'
 import { openWorkerDatabase } from './open-pool.ts'
-import { openPostgresClock } from './postgres-clock.ts'
 import { drainMsOf } from './shutdown.ts'
 
 export type GatewayWorker = {
