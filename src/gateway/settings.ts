@@ -9,16 +9,16 @@ export const gatewaySettings = {
   FAREBOX_GATEWAY_PORT: whole(0, 65_535)
     .prefault('9000')
     .describe(
-      'The port of the proxy gateway, for HTTP and SOCKS5; 0 takes a free one. Where it is not set, and the service takes no real money, a free one replaces one that is taken.',
+      'The port of the proxy gateway, for HTTP and SOCKS5; 0 takes a free one. If it is not set and the service takes no real money, a free port replaces a port in use.',
     ),
   FAREBOX_GATEWAY_LISTEN: addresses
     .prefault('127.0.0.1')
     .describe(
-      'The addresses that the gateway listens on, with commas between; 0.0.0.0 and :: are every interface. Rented addresses of this machine are listened on besides.',
+      'The addresses that the gateway listens on, separated by commas; 0.0.0.0 and :: are every interface. It also listens on the rented addresses of this machine.',
     ),
   FAREBOX_GATEWAY_WORKERS: whole(0, 64)
     .prefault('1')
-    .describe('Processes that share the port of the gateway; 0 runs none beside the service.'),
+    .describe('Processes that share the port of the gateway; 0: the service starts none.'),
   FAREBOX_GATEWAY_TLS_PORT: whole(1, 65_535)
     .optional()
     .describe('A second port of the gateway, which speaks TLS (an HTTPS proxy).'),
@@ -34,7 +34,7 @@ export const gatewaySettings = {
   FAREBOX_GATEWAY_CHECK_URL: url(['http:'], 'http://check.example.com/ip')
     .optional()
     .describe(
-      'What the check of a rented address asks through it: an http address of yours that answers 200 with the address of its caller as text. Left out: a host of the sandbox, where that runs; else there are no checks.',
+      "The URL that the check of a rented address requests through it: an http URL of yours that answers 200 with the client's address as text. Default: a host of the sandbox if it runs, else no checks.",
     ),
   FAREBOX_GATEWAY_CONNECTIONS: whole(1, 1_000_000)
     .prefault('2000')

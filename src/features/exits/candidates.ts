@@ -176,7 +176,7 @@ export const indexOf = (
         if (code !== null && !knownKeys.has(`${country} ${kind} ${code}`))
           return {
             token: `${kind}-${code}`,
-            detail: `no ${kind} of ${countryOfAlpha2(country).name} is called this; the geo lists have those that there are`,
+            detail: `no ${kind} of ${countryOfAlpha2(country).name} has this name: see the geo lists`,
           }
       }
       return null

@@ -6,18 +6,18 @@ import type { Feature } from '../../platform/feature/feature.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createCredentials } from '../../platform/vault/credentials.ts'
 import type { ExitHealth, LiveExits, LocationsByCountry } from '../exits/index.ts'
-import { createOwnPlans, type Gateway, type PlanFinder } from '../plans/index.ts'
+import { createPlanVerifier, type Gateway, type PlanFinder } from '../plans/index.ts'
+import { createLineService } from './generate-lines.ts'
 import { linePages } from './line-pages.ts'
-import { createLineService } from './line-service.ts'
 import { createLineSets } from './line-sets.ts'
 import { lineRoutes } from './routes.ts'
 import { createAddToWhitelist, createWhitelist } from './whitelist.ts'
+import { createWhitelistRemovals, startWhitelistRemovals } from './whitelist-commitments.ts'
 import { whitelistPages } from './whitelist-pages.ts'
-import { createWhitelistRemovals, startWhitelistRemovals } from './whitelist-removals.ts'
 import { whitelistRoutes } from './whitelist-routes.ts'
 
 // For the list of workers (src/app/worker-list.ts).
-export { whitelistRemoval } from './whitelist-removals.ts'
+export { whitelistRemoval } from './whitelist-commitments.ts'
 
 export const open = (
   core: ServerCore,
@@ -51,7 +51,7 @@ export const open = (
     return exits.locations(family)
   }
   const db: PlanQueries = createKysely(pool)
-  const ownPlans = createOwnPlans(core)
+  const verifyPlans = createPlanVerifier(core)
   const credentials = createCredentials(core.keys.master)
   const reach = {
     catalog,
@@ -66,8 +66,8 @@ export const open = (
   const addToWhitelist = createAddToWhitelist({ ...reach, whitelist, allowLoopback })
   return {
     routes: [
-      ...lineRoutes({ catalog, reads, db, ownPlans, pool, runner, credentials, gateway, lines, clock }),
-      ...whitelistRoutes({ catalog, reads, db, ownPlans, whitelist, addToWhitelist }),
+      ...lineRoutes({ catalog, reads, db, verifyPlans, pool, runner, credentials, gateway, lines, clock }),
+      ...whitelistRoutes({ catalog, reads, db, verifyPlans, whitelist, addToWhitelist }),
     ],
     pages: [
       ...linePages({ planFinder, locations, generateLines: lines, tryUrl, island }),

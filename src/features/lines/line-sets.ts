@@ -72,7 +72,7 @@ export const createLineSets = ({ pool }: { readonly pool: pg.Pool }): LineSets =
         if (stored === null) return null
         if (textOf(stored) === text) return setId
       }
-      throw new Error('ten ids in a row are taken by other targetings')
+      throw new Error('ten set ids in a row collide with other targetings')
     },
     targetingOf: async (planId, setId) => {
       const key = `${planId} ${setId}`

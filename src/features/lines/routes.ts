@@ -11,15 +11,14 @@ import type { Credentials } from '../../platform/vault/credentials.ts'
 import { maxReleased, releaseSessions } from '../exits/index.ts'
 import {
   connectionOf,
-  createOwnPlan,
+  createFindPlan,
   type Gateway,
-  type OwnPlans,
   PlanRecord,
   planExample,
   rotatePlanPassword,
+  type VerifyPlans,
 } from '../plans/index.ts'
-import { lineFormats, lineProtocols, templateMarks } from './generate-lines.ts'
-import { type LineService, linesText } from './line-service.ts'
+import { type LineService, lineFormats, lineProtocols, linesText, templateMarks } from './generate-lines.ts'
 import { targetingCodes, targetingFields } from './targeting-input.ts'
 
 const maxLines = 5_000
@@ -49,7 +48,7 @@ const Generated = z
     count: z.int(),
     protocol: z.enum(lineProtocols),
     format: z.enum(lineFormats),
-    stickyMinutes: z.int().meta({ description: 'As it was asked for.' }),
+    stickyMinutes: z.int().meta({ description: 'As requested.' }),
     lines: z.array(z.union([z.string(), Line])),
   })
   .meta({ id: 'GeneratedLines' })
@@ -62,7 +61,7 @@ export const lineRoutes = (deps: {
   readonly catalog: { current(): Catalog }
   readonly reads: Pick<Reads, 'settled'>
   readonly db: PlanQueries
-  readonly ownPlans: OwnPlans
+  readonly verifyPlans: VerifyPlans
   readonly pool: pg.Pool
   readonly runner: CommandRunner
   readonly credentials: Credentials
@@ -72,7 +71,7 @@ export const lineRoutes = (deps: {
 }): readonly Route[] => {
   const { pool, runner, credentials, gateway, clock } = deps
 
-  const planOf = createOwnPlan(deps)
+  const planOf = createFindPlan(deps)
 
   return [
     route({
@@ -91,7 +90,7 @@ export const lineRoutes = (deps: {
         count: z.int().min(1).max(maxLines).optional().meta({ description: 'How many; default 1.' }),
         stickyMinutes: z.int().min(0).max(maxStickyMinutes).optional().meta({
           description:
-            'Each line keeps its exit for so many minutes from its first use, at most 1,440; default 0: another exit for each connection.',
+            'Each line uses the same exit for this many minutes from its first use, at most 1,440; default 0: another exit for each connection.',
         }),
         ...targetingFields,
         protocol: z.enum(lineProtocols).optional().meta({

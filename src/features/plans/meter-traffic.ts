@@ -17,12 +17,12 @@ import { createPages } from '../../platform/work/worklist.ts'
 import {
   type Counter,
   createTrafficCounters,
+  createTrafficReports,
   type DueCounter,
   dueCounters,
-  type Settled,
+  type SettledCounter,
   type TrafficBatch,
 } from './traffic-counters.ts'
-import { createTrafficReports } from './traffic-reports.ts'
 
 /** Gateways renew their leases twice a second. They return the unused rest of a plan whose leases are paused. */
 const waitMs = 3_000
@@ -32,7 +32,7 @@ const pauseSeconds = 5
 const leaseSeconds = 60
 
 /**
- * Makes every gateway report the consumed bytes of a plan and return the rest. No traffic of the plan is sold for some
+ * Makes every gateway report the consumed bytes of a plan and return the rest. No traffic of the plan is leased for some
  * seconds, so that a decision can use the remaining bytes.
  * @throws CommandOverload if a gateway does not answer; its leases expire within a minute
  */
@@ -56,7 +56,7 @@ export const recallLeases = async (pool: pg.Pool, planId: PlanId): Promise<void>
     if (!rows[0]?.held) return
     if (performance.now() >= deadlineMs)
       throw new CommandOverload(
-        'a gateway that does not answer may still sell traffic of this plan; try again in a minute',
+        'a gateway does not answer and may still consume traffic of this plan; try again in a minute',
         leaseSeconds,
       )
     await sleep(everyMs)
@@ -151,7 +151,7 @@ export const createMeter = (deps: {
   const readPlanState = (planId: PlanId) => run(planId, null, () => [])
 
   const log = async (planIds: readonly PlanId[], isForced: boolean): Promise<void> => {
-    const settleOne = async ({ planId, accountId, usedBytes }: Counter): Promise<Settled> => {
+    const settleOne = async ({ planId, accountId, usedBytes }: Counter): Promise<SettledCounter> => {
       const { state, logged, alarms } = await run(planId, accountId, (plan, nowMs) =>
         decideMetering(plan, { usedBytes, anyway: isForced }, nowMs),
       )
@@ -216,7 +216,7 @@ export const createMeter = (deps: {
         )
       return dueRows.length
     },
-    forget: () => counters.forget(clock()),
+    forget: () => counters.deleteIdleReporters(clock()),
   }
 }
 

@@ -31,8 +31,8 @@ import {
   payPageErrors,
   quantityField,
 } from '../orders/index.ts'
-import type { OwnPlans } from './plan-owners.ts'
-import { createOwnPlan, type Gateway, PlanRecord, planExample, planRecord } from './plan-record.ts'
+import type { VerifyPlans } from './plan-record.ts'
+import { createFindPlan, type Gateway, PlanRecord, planExample, planRecord } from './plan-record.ts'
 
 /** Changes the password of a plan. Returns the new generation of its credential, and when it began. */
 export const rotatePlanPassword = async (
@@ -84,16 +84,16 @@ export const planRoutes = (deps: {
   readonly catalog: { current(): Catalog }
   readonly reads: Pick<Reads, 'settled'>
   readonly db: PlanQueries
-  readonly ownPlans: OwnPlans
+  readonly verifyPlans: VerifyPlans
   readonly pool: pg.Pool
   readonly credentials: Credentials
   readonly gateway: Gateway
   readonly clock: Clock
 }): readonly Route[] => {
-  const { placeOrder, log, catalog, reads, db, ownPlans, pool, credentials, gateway, clock } = deps
+  const { placeOrder, log, catalog, reads, db, verifyPlans, pool, credentials, gateway, clock } = deps
 
   const recordsOf = async ({ accountId }: Caller, found: readonly FoundPlan[]): Promise<PlanRecord[]> => {
-    const rows = await ownPlans(accountId, found)
+    const rows = await verifyPlans(accountId, found)
     const refs = await customerRefs(
       pool,
       accountId,
@@ -112,7 +112,7 @@ export const planRoutes = (deps: {
   const recordOf = async (caller: Caller, row: FoundPlan): Promise<PlanRecord> =>
     (await recordsOf(caller, [row]))[0]!
 
-  const planOf = createOwnPlan(deps)
+  const planOf = createFindPlan(deps)
 
   return [
     route({
@@ -216,7 +216,7 @@ export const planRoutes = (deps: {
         topUpExample,
         {
           made: 'The order, and the plan with its new units.',
-          stood: 'The order that stands under this Idempotency-Key, and the plan as it is now.',
+          stood: 'The earlier order with this Idempotency-Key, and the plan in its current state.',
         },
       ),
       errors: [

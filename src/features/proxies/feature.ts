@@ -11,10 +11,9 @@ import { proxyCheckRoutes, proxyReplaceRoutes, proxyRotateRoutes } from './actio
 import { createProxyChecks } from './check-proxy.ts'
 import { extendPages } from './extend-pages.ts'
 import { createRentalExtension } from './extend-rentals.ts'
-import { createFindOwnProxy, createProxyRecords } from './find-proxy.ts'
+import { createFindProxy, createProxyRecords, createRentalVerifier } from './own-rentals.ts'
 import { addressListPages, addressPages, replaceAddressPages } from './proxy-pages.ts'
-import type { GatewayPlace } from './proxy-record.ts'
-import { createOwnRentals } from './rental-owners.ts'
+import type { GatewayAddress } from './proxy-record.ts'
 import { createReplaceAddress } from './replace-address.ts'
 import { proxyRoutes } from './routes.ts'
 
@@ -22,7 +21,7 @@ export const open = (
   core: ServerCore,
   dependencies: {
     /** The address that clients connect to, and the target of proxy checks. */
-    readonly gateway: GatewayPlace & { readonly checkUrl: URL | null }
+    readonly gateway: GatewayAddress & { readonly checkUrl: URL | null }
     readonly sandbox: boolean
     readonly publicUrl: () => string
     readonly placeOrder: PlaceOrder
@@ -36,15 +35,15 @@ export const open = (
   const { gateway, sandbox, publicUrl, catalog } = dependencies
   const db: ProxyQueries = createKysely(pool)
   const credentials = createCredentials(core.keys.master)
-  const ownRentals = createOwnRentals(core)
-  const extending = createRentalExtension({ ...dependencies, reads, db, ownRentals, clock })
-  const replace = createReplaceAddress({ runner, reads, db, ownRentals, pool, clock })
-  const findOwnProxy = createFindOwnProxy({ reads, db, ownRentals, clock })
-  const proxyRecords = createProxyRecords({ pool, ownRentals, credentials, publicUrl, gateway, clock })
+  const verifyRentals = createRentalVerifier(core)
+  const extending = createRentalExtension({ ...dependencies, reads, db, verifyRentals, clock })
+  const replace = createReplaceAddress({ runner, reads, db, verifyRentals, pool, clock })
+  const findOwnProxy = createFindProxy({ reads, db, verifyRentals, clock })
+  const proxyRecords = createProxyRecords({ pool, verifyRentals, credentials, publicUrl, gateway, clock })
   const checks = createProxyChecks({
     reads,
     db,
-    ownRentals,
+    verifyRentals,
     credentials,
     gateway,
     sandbox,
@@ -59,7 +58,7 @@ export const open = (
         catalog,
         reads,
         db,
-        ownRentals,
+        verifyRentals,
         pool,
         credentials,
         gateway,
@@ -67,7 +66,7 @@ export const open = (
         clock,
       }),
       ...proxyRotateRoutes({ pool, credentials, clock }),
-      ...proxyReplaceRoutes({ replace, pool, ownRentals, credentials, gateway, publicUrl, clock }),
+      ...proxyReplaceRoutes({ replace, pool, verifyRentals, credentials, gateway, publicUrl, clock }),
       ...proxyCheckRoutes({ checks }),
     ],
     pages: [

@@ -34,7 +34,7 @@ export type KnownPlan = {
   readonly targeting: ReadonlySet<string>
   /** The family of its product; null: any exit serves the plan. */
   readonly family: Family | null
-  /** The speed of a time-based plan; null: the plan is sold by traffic. */
+  /** The speed of a time-based plan; null: the plan is charged by traffic. */
   readonly bytesPerSecond: number | null
   /** Whether the hosts that its lines reach are counted per day. */
   readonly countsHosts: boolean
