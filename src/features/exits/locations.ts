@@ -90,7 +90,7 @@ export const createLocations = (deps: {
         ({ exitId, terms }) => health.isAlive(exitId) && (family === null || terms.family === family),
       )
     const locationsByCountry: LocationsByCountry = new Map(
-      [...Map.groupBy(alive, ({ coverage: cover }) => cover.country)].map(([alpha2, candidates]) => [
+      [...Map.groupBy(alive, ({ coverage }) => coverage.country)].map(([alpha2, candidates]) => [
         alpha2,
         countryLocations(alpha2, candidates),
       ]),

@@ -1,22 +1,20 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import type { PlanQueries } from '../../../projections/plans.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { maxStickyMinutes } from '../../domain/exits/line.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { type Route, route } from '../../platform/http/route.ts'
-import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import { maxReleased, releaseSessions } from '../exits/index.ts'
 import {
   connectionOf,
   createFindPlan,
+  type FindPlanDependencies,
   type Gateway,
   PlanRecord,
   planExample,
   rotatePlanPassword,
-  type VerifyPlans,
 } from '../plans/index.ts'
 import { type LineService, lineFormats, lineProtocols, linesText, templateMarks } from './generate-lines.ts'
 import { targetingCodes, targetingFields } from './targeting-input.ts'
@@ -57,18 +55,17 @@ const { host, ports, username, password } = planExample.connection
 const lineExample = `${host}:${ports.http}:${username}-country-us-session-k3v9q2xw-lifetime-30:${password}`
 
 /** Lines of plans: generation, password and sessions. */
-export const lineRoutes = (deps: {
-  readonly catalog: { current(): Catalog }
-  readonly reads: Pick<Reads, 'settled'>
-  readonly db: PlanQueries
-  readonly verifyPlans: VerifyPlans
-  readonly pool: pg.Pool
-  readonly runner: CommandRunner
-  readonly credentials: Credentials
-  readonly gateway: Gateway
-  readonly lines: LineService
-  readonly clock: Clock
-}): readonly Route[] => {
+export const lineRoutes = (
+  deps: FindPlanDependencies & {
+    readonly catalog: { current(): Catalog }
+    readonly pool: pg.Pool
+    readonly runner: CommandRunner
+    readonly credentials: Credentials
+    readonly gateway: Gateway
+    readonly lines: LineService
+    readonly clock: Clock
+  },
+): readonly Route[] => {
   const { pool, runner, credentials, gateway, clock } = deps
 
   const planOf = createFindPlan(deps)

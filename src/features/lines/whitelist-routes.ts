@@ -1,12 +1,10 @@
 import { z } from 'zod'
-import type { PlanQueries } from '../../../projections/plans.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { causeOf } from '../../platform/http/auth.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
-import type { Reads } from '../../platform/projections/read-your-writes.ts'
-import { createFindPlan, planExample, type VerifyPlans } from '../plans/index.ts'
+import { createFindPlan, type FindPlanDependencies, planExample } from '../plans/index.ts'
 import { targetingCodes, targetingFields, toTargetingInput } from './targeting-input.ts'
 import {
   type AddToWhitelist,
@@ -53,14 +51,13 @@ const entryJson = (entry: Entry): z.infer<typeof WhitelistEntry> => ({
 })
 
 /** Addresses that may use a plan without credentials, and the targeting of their connections. */
-export const whitelistRoutes = (deps: {
-  readonly catalog: { current(): Catalog }
-  readonly reads: Pick<Reads, 'settled'>
-  readonly db: PlanQueries
-  readonly verifyPlans: VerifyPlans
-  readonly whitelist: Whitelist
-  readonly addToWhitelist: AddToWhitelist
-}): readonly Route[] => {
+export const whitelistRoutes = (
+  deps: FindPlanDependencies & {
+    readonly catalog: { current(): Catalog }
+    readonly whitelist: Whitelist
+    readonly addToWhitelist: AddToWhitelist
+  },
+): readonly Route[] => {
   const { whitelist } = deps
   const planOf = createFindPlan(deps)
 

@@ -4,6 +4,7 @@ export {
   connectionOf,
   createFindPlan,
   createPlanVerifier,
+  type FindPlanDependencies,
   type Gateway,
   PlanRecord,
   planExample,

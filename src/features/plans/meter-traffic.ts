@@ -20,6 +20,7 @@ import {
   createTrafficReports,
   type DueCounter,
   dueCounters,
+  type ReportAnswer,
   type SettledCounter,
   type TrafficBatch,
 } from './traffic-counters.ts'
@@ -63,17 +64,6 @@ export const recallLeases = async (pool: pg.Pool, planId: PlanId): Promise<void>
   }
 }
 
-export type BatchAnswer =
-  | {
-      readonly counted: true
-      /** Each plan's used bytes, including this batch. */
-      readonly usedBytes: ReadonlyMap<PlanId, number>
-      /** Ids without a plan. Nothing was counted for them. */
-      readonly unknown: readonly PlanId[]
-    }
-  /** The reporter sent its last batch, or an older one, again. */
-  | { readonly counted: false }
-
 export type MeterAnswer =
   | { readonly metered: true; readonly usedBytes: number; readonly remainingBytes: number | null }
   | { readonly metered: false; readonly reason: 'unknown_plan' | 'already_reported' }
@@ -85,7 +75,7 @@ export type Meter = {
    * second. A plan that passes an alarm (low, exhausted) is in the log when this returns, or soon after if the log is
    * down.
    */
-  report(batch: TrafficBatch): Promise<BatchAnswer>
+  report(batch: TrafficBatch): Promise<ReportAnswer>
   /** Counts one report with its own id. An id is counted once in seven days. */
   reportOnce(report: {
     readonly planId: PlanId
@@ -93,7 +83,7 @@ export type Meter = {
     readonly bytes: number
   }): Promise<MeterAnswer>
   /**
-   * Writes the plan's counter to the log before a decision that uses the remaining bytes. Gateways sell no traffic of
+   * Writes the plan's counter to the log before a decision that uses the remaining bytes. Gateways lease no traffic of
    * the plan for some seconds after it.
    * @throws CommandOverload if a gateway does not return its leased bytes
    */
@@ -178,13 +168,13 @@ export const createMeter = (deps: {
   const report: Meter['report'] = async (batch) => {
     const answer = await reports.report(batch)
     if (!answer.counted) return answer
-    const { alarmed, usedBytes, unknown } = answer
+    const { alarmed } = answer
     if (alarmed.length > 0)
       // The bytes are already durable. If the log is not available now, the next sweep writes them.
       await log(alarmed, false).catch((err) =>
         logger.error({ err, planIds: alarmed }, 'traffic was counted and is written to the log later'),
       )
-    return { counted: true, usedBytes, unknown }
+    return answer
   }
 
   return {

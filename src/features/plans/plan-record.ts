@@ -22,20 +22,18 @@ import { customerField, customerIdField } from '../accounts/index.ts'
 
 export type VerifiedPlan = FoundPlan & { readonly plan_id: PlanId }
 
+export type FindPlanDependencies = {
+  readonly reads: Pick<Reads, 'settled'>
+  readonly db: PlanQueries
+  readonly verifyPlans: VerifyPlans
+}
+
 /**
  * Reads a plan within a caller's scope, including the account's own changes up to `after`.
  * @throws not_found for an absent plan and for one of another account
  */
 export const createFindPlan =
-  ({
-    reads,
-    db,
-    verifyPlans,
-  }: {
-    readonly reads: Pick<Reads, 'settled'>
-    readonly db: PlanQueries
-    readonly verifyPlans: VerifyPlans
-  }) =>
+  ({ reads, db, verifyPlans }: FindPlanDependencies) =>
   async (scope: Scope, planId: string, after: number | null): Promise<VerifiedPlan> => {
     await reads.settled(scope.accountId, after ?? 0)
     const found = await findPlan(db, scope, planId)

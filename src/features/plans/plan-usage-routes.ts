@@ -1,13 +1,11 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import type { PlanQueries } from '../../../projections/plans.ts'
 import { remedyOf } from '../../domain/exits/connection-failures.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { inRange, instantQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
-import type { Reads } from '../../platform/projections/read-your-writes.ts'
-import type { VerifyPlans } from './plan-record.ts'
+import type { FindPlanDependencies } from './plan-record.ts'
 import { createFindPlan } from './plan-record.ts'
 import { type Bucket, buckets, type Range, readUsage, setCountsHosts } from './traffic-usage.ts'
 
@@ -69,13 +67,12 @@ const params = z.object({ id: z.string() })
 const examples = { params: { id: example.planId } }
 
 /** The usage of a plan: statistics of the gateway, by hour or day. */
-export const planUsageRoutes = (deps: {
-  readonly pool: pg.Pool
-  readonly db: PlanQueries
-  readonly verifyPlans: VerifyPlans
-  readonly reads: Pick<Reads, 'settled'>
-  readonly clock: Clock
-}): readonly Route[] => {
+export const planUsageRoutes = (
+  deps: FindPlanDependencies & {
+    readonly pool: pg.Pool
+    readonly clock: Clock
+  },
+): readonly Route[] => {
   const { pool, clock } = deps
 
   const planOf = createFindPlan(deps)

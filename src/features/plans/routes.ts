@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import { type FoundPlan, listPlans, type PlanQueries, planStatuses } from '../../../projections/plans.ts'
+import { type FoundPlan, listPlans, planStatuses } from '../../../projections/plans.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { decideRotation } from '../../domain/plans/decide.ts'
 import { planFold } from '../../domain/plans/fold.ts'
@@ -14,7 +14,6 @@ import type { Caller } from '../../platform/http/auth.ts'
 import { idempotentAnswer, idempotentResponses } from '../../platform/http/idempotency.ts'
 import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
-import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
 import { customerRefs } from '../accounts/index.ts'
@@ -31,7 +30,7 @@ import {
   payPageErrors,
   quantityField,
 } from '../orders/index.ts'
-import type { VerifyPlans } from './plan-record.ts'
+import type { FindPlanDependencies } from './plan-record.ts'
 import { createFindPlan, type Gateway, PlanRecord, planExample, planRecord } from './plan-record.ts'
 
 /** Changes the password of a plan. Returns the new generation of its credential, and when it began. */
@@ -78,18 +77,17 @@ const topUpExample = {
 } as const
 
 /** Plans (research: proxies, 2.1): reading, labelling and topping up. */
-export const planRoutes = (deps: {
-  readonly placeOrder: PlaceOrder
-  readonly log: Pick<EventLog, 'lastOf'>
-  readonly catalog: { current(): Catalog }
-  readonly reads: Pick<Reads, 'settled'>
-  readonly db: PlanQueries
-  readonly verifyPlans: VerifyPlans
-  readonly pool: pg.Pool
-  readonly credentials: Credentials
-  readonly gateway: Gateway
-  readonly clock: Clock
-}): readonly Route[] => {
+export const planRoutes = (
+  deps: FindPlanDependencies & {
+    readonly placeOrder: PlaceOrder
+    readonly log: Pick<EventLog, 'lastOf'>
+    readonly catalog: { current(): Catalog }
+    readonly pool: pg.Pool
+    readonly credentials: Credentials
+    readonly gateway: Gateway
+    readonly clock: Clock
+  },
+): readonly Route[] => {
   const { placeOrder, log, catalog, reads, db, verifyPlans, pool, credentials, gateway, clock } = deps
 
   const recordsOf = async ({ accountId }: Caller, found: readonly FoundPlan[]): Promise<PlanRecord[]> => {

@@ -142,20 +142,20 @@ export const createPlanDirectory = (deps: {
     const accountId = plan.accountId as AccountId
     const account = accountId === row.account_id ? accountOfRow : await stateOf(accountRef(accountId))
     const { productId, shape, speedUnits, totalBytes, usedBytes, expiresAtMs, generation, rotatedAtMs } = plan
-    const product = catalog.state.products.find(({ id }) => id === productId) ?? null
-    const blocked = account.state?.blocked ?? true
-    const terms = {
-      productId,
-      shape,
-      speedUnits,
-      totalBytes,
-      usedBytes,
-      expiresAtMs,
-      generation,
-      rotatedAtMs,
-    }
     return {
-      facts: { accountId, blocked, ...terms, product },
+      facts: {
+        accountId,
+        blocked: account.state?.blocked ?? true,
+        productId,
+        shape,
+        speedUnits,
+        totalBytes,
+        usedBytes,
+        expiresAtMs,
+        generation,
+        rotatedAtMs,
+        product: catalog.state.products.find(({ id }) => id === productId) ?? null,
+      },
       position: Math.max(position, account.position),
     }
   }
