@@ -165,6 +165,7 @@ const openInto = async (
     pool,
     isAllowed: createIsAllowed(log),
     clock,
+    monotonicMs,
     logger,
     onError: (err) => logger.warn({ err }, 'recording the use of a whitelist entry failed'),
   })

@@ -25,19 +25,13 @@ export const open = (core: ServerCore, { sandbox }: { readonly sandbox: boolean 
     table: { recordFailure: async () => undefined },
     onError: () => undefined,
   })
-  const live = createLiveExits({
-    pool,
-    logins,
-    health,
-    sticky: null,
-    sandbox,
-  })
+  const live = createLiveExits({ pool, logins, health, sticky: null, sandbox })
   // A place disappears from the geo lists within ten seconds: up to seven until probes find its exits dead, plus this.
   const recent = createRecentExits({
     live,
     maxAgeMs: 1_000,
     monotonicMs,
-    onError: (err) => logger.warn({ err }, 'exits cannot be read: what was known of them is used'),
+    onError: (err) => logger.warn({ err }, 'reading the exits failed: the last known ones are used'),
   })
   const locations = createLocations({ live, health })
   const { setState } = createExitService({ runner, logins })

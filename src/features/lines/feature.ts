@@ -21,7 +21,7 @@ export { whitelistRemoval } from './whitelist-commitments.ts'
 
 export const open = (
   core: ServerCore,
-  needs: {
+  dependencies: {
     /** The address of the gateway for clients. */
     readonly gateway: Gateway
     /** Whether loopback addresses are allowed on a whitelist. */
@@ -45,7 +45,7 @@ export const open = (
     reads,
     assets: { island },
   } = core
-  const { gateway, allowLoopback, tryUrl, catalog, planFinder, exits } = needs
+  const { gateway, allowLoopback, tryUrl, catalog, planFinder, exits } = dependencies
   const locations = async (family: Family | null) => {
     await exits.recent()
     return exits.locations(family)
@@ -53,17 +53,17 @@ export const open = (
   const db: PlanQueries = createKysely(pool)
   const verifyPlans = createPlanVerifier(core)
   const credentials = createCredentials(core.keys.master)
-  const reach = {
+  const availability = {
     catalog,
     reads,
     db,
     clock,
     exits: { index: exits.live.index, health: exits.health, recent: exits.recent },
   }
-  const lines = createLineService({ ...reach, credentials, gateway, sets: createLineSets({ pool }) })
+  const lines = createLineService({ ...availability, credentials, gateway, sets: createLineSets({ pool }) })
   const removals = createWhitelistRemovals({ pool, runner })
   const whitelist = createWhitelist({ pool, clock, runner, removals })
-  const addToWhitelist = createAddToWhitelist({ ...reach, whitelist, allowLoopback })
+  const addToWhitelist = createAddToWhitelist({ ...availability, whitelist, allowLoopback })
   return {
     routes: [
       ...lineRoutes({ catalog, reads, db, verifyPlans, pool, runner, credentials, gateway, lines, clock }),

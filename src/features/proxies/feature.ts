@@ -36,37 +36,17 @@ export const open = (
   const db: ProxyQueries = createKysely(pool)
   const credentials = createCredentials(core.keys.master)
   const verifyRentals = createRentalVerifier(core)
-  const extending = createRentalExtension({ ...dependencies, reads, db, verifyRentals, clock })
-  const replace = createReplaceAddress({ runner, reads, db, verifyRentals, pool, clock })
-  const findOwnProxy = createFindProxy({ reads, db, verifyRentals, clock })
-  const proxyRecords = createProxyRecords({ pool, verifyRentals, credentials, publicUrl, gateway, clock })
-  const checks = createProxyChecks({
-    reads,
-    db,
-    verifyRentals,
-    credentials,
-    gateway,
-    sandbox,
-    clock,
-    monotonicMs,
-  })
+  const services = { db, reads, verifyRentals, pool, credentials, gateway, publicUrl, catalog, clock }
+  const extending = createRentalExtension({ ...dependencies, ...services })
+  const replace = createReplaceAddress({ ...services, runner })
+  const findOwnProxy = createFindProxy(services)
+  const proxyRecords = createProxyRecords(services)
+  const checks = createProxyChecks({ ...services, sandbox, monotonicMs })
   return {
     routes: [
-      ...proxyRoutes({
-        log: core.log,
-        extending,
-        catalog,
-        reads,
-        db,
-        verifyRentals,
-        pool,
-        credentials,
-        gateway,
-        publicUrl,
-        clock,
-      }),
-      ...proxyRotateRoutes({ pool, credentials, clock }),
-      ...proxyReplaceRoutes({ replace, pool, verifyRentals, credentials, gateway, publicUrl, clock }),
+      ...proxyRoutes({ ...services, log: core.log, extending }),
+      ...proxyRotateRoutes(services),
+      ...proxyReplaceRoutes({ ...services, replace }),
       ...proxyCheckRoutes({ checks }),
     ],
     pages: [
