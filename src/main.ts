@@ -22,7 +22,7 @@ const { closeOnFailure } = await import('./kernel/resource-scope.ts')
 const { standardErrorLog } = await import('./platform/http/logging.ts')
 const { createLogger } = await import('./platform/http/logging.ts')
 const { prettyLines } = await import('./platform/http/logging.ts')
-const { wideNetworks } = await import('./platform/http/client-address.ts')
+const { wideNetworks } = await import('./platform/http/connections.ts')
 const { isTemporary } = await import('./platform/commands/command.ts')
 const { isDatabaseOutage, StartRefused } = await import('./platform/postgres/errors.ts')
 

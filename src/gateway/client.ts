@@ -1,8 +1,9 @@
 import type { Socket } from 'node:net'
 import type { Failure } from '../domain/exits/connection-failures.ts'
 import type { MonotonicClock } from '../kernel/clock.ts'
-import { peerAddress, unmapped } from '../platform/http/client-address.ts'
-import { newRequestId } from '../platform/http/headers.ts'
+import { unmapped } from '../kernel/ip-address.ts'
+import { newRequestId } from '../platform/http/answer.ts'
+import { peerAddress } from '../platform/http/connections.ts'
 import type { ConnectionDeadline, Deadlines } from '../platform/work/deadlines.ts'
 import {
   acceptBufferedSocket,

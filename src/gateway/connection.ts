@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
-import { addressSubject, peerAddress } from '../platform/http/client-address.ts'
+import { addressSubject } from '../kernel/ip-address.ts'
+import { peerAddress } from '../platform/http/connections.ts'
 import { noopHandler } from './buffered-socket.ts'
 import { type Client, type ClientConnection, createClient, type GatewayContext } from './client.ts'
 import { formatRouteHeaders, openRoute } from './dial/dial.ts'

@@ -1,17 +1,23 @@
 import { McpServer, type StandardSchemaWithJSON } from '@modelcontextprotocol/server'
 import { z } from 'zod'
 import { protocols } from '../../domain/free-list/endpoint.ts'
+import { addressSubject } from '../../kernel/ip-address.ts'
 import { isOutage } from '../../platform/eventstore/errors.ts'
-import { addressSubject } from '../../platform/http/client-address.ts'
 import { ApiError } from '../../platform/http/errors.ts'
 import { jsonSchemaOf } from '../../platform/http/json-schema.ts'
 import { unsetFieldsRemover } from '../../platform/http/request-shape.ts'
 import type { RouteLimit } from '../../platform/http/route.ts'
 import { defaultLimit, filterFields, ListEntry, type LiveList, maxLimit } from '../free-list/index.ts'
-import { type CheckProxies, defaultTimeoutMs, maxProxies, timeoutBounds } from './check-proxies.ts'
+import {
+  type CheckProxies,
+  defaultTimeoutMs,
+  maxProxies,
+  maxProxyText,
+  proxyForms,
+  timeoutBounds,
+} from './check-proxies.ts'
 import { CheckSummary, ProxyCheckResult, summaryOf } from './check-result.ts'
 import { IpLookup, ipField, type LookUp } from './ip-lookup.ts'
-import { maxProxyText, proxyForms } from './proxy-text.ts'
 
 /** Dependencies of the tools: the same operations and limits as over HTTP. */
 export type ToolDeps = {

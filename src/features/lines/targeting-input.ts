@@ -15,7 +15,7 @@ import {
 } from '../../domain/exits/line.ts'
 import type { Family } from '../../domain/shared/order-terms.ts'
 import { alpha2Of } from '../../kernel/countries.ts'
-import type { ErrorCode } from '../../platform/http/error-table.ts'
+import type { ErrorCode } from '../../platform/http/errors.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { ExitHealth, ExitIndex } from '../exits/index.ts'
 

@@ -2,7 +2,7 @@ import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dg
 import { once } from 'node:events'
 import { isIP, isIPv4, isIPv6 } from 'node:net'
 import type { Failure } from '../../domain/exits/connection-failures.ts'
-import { unmapped } from '../../platform/http/client-address.ts'
+import { unmapped } from '../../kernel/ip-address.ts'
 import { type BufferedSocket, noopHandler } from '../buffered-socket.ts'
 import type { Client, GatewayContext } from '../client.ts'
 import { addressOfPrefix, chooseExit, sessionOf, targetAddresses } from '../dial/dial.ts'
