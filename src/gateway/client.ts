@@ -9,7 +9,7 @@ import {
   acceptBufferedSocket,
   type BufferedSocket,
   type ConnectionHandler,
-  discardHandler,
+  noopHandler,
   reset,
 } from './buffered-socket.ts'
 import type {
@@ -223,7 +223,7 @@ export const createClient = (
       const lastBytes = httpAnswer(answer, refused(answer.status, answer.error), withBody)
       let receivedBytes = 0
       endWith(Buffer.from(lastBytes), {
-        ...discardHandler,
+        ...noopHandler,
         bytes: ({ length }) => {
           receivedBytes += length
           if (receivedBytes > lingerBytes) socket.destroy()
@@ -231,7 +231,7 @@ export const createClient = (
         },
       })
     },
-    end: (lastBytes) => endWith(lastBytes, discardHandler),
+    end: (lastBytes) => endWith(lastBytes, noopHandler),
     contain: (work) => {
       work.catch(failConnection)
     },
