@@ -85,7 +85,7 @@ test('an endpoint that answered once is never one that never answered, and one t
         // What it was found to be stays on record.
         assert.equal(checked.anonymity, before.includes(true) ? 'anonymous' : null)
         standing = checked
-        nowMs = checked.nextDueMs
+        nowMs = checked.nextCheckMs
       }
     }),
   )
