@@ -15,7 +15,7 @@ import { passkeyCommitment, staffEmailCommitment } from '../features/sign-in/ind
 import { type AccountId, type KeyId, newId } from '../kernel/ids.ts'
 import { financeStream } from '../kernel/streams.ts'
 import type { CommandRunner } from '../platform/commands/command.ts'
-import { type CommandContext, handle, readState } from '../platform/commands/handle.ts'
+import { type CommandContext, handle, readState } from '../platform/commands/command.ts'
 import type { Keys } from '../platform/vault/keys.ts'
 
 type Deps = {

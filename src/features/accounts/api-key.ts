@@ -1,4 +1,4 @@
-import { addressSet, listed } from '../../platform/http/client-address.ts'
+import { addressSet, listed } from '../../kernel/ip-address.ts'
 import { tokenForm } from '../../platform/vault/secrets.ts'
 import type { KeyKind } from './key-store.ts'
 

@@ -2,10 +2,10 @@ import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { type Protocol, type SocketAddress, socketAddressText } from '../../domain/free-list/endpoint.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { createTally } from '../../kernel/tally.ts'
 import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import type { RateLimiter } from '../../platform/http/rate-limit.ts'
 import { parseTarget, type Resolve, TargetRefused } from '../../platform/outgoing/target.ts'
-import { createTally } from '../../platform/work/tally.ts'
 import {
   type CandidateRefusal,
   type CandidateRules,

@@ -1,8 +1,9 @@
 import { Readable } from 'node:stream'
 import { z } from 'zod'
 import { protocols } from '../../domain/free-list/endpoint.ts'
-import { addressSubject } from '../../platform/http/client-address.ts'
-import { ApiError, errorBody } from '../../platform/http/errors.ts'
+import { addressSubject } from '../../kernel/ip-address.ts'
+import { errorBody } from '../../platform/http/answer.ts'
+import { ApiError } from '../../platform/http/errors.ts'
 import { integerQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import {

@@ -1,4 +1,4 @@
-import { addressSubject } from '../../platform/http/client-address.ts'
+import { addressSubject } from '../../kernel/ip-address.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
 import type { Assets } from '../../platform/ui/assets.ts'
 import {

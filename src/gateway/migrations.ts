@@ -1,4 +1,4 @@
-import type { Migrations } from '../../platform/postgres/migrate.ts'
+import type { Migrations } from '../platform/postgres/migrate.ts'
 
 /**
  * The plan of each username. Usernames are derived from plan ids with a secret one-way function, so they are looked up

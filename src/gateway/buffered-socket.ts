@@ -1,5 +1,6 @@
-import type { OnReadOpts, Socket } from 'node:net'
-import { asError, type OnFault } from '../refusals.ts'
+import { connect, type OnReadOpts, type Socket } from 'node:net'
+import { type Race, raceTo } from '../platform/outgoing/race.ts'
+import { asError, type OnFault } from './refusals.ts'
 
 /** Most tunnels are idle, so a buffer starts small. A fast flow grows it with its first reads. */
 const initialSize = 4_096
@@ -23,7 +24,7 @@ export type ReadBuffer = {
 }
 
 /** @param reader its `holds` returns whether a chunk of the buffer is still in use */
-export const createReadBuffer = (reader: { holds(): boolean }): ReadBuffer => {
+export const createReadBuffer = (reader: { isChunkInUse(): boolean }): ReadBuffer => {
   let size = initialSize
   let buffer = Buffer.allocUnsafeSlow(size)
   let smallReadCount = 0
@@ -36,7 +37,7 @@ export const createReadBuffer = (reader: { holds(): boolean }): ReadBuffer => {
       smallReadCount = 0
     },
     next: () => {
-      if (size !== buffer.length || reader.holds()) buffer = Buffer.allocUnsafeSlow(size)
+      if (size !== buffer.length || reader.isChunkInUse()) buffer = Buffer.allocUnsafeSlow(size)
       return buffer
     },
   }
@@ -53,7 +54,7 @@ export type ConnectionHandler = {
   /** The connection is closed; null: without an error. */
   closed(fault: Error | null): void
   /** Whether memory of a chunk is still in use and must not be overwritten. */
-  holds(): boolean
+  isChunkInUse(): boolean
 }
 
 /** A socket with exactly one handler. Without a handler its bytes are buffered, up to a limit. */
@@ -77,7 +78,7 @@ export const discardHandler: ConnectionHandler = {
   end: () => undefined,
   drain: () => undefined,
   closed: () => undefined,
-  holds: () => false,
+  isChunkInUse: () => false,
 }
 
 /** After this long without a byte TCP sends a keep-alive probe, milliseconds. */
@@ -94,35 +95,35 @@ export class BufferedReader implements BufferedSocket {
   /** Whether chunks share the read buffer, so that buffered chunks must be copied. */
   readonly #copies: boolean
   readonly #onFault: OnFault
-  #waiting: Buffer[] | null = null
+  #buffered: Buffer[] | null = null
   #handler: ConnectionHandler | null = null
-  #paused = false
-  #ended = false
-  #endTold = false
+  #isPaused = false
+  #hasEnded = false
+  #isEndReported = false
   #fault: Error | null = null
-  #over = false
-  #overTold = false
-  #flushing = false
+  #isClosed = false
+  #isCloseReported = false
+  #isFlushing = false
 
   /** @param onFault receives the exceptions of handlers. Such an exception ends this connection only. */
-  constructor(copies: boolean, onFault: OnFault) {
-    this.#copies = copies
+  constructor(copiesChunks: boolean, onFault: OnFault) {
+    this.#copies = copiesChunks
     this.#onFault = onFault
   }
 
   /** Attaches the socket. Call it once, before the socket emits any event. */
-  of(socket: Socket): BufferedSocket {
+  attach(socket: Socket): BufferedSocket {
     this.#socket = socket
     // Detects a silent loss of the other side, and prevents middleboxes from dropping an idle connection.
     socket.setKeepAlive(true, keepAliveMs)
     socket.on('end', () => this.#sideEnded())
-    socket.on('drain', () => this.#contained(() => this.#handler?.drain()))
+    socket.on('drain', () => this.#guard(() => this.#handler?.drain()))
     socket.on('error', (error) => {
       this.#fault = error
     })
     socket.on('close', () => {
-      this.#over = true
-      this.#tellOver()
+      this.#isClosed = true
+      this.#reportClose()
     })
     return this
   }
@@ -132,115 +133,115 @@ export class BufferedReader implements BufferedSocket {
   }
 
   /** @returns whether to continue reading */
-  arrived(chunk: Buffer): boolean {
-    if (this.#handler !== null && this.#waiting === null) this.#give(this.#handler, chunk)
+  receive(chunk: Buffer): boolean {
+    if (this.#handler !== null && this.#buffered === null) this.#deliver(this.#handler, chunk)
     else {
-      this.#waiting ??= []
-      this.#waiting.push(this.#copies ? Buffer.from(chunk) : chunk)
-      this.#paused ||= this.#waitingLength() >= maxBufferedBytes
+      this.#buffered ??= []
+      this.#buffered.push(this.#copies ? Buffer.from(chunk) : chunk)
+      this.#isPaused ||= this.#bufferedLength() >= maxBufferedBytes
     }
-    return !this.#paused
+    return !this.#isPaused
   }
 
-  holds(): boolean {
-    return this.#handler?.holds() ?? false
+  isChunkInUse(): boolean {
+    return this.#handler?.isChunkInUse() ?? false
   }
 
   use(next: ConnectionHandler): void {
     this.#handler = next
-    this.#endTold = false
-    this.#paused = false
+    this.#isEndReported = false
+    this.#isPaused = false
     this.#flush()
-    this.#goOn()
+    this.#resumeReading()
   }
 
   detach(): void {
     this.#handler = null
-    this.#paused = this.#waitingLength() >= maxBufferedBytes
-    this.#goOn()
+    this.#isPaused = this.#bufferedLength() >= maxBufferedBytes
+    this.#resumeReading()
   }
 
   unshift(rest: Buffer): void {
     if (rest.length === 0) return
-    this.#waiting ??= []
-    this.#waiting.unshift(this.#copies ? Buffer.from(rest) : rest)
+    this.#buffered ??= []
+    this.#buffered.unshift(this.#copies ? Buffer.from(rest) : rest)
   }
 
   resume(): void {
-    this.#paused = false
+    this.#isPaused = false
     this.#flush()
-    this.#goOn()
+    this.#resumeReading()
   }
 
-  #waitingLength(): number {
-    return this.#waiting?.reduce((sum, { length }) => sum + length, 0) ?? 0
+  #bufferedLength(): number {
+    return this.#buffered?.reduce((sum, { length }) => sum + length, 0) ?? 0
   }
 
   #sideEnded(): void {
-    this.#ended = true
-    this.#tellEnd()
+    this.#hasEnded = true
+    this.#reportEnd()
   }
 
-  #tellEnd(): void {
-    if (!this.#ended || this.#endTold || this.#handler === null || this.#waiting !== null) return
-    this.#endTold = true
+  #reportEnd(): void {
+    if (!this.#hasEnded || this.#isEndReported || this.#handler === null || this.#buffered !== null) return
+    this.#isEndReported = true
     const handler = this.#handler
-    this.#contained(() => handler.end())
+    this.#guard(() => handler.end())
   }
 
   /** Reports a socket error at once. Without an error, buffered bytes come before the close. */
-  #tellOver(): void {
+  #reportClose(): void {
     const handler = this.#handler
-    if (!this.#over || this.#overTold || handler === null) return
-    if (this.#waiting !== null && this.#fault === null) return
-    this.#overTold = true
-    this.#contained(() => handler.closed(this.#fault))
+    if (!this.#isClosed || this.#isCloseReported || handler === null) return
+    if (this.#buffered !== null && this.#fault === null) return
+    this.#isCloseReported = true
+    this.#guard(() => handler.closed(this.#fault))
   }
 
-  #give(to: ConnectionHandler, chunk: Buffer): void {
+  #deliver(to: ConnectionHandler, chunk: Buffer): void {
     try {
       const canContinue = to.bytes(chunk)
-      if (this.#handler === to) this.#paused = !canContinue
+      if (this.#handler === to) this.#isPaused = !canContinue
     } catch (error) {
-      this.#broken(error)
+      this.#fail(error)
     }
   }
 
-  #contained(work: () => void): void {
+  #guard(work: () => void): void {
     try {
       work()
     } catch (error) {
-      this.#broken(error)
+      this.#fail(error)
     }
   }
 
-  #broken(error: unknown): void {
-    this.#paused = true
-    this.#waiting = null
+  #fail(error: unknown): void {
+    this.#isPaused = true
+    this.#buffered = null
     this.#fault ??= asError(error)
     this.#onFault(error)
     reset(this.#socket)
   }
 
-  #takeWaiting(): Buffer | null {
-    const first = this.#waiting?.shift() ?? null
-    if (this.#waiting?.length === 0) this.#waiting = null
+  #shiftBuffered(): Buffer | null {
+    const first = this.#buffered?.shift() ?? null
+    if (this.#buffered?.length === 0) this.#buffered = null
     return first
   }
 
   /** Passes buffered bytes to the handler, in order, until it pauses. */
   #flush(): void {
-    if (this.#flushing) return
-    this.#flushing = true
-    while (this.#handler !== null && !this.#paused && this.#waiting !== null)
-      this.#give(this.#handler, this.#takeWaiting()!)
-    this.#flushing = false
-    this.#tellEnd()
-    this.#tellOver()
+    if (this.#isFlushing) return
+    this.#isFlushing = true
+    while (this.#handler !== null && !this.#isPaused && this.#buffered !== null)
+      this.#deliver(this.#handler, this.#shiftBuffered()!)
+    this.#isFlushing = false
+    this.#reportEnd()
+    this.#reportClose()
   }
 
-  #goOn(): void {
-    if (this.#paused || this.#socket.destroyed) return
+  #resumeReading(): void {
+    if (this.#isPaused || this.#socket.destroyed) return
     // A socket with `onread` does not report that it is paused.
     if (this.#copies || this.#socket.isPaused()) this.#socket.resume()
   }
@@ -249,9 +250,9 @@ export class BufferedReader implements BufferedSocket {
 /** Wraps a socket that is already open: that of a client. */
 export const acceptBufferedSocket = (socket: Socket, onFault: OnFault): BufferedSocket => {
   const bufferedReader = new BufferedReader(false, onFault)
-  bufferedReader.of(socket)
+  bufferedReader.attach(socket)
   socket.on('data', (chunk: Buffer) => {
-    if (!bufferedReader.arrived(chunk)) socket.pause()
+    if (!bufferedReader.receive(chunk)) socket.pause()
   })
   return bufferedReader
 }
@@ -275,8 +276,40 @@ export const dialBufferedSocket = (
     buffer: memory.next,
     callback: (bytes, buffer) => {
       memory.filled(bytes)
-      return bufferedReader.arrived((buffer as Buffer).subarray(0, bytes))
+      return bufferedReader.receive((buffer as Buffer).subarray(0, bytes))
     },
   })
-  return bufferedReader.of(socket)
+  return bufferedReader.attach(socket)
 }
+
+/**
+ * Opens a socket to the first address that answers. With `localAddress` null the system chooses the local address.
+ * @throws as `raceTo`
+ */
+export const raceToSocket = ({
+  port,
+  localAddress,
+  onFault,
+  ...race
+}: Omit<Race<BufferedSocket>, 'dial'> & {
+  readonly port: number
+  readonly localAddress: string | null
+  readonly onFault: OnFault
+}): Promise<BufferedSocket> =>
+  raceTo({
+    ...race,
+    dial: (host) =>
+      dialBufferedSocket(
+        (onread) =>
+          connect({
+            host,
+            port,
+            allowHalfOpen: true,
+            noDelay: true,
+            onread,
+            autoSelectFamily: false,
+            ...(localAddress === null ? {} : { localAddress }),
+          }),
+        onFault,
+      ),
+  })

@@ -1,10 +1,82 @@
-import { createServer, type RequestListener, type Server } from 'node:http'
-import type { Socket } from 'node:net'
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
+import { isIP, isIPv4, isIPv6, type Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { every } from '../../kernel/every.ts'
-import { addressSubject, peerAddress, type TrustedProxies } from './client-address.ts'
-import type { HangUp, PendingResponses } from './close-connection.ts'
-import type { HttpMetrics } from './http-metrics.ts'
+import { type AddressSet, addressSet, addressSubject, listed, unmapped } from '../../kernel/ip-address.ts'
+import type { HttpMetrics } from './gauges.ts'
+
+/** Whether an address is one of the operator's own proxies, whose `X-Forwarded-For` is trusted. */
+export type TrustedProxies = AddressSet
+
+export const noTrustedProxies: TrustedProxies = () => false
+
+/**
+ * Trusted proxies from a comma-separated list of addresses and networks, e.g. `127.0.0.1, 10.0.0.0/8`.
+ * @throws Error that names an entry that is neither an address nor a network
+ */
+export const trustedProxies = (list: string): TrustedProxies => {
+  const entries = listed(list)
+  return entries.length === 0 ? noTrustedProxies : addressSet(entries)
+}
+
+/** The address of the peer: the client, or a proxy in front of it. */
+export const peerAddress = ({ remoteAddress }: Socket): string => unmapped(remoteAddress ?? '')
+
+const port = /^:\d{1,5}$/
+
+/**
+ * The address of an entry of `X-Forwarded-For`. Some proxies write its port as well: `203.0.113.7:4711`,
+ * `[2001:db8::1]:443`. An entry in neither form is returned unchanged.
+ */
+const addressOf = (entry: string): string => {
+  const bracketed = entry.startsWith('[')
+  const end = entry.indexOf(bracketed ? ']' : ':')
+  if (end === -1) return entry
+  const address = entry.slice(bracketed ? 1 : 0, end)
+  const rest = entry.slice(bracketed ? end + 1 : end)
+  const isAddress = bracketed ? isIPv6(address) : isIPv4(address)
+  return isAddress && (port.test(rest) || (bracketed && rest === '')) ? address : entry
+}
+
+/**
+ * The client's address: the peer's, or, if the peer is a trusted proxy, the last entry of `X-Forwarded-For` that is not
+ * a trusted proxy. Earlier entries are the client's own claim and are not trusted.
+ */
+export const clientAddress = (request: IncomingMessage, trusted: TrustedProxies): string => {
+  let address = peerAddress(request.socket)
+  if (trusted === noTrustedProxies || !trusted(address)) return address
+  const forwarded = request.headers['x-forwarded-for']
+  const chain = (Array.isArray(forwarded) ? forwarded.join(',') : (forwarded ?? '')).split(',')
+  for (let at = chain.length - 1; at >= 0 && trusted(address); at--) {
+    const entry = unmapped(addressOf((chain[at] ?? '').trim()))
+    if (isIP(entry) === 0) return address
+    address = entry
+  }
+  return address
+}
+
+/** The shortest prefix of an operator's own proxy networks, bits. The prefixes of content networks are longer. */
+const narrowest = { ipv4: 8, ipv6: 20 } as const
+
+/** Unique local addresses (RFC 4193) are not used on the public Internet. */
+const isUniqueLocal = addressSet(['fc00::/7'])
+
+const isWide = (entry: string): boolean => {
+  const [address = '', prefix] = entry.split('/')
+  if (prefix === undefined) return false
+  const bits = Number(prefix)
+  if (isIPv4(address)) return bits < narrowest.ipv4
+  return bits < narrowest.ipv6 && !(bits >= 7 && isUniqueLocal(address))
+}
+
+/** The entries of a valid list of trusted proxies that cover a large part of the Internet, such as `0.0.0.0/0`. */
+export const wideNetworks = (list: string): readonly string[] => listed(list).filter(isWide)
 
 export type ConnectionLimits = {
   /** Open connections in all. */
@@ -176,7 +248,7 @@ export const createNodeServer = (
     socket.destroySoon = () => hangUp.end(socket)
   })
   server.on('request', (request, response) => {
-    // `ready-answers.ts` has answered it already.
+    // `answer.ts` has answered it already.
     if (response.writableEnded) return
     unanswered.add(request, response)
     response.once('finish', () => {
@@ -207,4 +279,50 @@ export const hangUpIdleOnClose = (app: FastifyInstance, { open }: Connections): 
     app.server.once('close', stop)
     done()
   })
+}
+
+export type HangUp = {
+  /**
+   * Ends a connection after all data written to it, and after `last`. Meanwhile it reads and drops what the client
+   * still sends: unread bytes at the close make the kernel send a reset, which can destroy the answer before the client
+   * reads it. After the linger time the connection is destroyed, even if the client has not closed it.
+   */
+  end(socket: Socket, last?: string): void
+  /** Whether `end` was called for the connection. */
+  has(socket: Socket): boolean
+}
+
+export const createHangUp = (lingerMs: number): HangUp => {
+  const ending = new WeakSet<Socket>()
+  return {
+    end: (socket, last) => {
+      if (ending.has(socket) || socket.destroyed) return
+      ending.add(socket)
+      const timer = setTimeout(() => socket.destroy(), lingerMs)
+      socket.once('close', () => clearTimeout(timer))
+      if (last === undefined) socket.end()
+      else socket.end(last)
+      socket.resume()
+    },
+    has: (socket) => ending.has(socket),
+  }
+}
+
+/** The requests of each connection that have no complete answer yet. A client may send several before it reads. */
+export type PendingResponses = {
+  add(request: IncomingMessage, response: ServerResponse): void
+  /** The last pending answer, among the requests that were received completely. */
+  last(socket: Socket): ServerResponse | undefined
+}
+
+export const createPendingResponses = (): PendingResponses => {
+  const pendingBySocket = new WeakMap<Socket, Set<ServerResponse>>()
+  return {
+    add: ({ socket }, response) => {
+      const answers = pendingBySocket.get(socket) ?? new Set()
+      pendingBySocket.set(socket, answers.add(response))
+      response.once('close', () => answers.delete(response))
+    },
+    last: (socket) => [...(pendingBySocket.get(socket) ?? [])].findLast(({ req }) => req.complete),
+  }
 }

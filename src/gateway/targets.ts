@@ -1,10 +1,13 @@
+import { Resolver } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { domainToASCII } from 'node:url'
+import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
-import { isAllowedAddress } from '../../platform/outgoing/target.ts'
-import type { Denied } from '../gateway-ports.ts'
-import { targetBlocked } from '../refusals.ts'
+import type { MonotonicClock } from '../kernel/clock.ts'
+import { isAllowedAddress } from '../platform/outgoing/target.ts'
+import type { Denied } from './gateway-ports.ts'
+import { targetBlocked } from './refusals.ts'
 
 /** The destination of a connection. */
 export type Target = {
@@ -129,8 +132,11 @@ export type TargetRules = {
    * @param loopback whether the exit may connect to this machine's loopback
    */
   refusedAddress(address: string, port: number, loopback: boolean): Denied | null
-  /** Refuses names such as `localhost`, which always mean the machine that resolves them. */
-  refusedName(host: string, loopback: boolean): Denied | null
+  /**
+   * Checks the host of a request without resolving it: a literal address, or a name such as `localhost`, which always
+   * means the machine that resolves it.
+   */
+  refusedHost(target: Target, loopback: boolean): Denied | null
 }
 
 export type OwnAddresses = {
@@ -167,12 +173,8 @@ export const createTargetRules = (
   policy: TargetPolicy,
   own: OwnAddresses,
   allowLoopback: () => boolean,
-): TargetRules => ({
-  refused: ({ host, port }) => {
-    if (policy.blockedPorts.has(port)) return targetBlocked(`Port ${port} is blocked by the usage policy.`)
-    return isBlockedHost(host, policy) ? targetBlocked('This host is blocked by the usage policy.') : null
-  },
-  refusedAddress: (address, port, loopback) => {
+): TargetRules => {
+  const refusedAddress: TargetRules['refusedAddress'] = (address, port, loopback) => {
     if (isBlockedHost(normalized(address), policy))
       return targetBlocked('This host is blocked by the usage policy.')
     const canLoop = loopback || allowLoopback()
@@ -180,9 +182,94 @@ export const createTargetRules = (
       return targetBlocked('The target has a private, local or reserved address.')
     const isGateway = isLoopback(address) ? own.ports.has(port) : own.has(address)
     return isGateway ? targetBlocked('The target is the gateway itself.') : null
-  },
-  refusedName: (host, loopback) =>
-    localhostName.test(host) && !loopback && !allowLoopback()
-      ? targetBlocked('The target has a private, local or reserved address.')
-      : null,
-})
+  }
+  return {
+    refused: ({ host, port }) => {
+      if (policy.blockedPorts.has(port)) return targetBlocked(`Port ${port} is blocked by the usage policy.`)
+      return isBlockedHost(host, policy) ? targetBlocked('This host is blocked by the usage policy.') : null
+    },
+    refusedAddress,
+    refusedHost: ({ host, family, port }, loopback) => {
+      if (family !== 0) return refusedAddress(host, port, loopback)
+      return localhostName.test(host) && !loopback && !allowLoopback()
+        ? targetBlocked('The target has a private, local or reserved address.')
+        : null
+    },
+  }
+}
+
+/**
+ * The addresses of a name, both families. Rejects with an error whose `code` is `ENOTFOUND` or `ENODATA` if the name
+ * does not exist; other codes mean that there was no answer in time.
+ */
+export type Resolve = (name: string) => Promise<readonly string[]>
+
+type Found = { readonly addresses: readonly string[]; readonly ttlSeconds: number }
+export type Lookup = (name: string) => Promise<Found>
+
+const maxNames = 10_000
+const minMs = 5_000
+const maxMs = 300_000
+/** An absent name is looked up again after this time, milliseconds. */
+const absentMs = 5_000
+const timeoutMs = 2_000
+const tries = 2
+
+const localhost: Found = { addresses: ['127.0.0.1', '::1'], ttlSeconds: maxMs / 1_000 }
+
+/**
+ * Queries DNS directly. `getaddrinfo` would block one of the four threads of the process until the name server answers.
+ */
+export const queryDns = (): Lookup => {
+  const resolver = new Resolver({ timeout: timeoutMs, tries })
+  return async (name) => {
+    if (name === 'localhost' || name.endsWith('.localhost')) return localhost
+    const answers = await Promise.allSettled([
+      resolver.resolve4(name, { ttl: true }),
+      resolver.resolve6(name, { ttl: true }),
+    ])
+    const records = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
+    if (records.length === 0) throw answers.map((answer) => (answer as PromiseRejectedResult).reason)[0]
+    return {
+      addresses: records.map(({ address }) => address),
+      ttlSeconds: Math.min(...records.map(({ ttl }) => ttl)),
+    }
+  }
+}
+
+const isAbsent = (error: unknown): boolean => {
+  const { code } = error as { code?: unknown }
+  return code === 'ENOTFOUND' || code === 'ENODATA'
+}
+
+/**
+ * Caches addresses for their TTL, but at least 5 seconds and at most 5 minutes; absent names for 5 seconds. It caches
+ * at most 10,000 names. Concurrent look-ups of a name share one query.
+ */
+export const cachedResolve = (lookup: Lookup, clock: MonotonicClock): Resolve => {
+  type Entry = { readonly answer: Promise<readonly string[]>; untilMs: number }
+  const entries = new LRUCache<string, Entry>({ max: maxNames })
+  const query = (name: string): Entry => {
+    const lookupResult = lookup(name)
+    const entry: Entry = {
+      answer: lookupResult.then(({ addresses }) => addresses),
+      untilMs: Number.POSITIVE_INFINITY,
+    }
+    const until = (ms: number): void => {
+      entry.untilMs = clock() + ms
+    }
+    lookupResult.then(
+      ({ ttlSeconds }) => until(Math.min(Math.max(ttlSeconds * 1_000, minMs), maxMs)),
+      (error) => until(isAbsent(error) ? absentMs : 0),
+    )
+    entry.answer.catch(() => undefined) // the caller handles the rejection
+    entries.set(name, entry)
+    return entry
+  }
+  return (name) => {
+    const cached = entries.get(name)
+    return cached !== undefined && clock() < cached.untilMs
+      ? cached.answer.then((addressList) => addressList)
+      : query(name).answer
+  }
+}
