@@ -62,7 +62,7 @@ export const networkOf = (text: string, allowLoopback: boolean): string | null =
   return network.toString() === parsed.toString() ? cidr : null
 }
 
-export type AddAnswer =
+type AddAnswer =
   | { readonly outcome: 'added'; readonly entries: readonly WhitelistEntry[] }
   /** It belongs to another plan; `movable` if that plan is of the same account. */
   | { readonly outcome: 'taken'; readonly cidr: string; readonly movable: boolean }
@@ -310,7 +310,7 @@ export const createWhitelist = ({
 }
 
 /** A requested address or network. Without targeting its connections may go out anywhere. */
-export type NamedEntry = {
+type NamedEntry = {
   readonly cidr: string
   readonly label?: string | undefined
   readonly targeting?: TargetingInput | undefined

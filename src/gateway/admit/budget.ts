@@ -45,7 +45,7 @@ export const createBucket = (monotonicMs: MonotonicClock, bytesPerSecond: number
 export type Bucket = ReturnType<typeof createBucket>
 
 /** Consumed bytes of one plan since the last report. */
-export type UnreportedBytes = {
+type UnreportedBytes = {
   /** Negative for bytes that are given back. */
   add(bytes: number): void
   /** The new bytes, never negative. Bytes that are given back after their report reduce later reports. */
@@ -56,7 +56,7 @@ export type UnreportedBytes = {
   clear(): void
 }
 
-export const createUnreportedBytes = (): UnreportedBytes => {
+const createUnreportedBytes = (): UnreportedBytes => {
   let unreportedBytes = 0
   return {
     add: (bytes) => {
@@ -98,7 +98,7 @@ export type LeaseAnswer = {
 }
 
 /** A process consumes a lease up to this long after it was requested, milliseconds. It renews twice a second. */
-export const leaseValidMs = 30_000
+const leaseValidMs = 30_000
 
 /** The terms of a plan that its budget depends on. */
 export type BudgetTerms = {
