@@ -138,7 +138,7 @@ const readSlots = async (
  * The addresses that may use a plan without credentials. A network belongs to one plan, over all accounts.
  *
  * An event allows an entry before its row is written. A removal is stored in the transaction that deletes or changes
- * the row, and is in the log before the answer (whitelist-removals.ts). So the log allows every row at any time, and a
+ * the row, and is in the log before the answer (whitelist-commitments.ts). So the log allows every row at any time, and a
  * crash leaves nothing that grants access.
  */
 export const createWhitelist = ({
