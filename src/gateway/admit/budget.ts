@@ -174,7 +174,7 @@ export class PlanBudget {
   #stopRefilling: (() => void) | null = null
   #isClosing = false
 
-  /** @param need requests a lease before the next regular round */
+  /** @param deps `requestLease` requests a lease before the next regular round */
   constructor(
     terms: BudgetTerms,
     deps: { readonly monotonicMs: MonotonicClock; readonly requestLease: () => void },
