@@ -82,12 +82,12 @@ export type LeaseRequest = {
    * while this process passes its traffic, else 0.
    */
   readonly reserved: number
-  /** Additional bytes; -1 ends the lease, with `held` 0. */
+  /** Additional bytes; -1 ends the lease, with `reserved` 0. */
   readonly requested: number
 }
 
 export type LeaseAnswer = {
-  /** At most `wanted`. */
+  /** At most `requested`. */
   readonly granted: number
   /** Bytes of the plan that no process had leased before this grant; null for a time-based plan. */
   readonly free: number | null
@@ -331,15 +331,15 @@ export class PlanBudget {
       (this.#isClosing || idleForMs > idleMs || this.#unleasedBytes < nearlyUsedUp || this.#denied !== null)
     if (isUnused || this.#isPaused) this.#slab = Math.min(this.#slab, this.#unreported.prepaid())
     const consumedBytes = this.#unreported.report()
-    const held = this.#bucket
+    const reserved = this.#bucket
       ? this.#activeFlag(isUnused)
       : Math.max(0, this.#slab - this.#unreported.prepaid())
-    const wanted = isIdle || this.#isPaused ? 0 : Math.max(0, this.#targetSlab() - this.#slab)
+    const requested = isIdle || this.#isPaused ? 0 : Math.max(0, this.#targetSlab() - this.#slab)
     this.#recentBytes = 0
     return {
-      consumedBytes: consumedBytes,
-      isUnused: isUnused,
-      request: { planId: this.planId, reserved: held, requested: isUnused && held === 0 ? -1 : wanted },
+      consumedBytes,
+      isUnused,
+      request: { planId: this.planId, reserved, requested: isUnused && reserved === 0 ? -1 : requested },
     }
   }
 
