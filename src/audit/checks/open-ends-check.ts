@@ -56,7 +56,7 @@ const orders = defineWork(
         when debited_micros is null and placed then 'says that it is paid, and its payment is missing'
         when debited_micros is not null and outcome in ('failed', 'canceled') and decided_cents < price_cents
           then 'got nothing, and nobody decided that all of its money goes back'
-        when refunds <> '{}' and exists (select from jsonb_each(refunds::jsonb) as refund
+        when exists (select from jsonb_each(refunds) as refund
             where not (refund.value ->> 'landed')::boolean)
           then 'has a refund that was decided, and did not come to its end'
       end as due from ${table}) as orders

@@ -3,7 +3,7 @@ import type { TrafficMetered } from '../../domain/plans/events.ts'
 import type { PlanId } from '../../kernel/ids.ts'
 import { planStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import { plansTable } from '../invariants/plan-invariants.ts'
+import { plansTable } from '../invariants/fulfilment-invariants.ts'
 import { type Findings, firstRows } from './finding.ts'
 
 /** The used bytes of a plan according to the log. Reads the whole stream. */
