@@ -1,5 +1,5 @@
 import type { AccountEvent } from '../../domain/accounts/events.ts'
-import { capKeyOf } from '../../domain/ledger/spend-cap.ts'
+import { capKeyOf } from '../../domain/ledger/fold.ts'
 import type { OrderDetails } from '../../domain/shared/order-terms.ts'
 import type { PersonEvent } from '../../domain/staff/events.ts'
 import { isStaff, lifetimeOf } from '../../domain/staff/lifetimes.ts'

@@ -1,5 +1,5 @@
 import { Map as ImmutableMap } from 'immutable'
-import { allocationOwnerOf } from '../../domain/orders/allocation-owner.ts'
+import { allocationOwnerOf } from '../../domain/orders/decide-placement.ts'
 import { decidePlanOrder } from '../../domain/plans/decide.ts'
 import type { PlanEvent } from '../../domain/plans/events.ts'
 import { planFold } from '../../domain/plans/fold.ts'
