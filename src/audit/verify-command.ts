@@ -15,9 +15,8 @@ import { trafficTable } from './checks/traffic-check.ts'
 import { vaultTables } from './checks/vault-check.ts'
 import { checkRuns } from './checks/verification-chain.ts'
 import { type ExternalSeals, readExportedSeals, readWitnessedSeals } from './external-seals/external-seals.ts'
-import { sealKeyOf } from './seals/seal-key.ts'
 import { sealerLock } from './seals/sealing.ts'
-import { readPublicKey } from './seals/seals-file.ts'
+import { readPublicKey, sealKeyOf } from './seals/seals-file.ts'
 import { listVerifications, newRunId, resultJson, runVerification } from './verification-runs.ts'
 
 /** Tables that a verification does not check, by schema, sorted by name. */

@@ -11,12 +11,23 @@ import { createDigestStore } from '../seals/digests.ts'
 import type { SignatureSummary } from '../signatures/check-signatures.ts'
 import { checkAppendOnly, checkGuards } from './database-guards-check.ts'
 import type { ReadEvent } from './event-reader.ts'
-import { type CheckName, eventLocationOf, type Finding, type Findings } from './finding.ts'
+import {
+  type CheckName,
+  eventLocationOf,
+  type Finding,
+  type Findings,
+  type Poisons,
+  readViolations,
+} from './finding.ts'
 import { checkUnfinishedWork, rememberQueuedWork } from './open-ends-check.ts'
 import { createPeriodCheck } from './period-check.ts'
-import { type Poisons, readViolations } from './poison-check.ts'
-import { createDerivation, createRederivation, type GroupSummary, type Rederivation } from './rederive.ts'
-import type { Scratch } from './scratch.ts'
+import {
+  createDerivation,
+  createRederivation,
+  type GroupSummary,
+  type Rederivation,
+  type Scratch,
+} from './rederive.ts'
 import { createSealCheck, type SealSummary } from './seal-check.ts'
 import {
   type AcknowledgedEvents,

@@ -13,7 +13,6 @@ import type { Leadership, Scheduler } from '../../platform/work/scheduler.ts'
 import { worker } from '../../platform/work/worker.ts'
 import { UnresolvedViolation } from '../violations.ts'
 import { createDigestStore } from './digests.ts'
-import type { SealKey } from './seal-key.ts'
 import {
   chainToHead,
   openSealing,
@@ -22,6 +21,7 @@ import {
   SealRefused,
   sealerLock,
 } from './sealing.ts'
+import type { SealKey } from './seals-file.ts'
 
 export type SealerDeps = {
   readonly scheduler: Scheduler

@@ -24,7 +24,7 @@ import {
   maxRunEvents,
   startDigest,
 } from './digests.ts'
-import { rotationStatement, type SealKey, sealIsSigned, sealStatement } from './seal-key.ts'
+import { rotationStatement, type SealKey, sealIsSigned, sealStatement } from './seals-file.ts'
 
 /** The running digest at the end of a log, with the digests that are not stored yet. */
 export type LogChain = {
