@@ -13,7 +13,7 @@ import { createEventReader, readable } from './event-reader.ts'
 import type { Findings } from './finding.ts'
 
 /** Read models that are folded into a scratch schema. */
-export type Derivation = {
+type Derivation = {
   /** Folds the next events. */
   take(events: readonly RecordedEvent[]): Promise<unknown>
   /** Resolves when all rows are written. */

@@ -183,7 +183,7 @@ export const createSequenceCheck = async (options: {
 }
 
 /** An event that violates a rule and that an operator acknowledged. */
-export type AcknowledgedEvent = {
+type AcknowledgedEvent = {
   readonly event: EventLocation
   readonly rule: string
   readonly problem: string
@@ -264,7 +264,7 @@ const sealsOf = async function* (log: Pick<EventLog, 'readStream'>): AsyncGenera
   }
 }
 
-export type CheckedTimes = StoredTimes & {
+type CheckedTimes = StoredTimes & {
   /** The time is later than the clock. */
   readonly isFuture: boolean
   /** Null when the time of recording was not in the future. */

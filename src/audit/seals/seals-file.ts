@@ -58,7 +58,7 @@ export class SealsFileRefused extends Error {
 }
 
 /** @throws SealsFileRefused */
-export const parseSealsFile = (text: string): SealsFile => {
+const parseSealsFile = (text: string): SealsFile => {
   let json: unknown
   try {
     json = JSON.parse(text)
@@ -73,7 +73,7 @@ export const parseSealsFile = (text: string): SealsFile => {
   )
 }
 
-export type KeyWalk = {
+type KeyWalk = {
   /**
    * Why the event is not a seal or rotation of the current key, else null. The key of a valid event becomes the
    * current one.

@@ -19,7 +19,7 @@ import { type CheckedLog, readSignaturesBefore, type SignaturePlace, startCheck 
 type CheckedPosition = SignaturePlace & { readonly eventId: string }
 
 /** A check that continues where the last check of this log stopped, in any process, and stores its findings. */
-export type ResumableSignatureCheck = {
+type ResumableSignatureCheck = {
   /** The position after which `take` expects events. */
   next(): number
   take(events: readonly StoredEvent[]): Promise<void>
@@ -89,7 +89,7 @@ const forgetGoneSql = `
  * table contains
  * @param onFound called for each event without a valid signature
  */
-export const openSignatureCheck = async (
+const openSignatureCheck = async (
   options: CheckedLog & {
     readonly from?: number
     readonly onFound?: (event: StoredEvent) => void
@@ -144,7 +144,7 @@ export const checkSignatures = async (
   }
 }
 
-export type SignatureWatchDeps = {
+type SignatureWatchDeps = {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly log: EventLog
