@@ -19,7 +19,7 @@ export class DeliveryRefused extends Error {
   override readonly name = 'DeliveryRefused'
 }
 
-type DeliveryDeps = {
+type DeliveryDependencies = {
   readonly log: EventLog
   readonly store: Store
   readonly cursor: DeliveryCursor
@@ -53,7 +53,7 @@ const lastRevision = async (log: EventLog): Promise<number> => (await log.lastOf
 
 /** @throws DeliveryRefused when the log does not have the last delivered seal */
 const assertLogHas = async (
-  { log, target }: DeliveryDeps,
+  { log, target }: DeliveryDependencies,
   { revision, eventId }: Delivered,
 ): Promise<void> => {
   if (eventId === null) return
@@ -71,10 +71,13 @@ const assertLogHas = async (
  * @throws StoreFailed when a retry may succeed
  * @throws DeliveryRefused
  */
-export const deliverSeals = async (deliveryDeps: DeliveryDeps, signal?: AbortSignal): Promise<number> => {
-  const { log, store, cursor, target } = deliveryDeps
+export const deliverSeals = async (
+  dependencies: DeliveryDependencies,
+  signal?: AbortSignal,
+): Promise<number> => {
+  const { log, store, cursor, target } = dependencies
   const delivered = await cursor.read()
-  await assertLogHas(deliveryDeps, delivered)
+  await assertLogHas(dependencies, delivered)
   let count = 0
   if ((await lastRevision(log)) <= delivered.revision) {
     if (delivered.problem !== null) await cursor.recovered()

@@ -144,7 +144,7 @@ export const checkSignatures = async (
   }
 }
 
-type SignatureWatchDeps = {
+type SignatureWatchDependencies = {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly log: EventLog
@@ -176,7 +176,7 @@ export const signatureWatch = worker({
  * Follows the log and checks the signatures of processes. An unsigned event becomes a violation (violations.ts), so
  * that its account is blocked and no seal covers it. One process of a cluster does it at a time.
  */
-export const startSignatureWatch = (deps: SignatureWatchDeps): Pick<RunningWorker, 'stop'> => {
+export const startSignatureWatch = (deps: SignatureWatchDependencies): Pick<RunningWorker, 'stop'> => {
   const { scheduler, feed, runner, logger, checked } = deps
 
   const sealedThrough = async (): Promise<number> => {
