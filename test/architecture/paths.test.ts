@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { groups } from '../../projections/groups.ts'
+import { newRunId, runVerification } from '../../src/audit/verification-runs.ts'
+import { masterKey } from '../../src/platform/vault/keys.ts'
 import { createWorkers } from '../../src/platform/work/queue-workers.ts'
+import { auditWorld, sealedHistory, testKey } from '../audit/world.ts'
 import { openShop } from '../features/deposits/support.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -53,5 +57,26 @@ describe('a path has few files:', () => {
     }
     await (await pay())()
     assertAtMost(79, await filesOnPath(await pay()))
+  })
+
+  test('a verification of a log with every kind of event', async (t) => {
+    const world = await auditWorld(t)
+    await sealedHistory(world)
+    const { pool, log } = world
+    const verify = async () => {
+      const { result } = await runVerification(
+        { pool, log, groups, logInPostgres: true, clock: Date.now, master: masterKey(Buffer.alloc(32, 7)) },
+        {
+          runId: newRunId(),
+          actor: { kind: 'operator', name: 'test' },
+          publicKey: testKey(1).publicKey,
+          exported: null,
+        },
+      )
+      assert.ok(result.events > 100)
+    }
+    await verify()
+    // The rules that are checked: those of the business, and the invariants between events.
+    assertAtMost(40, await filesOnPath(verify, ['src/domain/', 'src/audit/invariants/']))
   })
 })
