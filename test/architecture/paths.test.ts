@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { onWebhooks } from '../../src/features/webhooks/start-webhooks.ts'
 import { openShop } from '../features/deposits/support.ts'
+import { buyPlan } from '../features/webhooks/causes.ts'
+import { startReceiver } from '../features/webhooks/receiver.ts'
+import { hookTo, openHooks, startReactor, startWorker } from '../features/webhooks/world.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { filesOnPath } from './paths.ts'
@@ -45,5 +49,67 @@ describe('a path has few files:', () => {
     }
     await (await pay())()
     assertAtMost(79, await filesOnPath(await pay()))
+  })
+
+  test('a webhook, from the due row of an order to the recorded outcome', async (t) => {
+    const stage = await openHooks(t)
+    const { core, projecting } = stage.farebox
+    const receiver = await startReceiver(t)
+    const customer = await stage.customer({ cents: 100_000 })
+    await hookTo(stage, receiver.url, ['order.fulfilled'], customer)
+    // The enqueuer of the measured delivery starts a round when the gate opens.
+    let gate = Promise.resolve()
+    const gated = {
+      query: async (...query: Parameters<typeof core.pool.query>) => {
+        await gate
+        return core.pool.query(...query)
+      },
+    } as unknown as typeof core.pool
+    startReactor(t, stage, { pool: gated })
+    const worker = startWorker(t, stage)
+    t.after(onWebhooks(projecting.progress, { due: [], queued: [worker.wake] }))
+    const count = async (sql: string): Promise<number> => (await core.pool.query(sql)).rows[0].n
+    const succeeded = (times: number) =>
+      until(
+        async () =>
+          (await count(
+            "select count(*)::integer as n from work.webhook_deliveries where status = 'succeeded'",
+          )) === times,
+        { what: `${times} deliveries` },
+      )
+    await buyPlan(stage, customer)
+    await buyPlan(stage, customer)
+    await succeeded(2)
+    const opening = Promise.withResolvers<void>()
+    gate = opening.promise
+    await buyPlan(stage, customer)
+    await until(
+      async () =>
+        (await count('select count(*)::integer as n from read.webhooks_due where not enqueued')) === 1,
+      {
+        what: 'a due row',
+      },
+    )
+    const path = await filesOnPath(async () => {
+      opening.resolve()
+      await succeeded(3)
+    }, [
+      // The log, and the signature of each event.
+      'src/platform/eventstore/',
+      'src/app/',
+      'src/audit/',
+      // What folds the events into read tables, and what watches these tables.
+      'src/domain/finance/',
+      'src/gateway/',
+      'src/platform/commands/background-scheduler.ts',
+      'src/platform/postgres/array-parameters.ts',
+      'src/platform/postgres/copy-rows.ts',
+      'src/platform/postgres/pipeline.ts',
+      // Other rounds of the enqueuer, and leases of ended processes.
+      'src/features/webhooks/cancel-deliveries.ts',
+      'src/features/webhooks/fan-out.ts',
+      'src/platform/work/queue-workers.ts',
+    ])
+    assertAtMost(20, path)
   })
 })

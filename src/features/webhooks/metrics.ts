@@ -2,9 +2,9 @@ import type pg from 'pg'
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import { sharedPerScrape } from '../../platform/http/gauges.ts'
-import { enqueueProgressSql } from './enqueue-state.ts'
+import { enqueueProgressSql } from './enqueue.ts'
 import { isSubscribedSql } from './fan-out.ts'
-import type { DeliveryResult } from './settle-delivery.ts'
+import type { DeliveryResult } from './settle.ts'
 
 /** Outcomes of an attempt: acknowledged, retried, given up after the tenth, or 410 Gone. */
 const outcomes = ['acknowledged', 'retry', 'exhausted', 'gone'] as const

@@ -9,8 +9,8 @@ import { deliveryStream } from '../../kernel/streams.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
 import { streamTimeMs } from '../../platform/eventstore/event-times.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
-import { appendEvents, type EventAppend } from './append-outcomes.ts'
 import type { Webhooks } from './endpoint-service.ts'
+import { appendEvents, type EventAppend } from './settle.ts'
 
 /**
  * SQL: a delivery counts as waiting when it is due later than this. One that is due within a second counts as in

@@ -176,7 +176,7 @@ test('a reactor that dies after it enqueued does it again and changes nothing', 
   await projecting.pause()
   let deaths = 0
   startReactor(t, stage, {
-    onPoint: () => {
+    onEnqueued: () => {
       if (deaths >= 2) return
       deaths += 1
       throw new Error('killed between the log and the tables')
