@@ -1,4 +1,6 @@
-import { createHash, createHmac } from 'node:crypto'
+import { AwsV4Signer } from 'aws4fetch'
+import { isoTime } from '../../kernel/clock.ts'
+import { sha256 } from '../../kernel/digest.ts'
 import { type Store, StoreFailed, writeOnceStore } from './object-store.ts'
 import type { Outgoing } from './send.ts'
 import { faultKind, TargetRefused } from './target.ts'
@@ -13,7 +15,7 @@ export type HttpStoreOptions = {
     readonly url: string
     readonly headers: Readonly<Record<string, string>>
     readonly body: string
-  }) => Readonly<Record<string, string>>
+  }) => Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>>
 }
 
 type Answer = { readonly status: number; readonly text: string }
@@ -52,7 +54,7 @@ export const httpStore = ({ outgoing, urlOf, headersOf }: HttpStoreOptions): Sto
     try {
       const { status, text } = await outgoing.send(url, {
         method,
-        headers: headersOf({ method, url, headers, body }),
+        headers: await headersOf({ method, url, headers, body }),
         ...(method === 'PUT' ? { body } : {}),
       })
       return { status, text: await text() }
@@ -87,53 +89,36 @@ export const httpStore = ({ outgoing, urlOf, headersOf }: HttpStoreOptions): Sto
   })
 }
 
-export type SigningKey = {
-  readonly accessKey: string
-  readonly secretKey: string
-  readonly region: string
-  /** E.g. `s3`. */
-  readonly service: string
-}
+export type SigningKey = { readonly accessKey: string; readonly secretKey: string; readonly region: string }
 
 export type Signable = {
   readonly method: string
-  /** The path must be encoded already and have no query. */
+  /** Without a query. */
   readonly url: string
-  /** Sent and signed in addition to `host` and the headers of the signature. Names in lower case. */
+  /** Sent and signed in addition to `host` and the headers of the signature. */
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
 }
 
-const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
-const hmac = (key: string | Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest()
-
 /**
- * The headers of a request to a service with AWS Signature Version 4: the given headers, and `authorization`,
- * `x-amz-date` and `x-amz-content-sha256`. Valid for 15 minutes around `nowMs`.
+ * The headers of a request to S3 with AWS Signature Version 4: the given headers, and those of the signature. Valid for
+ * 15 minutes around `nowMs`.
  */
-export const signedHeaders = (
-  key: SigningKey,
-  { method, url, headers = {}, body = '' }: Signable,
+export const signedHeaders = async (
+  { accessKey, secretKey, region }: SigningKey,
+  { method, url, headers, body = '' }: Signable,
   nowMs: number,
-): Readonly<Record<string, string>> => {
-  const { host, pathname } = new URL(url)
-  const at = new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d{3}/g, '')
-  const day = at.slice(0, 8)
-  const content = sha256(body)
-  const sentHeaders = { ...headers, 'x-amz-content-sha256': content, 'x-amz-date': at }
-  const signed = Object.entries({ ...sentHeaders, host }).sort(([a], [b]) => (a < b ? -1 : 1))
-  const names = signed.map(([name]) => name).join(';')
-  const lines = signed.map(([name, value]) => `${name}:${value.trim()}\n`).join('')
-  const canonical = `${method}\n${pathname}\n\n${lines}\n${names}\n${content}`
-  const scope = `${day}/${key.region}/${key.service}/aws4_request`
-  const toSign = `AWS4-HMAC-SHA256\n${at}\n${scope}\n${sha256(canonical)}`
-  const derived = [day, key.region, key.service, 'aws4_request'].reduce<string | Buffer>(
-    (secret, part) => hmac(secret, part),
-    `AWS4${key.secretKey}`,
-  )
-  const signature = hmac(derived, toSign).toString('hex')
-  return {
-    ...sentHeaders,
-    authorization: `AWS4-HMAC-SHA256 Credential=${key.accessKey}/${scope},SignedHeaders=${names},Signature=${signature}`,
-  }
+): Promise<Readonly<Record<string, string>>> => {
+  const signer = new AwsV4Signer({
+    method,
+    url,
+    headers: { ...headers, 'x-amz-content-sha256': sha256(body).toString('hex') },
+    accessKeyId: accessKey,
+    secretAccessKey: secretKey,
+    region,
+    service: 's3',
+    datetime: isoTime(nowMs).replaceAll(/[-:]|\.\d{3}/g, ''),
+    allHeaders: true,
+  })
+  return Object.fromEntries((await signer.sign()).headers)
 }

@@ -59,7 +59,7 @@ export const openStore = async (
       return httpStore({
         outgoing: await outgoingTo(endpoint),
         urlOf: (name) => `${endpoint}/${storeLocation.bucket}/${storeLocation.prefix}${name}`,
-        headersOf: (request) => signedHeaders({ ...s3, service: 's3' }, request, clock()),
+        headersOf: (request) => signedHeaders(s3, request, clock()),
       })
     }
     default:
