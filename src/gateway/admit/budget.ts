@@ -1,5 +1,5 @@
 import type { MonotonicClock } from '../../kernel/clock.ts'
-import { every } from '../../kernel/every.ts'
+import { every } from '../../kernel/clock.ts'
 import type { PlanId } from '../../kernel/ids.ts'
 import { databaseUnavailable, trafficExhausted } from '../authenticate/denials.ts'
 import type { Denied } from '../gateway-ports.ts'

@@ -1,7 +1,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
-import { every } from '../../kernel/every.ts'
+import { every } from '../../kernel/clock.ts'
 import { addressSubject, peerAddress, type TrustedProxies } from './client-address.ts'
 import type { HangUp, PendingResponses } from './close-connection.ts'
 import type { HttpMetrics } from './http-metrics.ts'

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { isolateFailures } from '../../kernel/isolate-failures.ts'
+import { isolateFailures } from '../../kernel/failures.ts'
 import { isDatabaseOutage, isOfOtherVersion } from './errors.ts'
 
 type Waiting<Value> = PromiseWithResolvers<Value | undefined>

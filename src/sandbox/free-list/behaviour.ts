@@ -8,7 +8,7 @@ import {
 import { isIPv4, type Socket } from 'node:net'
 import { createSecureContext, TLSSocket } from 'node:tls'
 import type { Protocol } from '../../domain/free-list/endpoint.ts'
-import { every } from '../../kernel/every.ts'
+import { every } from '../../kernel/clock.ts'
 import { selfSignedCertificate } from '../../platform/outgoing/self-signed-certificate.ts'
 import type { ExitDial } from '../exit-dial.ts'
 import { forwardedHeaders, tunnel } from '../exit-proxy.ts'

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import { readConfig } from '../../../src/app/config.ts'
 import { effectiveSettings } from '../../../src/app/settings-command.ts'
-import { signedHeaders } from '../../../src/platform/outgoing/http-store.ts'
+import { signedHeaders } from '../../../src/platform/outgoing/open-object-store.ts'
 import type { Store } from '../../../src/platform/outgoing/object-store.ts'
 import {
   parseStoreLocation,
