@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { every } from '../kernel/clock.ts'
+import { every } from '../kernel/every.ts'
 
 const everyMs = 200
 

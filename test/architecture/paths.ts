@@ -21,14 +21,13 @@ const notCounted = [
   // Metrics and logs.
   'src/app/metrics.ts',
   'src/platform/http/gauges.ts',
-  'src/platform/http/http-metrics.ts',
   'src/platform/http/logging.ts',
   // Stand-ins for third parties.
   'src/sandbox/',
 ]
 
 /**
- * The files of `src` that run code while `work` runs, sorted: those in which a function was called, as V8 counts. The code
+ * The files of `src` that run code while `work` runs, sorted, each with the functions that V8 counted a call of. The code
  * that a file runs as it is loaded does not count. Run the work once before, so that caches are filled.
  * @param without more path prefixes that are not counted
  */
@@ -36,6 +35,7 @@ export const filesOnPath = async (
   work: () => Promise<unknown>,
   without: readonly string[] = [],
 ): Promise<readonly string[]> => {
+  const excluded = [...notCounted, ...without]
   const session = new Session()
   session.connect()
   try {
@@ -45,10 +45,14 @@ export const filesOnPath = async (
     await work()
     const { result } = await session.post('Profiler.takePreciseCoverage')
     return result
-      .filter(({ url, functions }) => url.startsWith('file:') && functions.some(isCalled))
-      .map(({ url }) => relative(root, fileURLToPath(url)))
-      .filter((file) => file.startsWith('src/'))
-      .filter((file) => ![...notCounted, ...without].some((prefix) => file.startsWith(prefix)))
+      .filter(({ url }) => url.startsWith('file:'))
+      .map(({ url, functions }) => ({
+        file: relative(root, fileURLToPath(url)),
+        called: functions.filter(isCalled).map(({ functionName }) => functionName),
+      }))
+      .filter(({ file, called }) => file.startsWith('src/') && called.length > 0)
+      .filter(({ file }) => !excluded.some((prefix) => file.startsWith(prefix)))
+      .map(({ file, called }) => `${file}: ${called.filter(Boolean).join(', ')}`)
       .sort()
   } finally {
     session.disconnect()

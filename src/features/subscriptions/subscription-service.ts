@@ -1,7 +1,6 @@
-import { productOfOrder, type RateRequest } from '../../domain/catalog/catalog.ts'
+import { parseMeta, productOfOrder, type RateRequest } from '../../domain/catalog/catalog.ts'
 import { quantityOf } from '../../domain/catalog/pricing.ts'
 import { isDedicated, type Product } from '../../domain/catalog/product.ts'
-import { parseMeta } from '../../domain/catalog/targeting.ts'
 import type { Order } from '../../domain/orders/fold.ts'
 import { type Interval, intervalDays, type Period } from '../../domain/shared/billing-interval.ts'
 import { decideCancellation, decidePaid } from '../../domain/subscriptions/decide.ts'
@@ -26,10 +25,10 @@ import {
 } from '../../kernel/ids.ts'
 import { orderStream, subscriptionStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
-import { handle, readState } from '../../platform/commands/handle.ts'
+import { handle, readState } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import type { IdempotentResult } from '../../platform/http/idempotency.ts'
+import type { IdempotentResult } from '../../platform/http/route.ts'
 import { requireAccepted } from '../catalog/index.ts'
 import {
   type CompanionAppend,

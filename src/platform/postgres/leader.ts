@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
-import { every } from '../../kernel/clock.ts'
+import { every } from '../../kernel/every.ts'
 import { tryLock } from './locks.ts'
 import { openSession, type Session, setIdleTimeouts } from './postgres-session.ts'
 

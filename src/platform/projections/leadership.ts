@@ -1,6 +1,6 @@
 import type { Clock } from '../../kernel/clock.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
-import { every } from '../../kernel/clock.ts'
+import { every } from '../../kernel/every.ts'
 import { maxYieldMs, type YieldToCommands, yieldWhileOnTime } from '../commands/background-scheduler.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import type { Session } from '../postgres/postgres-session.ts'

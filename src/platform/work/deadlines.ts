@@ -1,5 +1,5 @@
 import type { MonotonicClock } from '../../kernel/clock.ts'
-import { every } from '../../kernel/clock.ts'
+import { every } from '../../kernel/every.ts'
 
 /** The time limit of one connection. */
 export type ConnectionDeadline = {

@@ -1,6 +1,64 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
-import { listen } from './connection.ts'
+import { connect, withAnswerTimeout } from '../../postgres/client.ts'
+
+/** Back-off while Postgres cannot be reached, doubling. */
+const firstRetryMs = 50
+const lastRetryMs = 2_000
+
+/** Without an answer in this time, a connection counts as broken: TCP may need minutes to detect it. */
+const answerTimeoutMs = 5_000
+
+/**
+ * Listens to a NOTIFY channel on a connection of its own until `signal` is aborted. A lost connection is opened again.
+ * @param options.poll the query and its interval that also detect a connection that broke silently
+ */
+export const listen = async (options: {
+  readonly channel: string
+  readonly connection: pg.ClientConfig
+  readonly signal: AbortSignal
+  readonly onNotification: (payload: string) => void
+  readonly poll?: {
+    readonly everyMs: number
+    readonly query: pg.QueryConfig
+    readonly onRow: (row: pg.QueryResultRow) => void
+  }
+  readonly onTrouble: (description: string, error: Error) => void
+}): Promise<void> => {
+  const { channel, connection, signal, onNotification, poll, onTrouble } = options
+  const pause = (ms: number, until: AbortSignal): Promise<void> =>
+    sleep(ms, undefined, { signal: until, ref: false }).catch(() => undefined)
+  let retryMs = firstRetryMs
+  while (!signal.aborted) {
+    const ending = new AbortController()
+    const until = AbortSignal.any([signal, ending.signal])
+    try {
+      const { client, destroy } = await connect(connection, (error) => {
+        ending.abort()
+        if (error !== null && !signal.aborted) onTrouble('the listening connection broke', error)
+      })
+      try {
+        client.on('notification', ({ payload = '' }) => onNotification(payload))
+        await withAnswerTimeout(client.query(`listen ${channel}`), answerTimeoutMs)
+        retryMs = firstRetryMs
+        while (!until.aborted) {
+          if (poll) {
+            const { rows } = await withAnswerTimeout(client.query(poll.query), answerTimeoutMs)
+            poll.onRow(rows[0])
+          }
+          await pause(poll?.everyMs ?? 2 ** 31 - 1, until)
+        }
+      } finally {
+        destroy()
+      }
+    } catch (error) {
+      if (!signal.aborted) onTrouble(`listening to ${channel} failed`, error as Error)
+    }
+    await pause(retryMs, signal)
+    retryMs = Math.min(2 * retryMs, lastRetryMs)
+  }
+}
 
 export type AnnouncementSender = {
   /** Sends the text, of at most 7,900 bytes, to the other processes. Resolves when it is sent, or failed. */
