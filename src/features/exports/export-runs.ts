@@ -44,8 +44,8 @@ export type Exporter = (
 const maxConcurrent = 2
 
 /** The client closed the download. */
-class Left extends Error {
-  override readonly name = 'Left'
+class ReaderLeft extends Error {
+  override readonly name = 'ReaderLeft'
 }
 
 const lineEnd = 10
@@ -88,7 +88,7 @@ export const createExportRuns = (exporter: Exporter) => {
           for (const byte of bytes) if (byte === lineEnd) lines += 1
           drain = Promise.withResolvers()
           if (!file.destroyed && !file.push(bytes)) await drain.promise
-          if (file.destroyed) throw new Left('nobody reads it any more')
+          if (file.destroyed) throw new ReaderLeft('the reader is gone')
         },
         finish: async () => {
           file.push(null)

@@ -96,7 +96,7 @@ const deliver = async (
 ): Promise<Outcome> => {
   const doneWith = (result: string): Outcome => ({ kind: 'done', result })
   const chat = await findChat(pool, chats, reseller, customerId)
-  if (chat === 'forged') return doneWith('the chat was written by somebody else than the service')
+  if (chat === 'forged') return doneWith('the chat was not written by the service')
   const { chatId } = chat
   if (chatId === null) return doneWith('no chat')
   const bot = await botOf(reseller)
@@ -105,7 +105,7 @@ const deliver = async (
   if (!order) throw new Error(`order ${orderId} is gone`)
   const { accountId, customerId: holder } = order.details
   if (accountId !== reseller || holder !== customerId)
-    return doneWith('the message was written by somebody else than the service')
+    return doneWith('the message was not written by the service')
   const text = orderText(order.details, outcome, bot.merchantName)
   const sent = await bot.messenger.send({ chatId, text })
   switch (sent.kind) {
@@ -127,7 +127,7 @@ const deliver = async (
 
 export const messageWorker = worker({
   name: messageQueue.name,
-  about: 'Tells customers through bots how their paid orders ended',
+  about: 'Sends customers the outcomes of their paid orders through bots',
   trigger: { everyMs: 1_000 },
   per: 'process',
   process: 'server',

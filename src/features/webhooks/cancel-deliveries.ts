@@ -21,9 +21,9 @@ const bodyOf = (endpointId: string, failingSince: string, disabledAt: string): s
   const since = isoTime(Date.parse(failingSince) - hourMs)
   return [
     `The webhook endpoint ${endpointId} was disabled at ${disabledAt}: every attempt to deliver to it since ${failingSince} failed.`,
-    'Nothing is sent to it any more, and what waited was canceled.',
-    `Mend the receiver, then enable the endpoint: PATCH /api/v1/webhooks/${endpointId} with {"status":"active"}.`,
-    `After that, have what it missed sent again: POST /api/v1/webhooks/${endpointId}/redeliver?since=${since} (at most 30 days back).`,
+    'Nothing more is sent to it, and pending deliveries were canceled.',
+    `Repair the receiver, then enable the endpoint: PATCH /api/v1/webhooks/${endpointId} with {"status":"active"}.`,
+    `After that, send the missed deliveries again: POST /api/v1/webhooks/${endpointId}/redeliver?since=${since} (at most 30 days back).`,
   ].join('\n')
 }
 
@@ -189,7 +189,10 @@ export const openCancellations = (dependencies: EnqueueDependencies): (() => Pro
   const finish = async (position: number): Promise<void> => {
     const next = await readCancellation(position)
     if (next === null) {
-      logger.error({ position }, 'nothing is canceled for an endpoint that no event disabled or removed')
+      logger.error(
+        { position },
+        'deliveries of an endpoint are not canceled: no event disabled or removed it',
+      )
       return deleteCancellation(position)
     }
     const isRemoved = next.reason === 'endpoint_removed'
@@ -218,7 +221,10 @@ export const openCancellations = (dependencies: EnqueueDependencies): (() => Pro
       await finish(next.position)
     } catch (err) {
       if (isTemporary(err)) throw err
-      logger.error({ err, endpointId: next.endpoint_id }, 'what waits for an endpoint cannot be canceled yet')
+      logger.error(
+        { err, endpointId: next.endpoint_id },
+        'the pending deliveries of an endpoint cannot be canceled yet',
+      )
       after = next.position
     }
     return true

@@ -80,7 +80,7 @@ export const startDeliveryWorker = (dependencies: DeliveryWorkerDependencies): R
     if (enqueued === null || enqueued.account_id !== accountId) {
       logger.error(
         { deliveryId: delivery.delivery_id, endpointId: delivery.endpoint_id },
-        'a webhook that no event enqueued is not sent',
+        'a webhook is not sent: no event enqueued it',
       )
       return postponed(delivery, clock())
     }

@@ -157,7 +157,7 @@ export const createDestinations = (deps: {
       }
     } catch (error) {
       // A damaged value affects its own endpoint only, not all deliveries of the batch.
-      logger.error({ err: error, endpointId }, 'what is kept of a webhook endpoint cannot be opened')
+      logger.error({ err: error, endpointId }, 'the URL or secret of a webhook endpoint cannot be decrypted')
       return 'unreadable'
     }
   }

@@ -231,7 +231,7 @@ export const enqueueTogether = async (
       const cause = causeOf(each)
       const data = cause && payloadOf(each, cause, orders)
       if (cause === null || data === null) {
-        logger.error({ endpointId, event, resource }, 'a webhook that no event causes is not enqueued')
+        logger.error({ endpointId, event, resource }, 'a webhook is not enqueued: no event causes it')
         return []
       }
       const deliveryId = deliveryIdOf(endpointId, event, resource)

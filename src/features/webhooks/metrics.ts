@@ -29,7 +29,7 @@ type EndpointCounts = {
 /** One statement for all gauges: the first gauge of a scrape runs it and the others share its result. */
 const readEndpointCounts = async (pool: pg.Pool): Promise<EndpointCounts> => {
   const { rows } = await pool.query<EndpointCounts>({
-    name: 'webhooks-standing',
+    name: 'webhooks-endpoint-counts',
     text: `select (select count(*) from read.webhook_announcements n
                      cross join (${enqueueProgressSql}) w
                      join read.webhook_subscriptions e

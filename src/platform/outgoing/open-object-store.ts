@@ -168,7 +168,7 @@ const unanswered = (error: unknown): StoreFailed => {
  * does not support that header (501) gets a plain `PUT`.
  */
 const httpStore = ({ outgoing, urlOf, headersOf }: HttpStoreOptions): Store => {
-  const ask = async (
+  const request = async (
     method: 'GET' | 'PUT',
     name: string,
     headers: Readonly<Record<string, string>>,
@@ -188,14 +188,14 @@ const httpStore = ({ outgoing, urlOf, headersOf }: HttpStoreOptions): Store => {
   }
 
   const get = async (name: string): Promise<string | null> => {
-    const answer = await ask('GET', name, {})
+    const answer = await request('GET', name, {})
     if (answer.status === 200) return answer.text
     if (isAbsent(answer)) return null
     throw refused(answer)
   }
 
   const write = (name: string, text: string, condition: Readonly<Record<string, string>>): Promise<Answer> =>
-    ask('PUT', name, { ...condition, 'content-type': 'application/json' }, text)
+    request('PUT', name, { ...condition, 'content-type': 'application/json' }, text)
 
   return writeOnceStore({
     async create(name, text) {

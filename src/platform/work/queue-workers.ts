@@ -24,7 +24,7 @@ export type Workers = {
 
 export const queueLeases = worker({
   name: 'queue-leases',
-  about: 'Takes queue items back from processes that are gone',
+  about: 'Releases queue items of ended processes',
   trigger: { everyMs: 1_000 },
   per: 'process',
   process: 'server',
@@ -62,7 +62,7 @@ export const createWorkers = (deps: {
           if (items === 0) continue
           logger.warn(
             { queue: table.name, items },
-            'items were due later than they ever wait, and are due now',
+            'items were due later than the longest wait of their queue, and are due now',
           )
           running.wake()
         }

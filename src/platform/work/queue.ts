@@ -199,7 +199,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
       }))
       await leases.release(member.db, member.worker, rows)
     }
-  }, 'owners cannot be given back yet')
+  }, 'owners cannot be released yet')
 
   const canDecide = (): boolean => clockGuard === undefined || clockGuard.problem() === null
   const canStart = (lease: Held): boolean =>
@@ -215,7 +215,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
    * repeated without a pause.
    */
   const postponeItem = async (item: Item, error: unknown): Promise<void> => {
-    errorLogger('the result of an item cannot be written: it is put off')(error)
+    errorLogger('the result of an item cannot be written: the item is postponed')(error)
     const waitMs = Math.min(longestPostponedMs, postponedMs * 2 ** Math.min(item.attempts, 10))
     await leases.postpone(pool, item, isoTime(clock() + waitMs))
   }
@@ -245,7 +245,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     lease.running.add(key)
     void workOn(lease, item)
       .catch((error) => {
-        errorLogger('an item was left and is tried again')(error)
+        errorLogger('an item failed and is tried again')(error)
         lease.holdUntilMs = clock() + backoffMs
       })
       .finally(() => {
@@ -259,7 +259,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     try {
       await releaseLease(lease)
     } catch (error) {
-      errorLogger('an owner was not given back and is free when its lease is over')(error)
+      errorLogger('an owner was not released and is free when its lease ends')(error)
     }
     heldLeases.delete(lease)
     lease.ending.resolve()
@@ -407,7 +407,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
         await pause()
       } catch (error) {
         if (stopping.signal.aborted) return
-        errorLogger('a queue cannot be looked at and is looked at again')(error)
+        errorLogger('a queue cannot be checked and is checked again')(error)
         await sleep(backoffMs, undefined, { signal: stopping.signal }).catch(() => undefined)
       }
     }
