@@ -1,5 +1,5 @@
 import type { Config } from '../../src/app/config.ts'
-import type { OpenContext } from '../../src/platform/cli/cli-context.ts'
+import type { BareContext } from '../../src/platform/cli/cli-context.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields } from '../../src/platform/cli/output.ts'
 import { createProgressBar, stepsOf } from '../../src/platform/cli/progress-bar.ts'
 import type { HistoryAsked } from './fill.ts'
@@ -33,10 +33,10 @@ const assertDemo = (config: Config): void => {
 
 /** Runs `demo history`. */
 export const makeHistory = async (
-  config: Config,
-  open: OpenContext,
+  { readSettings, open }: BareContext<Config>,
   request: HistoryAsked,
 ): Promise<CliOutput> => {
+  const config = await readSettings()
   assertDemo(config)
   const { context, close } = await open({ makes: true })
   try {

@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises'
 import { pluralize } from '../../kernel/formats.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
-import { CliMisuse, CliRefusal, table } from '../../platform/cli/output.ts'
-import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
+import { CliMisuse, CliRefusal } from '../../platform/cli/output.ts'
+import { stepsOf, withProgress } from '../../platform/cli/progress-bar.ts'
 import { publicKeyPem, sealKeyOf } from './seal-key.ts'
 import type { SealsFile } from './seals-file.ts'
 
@@ -23,8 +23,7 @@ const sealNow = async (
   const { UnresolvedViolation } = await import('../violations.ts')
   const store = createDigestStore(pool, await log.logId())
   if (remake) await store.clear()
-  const bar = createProgressBar(process.stderr)
-  try {
+  return withProgress(async (bar) => {
     const key = sealKeyOf(keys.seal)
     const checks = laws && config.laws && config.onViolation !== 'alarm'
     const { openUnsealedCheck } = await import('../signatures/unsealed-check.ts')
@@ -34,19 +33,16 @@ const sealNow = async (
         : undefined
     const openedSealing = await openSealing({ log, runner, store, key, clock, openSignatures }, context)
     await chainToHead(log, openedSealing.chain, stepsOf(bar, 'digests', await log.head()))
-    bar.end()
     if (checks) {
       const { refuseUnresolvedViolations } = await import('../violation-commands.ts')
       await refuseUnresolvedViolations(context, openedSealing.chain.sealedThrough())
     }
     return (await openedSealing.seal(context))?.throughOrdinal ?? null
-  } catch (error) {
+  }).catch((error) => {
     if (error instanceof SealRefused) throw new CliRefusal('seal_refused', error.message)
     if (error instanceof UnresolvedViolation) throw new CliRefusal('law_broken', error.message)
     throw error
-  } finally {
-    bar.end()
-  }
+  })
 }
 
 const exportFile = async (context: CliContext, last: number): Promise<SealsFile> => {
@@ -58,9 +54,11 @@ const exportFile = async (context: CliContext, last: number): Promise<SealsFile>
 
 export const seal = async (
   context: CliContext,
-  options: { remakeDigests?: boolean; withoutLaws?: boolean },
+  {
+    remakeDigests: remake = false,
+    withoutLaws = false,
+  }: { readonly remakeDigests?: boolean; readonly withoutLaws?: boolean },
 ) => {
-  const { remakeDigests: remake = false, withoutLaws = false } = options
   const throughOrdinal = await sealNow(context, { remake, laws: !withoutLaws })
   return {
     json: { sealed: throughOrdinal !== null, throughOrdinal },
@@ -74,18 +72,7 @@ export const seal = async (
 export const listSealsPage = async ({ log }: CliContext, { limit }: { limit: number }) => {
   const { listSeals } = await import('./seal-queries.ts')
   const page = await listSeals(log, { limit, offset: 0 })
-  const text = table(
-    page.seals,
-    [
-      { title: 'sealed at', value: ({ sealedAt }) => sealedAt },
-      { title: 'events', value: ({ throughOrdinal }) => throughOrdinal, align: 'right' },
-      { title: 'checked', value: ({ checkedEvents }) => checkedEvents ?? '-', align: 'right' },
-      { title: 'digest', value: ({ digest }) => digest },
-      { title: 'key', value: ({ publicKey }) => `${publicKey.slice(0, 16)}…` },
-    ],
-    'nothing is sealed yet; "ledger seal" seals the log',
-  )
-  return { json: { seals: page.seals }, text }
+  return { json: { seals: page.seals }, rows: page.seals }
 }
 
 export const exportSeals = async (

@@ -16,7 +16,7 @@ import {
   termsStream,
   webhooksStream,
 } from '../../kernel/streams.ts'
-import { requireReadTable } from '../../platform/cli/options.ts'
+import { requireReadTable } from '../../platform/cli/cli-context.ts'
 import { type ResourcePrefix, resourcePrefix } from './resource-ids.ts'
 
 /** The places in the log with events about a resource. */

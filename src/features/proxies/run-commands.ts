@@ -66,17 +66,17 @@ export const proxies: ListedResource<ListedProxy> = {
       },
     }
   },
-  columns: [
-    { title: 'proxy', value: (row) => row.proxyId },
-    { title: 'address', value: (row) => row.ip },
-    { title: 'country', value: (row) => row.country },
-    { title: 'status', value: (row) => row.status },
-    { title: 'product', value: (row) => row.productId },
-    { title: 'order', value: (row) => row.orderId },
-    { title: 'replaced', value: ({ replacements }) => replacements.at(-1)?.reason ?? '-' },
-    { title: 'expires', value: (row) => row.expiresAt },
-    { title: 'customer', value: (row) => row.customer ?? row.customerId ?? '-' },
-  ],
+  columns: {
+    proxy: 'proxyId',
+    address: 'ip',
+    country: 'country',
+    status: 'status',
+    product: 'productId',
+    order: 'orderId',
+    replaced: ({ replacements }) => replacements.at(-1)?.reason ?? '-',
+    expires: 'expiresAt',
+    customer: (row) => row.customer ?? row.customerId ?? '-',
+  },
   show: (row) => ({
     proxy: row.proxyId,
     status: row.status,

@@ -33,16 +33,16 @@ export const subscriptions: ListedResource<SubscriptionRecord> = {
       },
     }
   },
-  columns: [
-    { title: 'subscription', value: (row) => row.subscriptionId },
-    { title: 'started', value: (row) => row.startedAt },
-    { title: 'status', value: (row) => row.status },
-    { title: 'product', value: (row) => row.productId },
-    { title: 'quantity', value: (row) => row.quantity, align: 'right' },
-    { title: 'every', value: (row) => row.interval },
-    { title: 'amount', value: (row) => dollars(row.amountCents), align: 'right' },
-    { title: 'paid until', value: (row) => row.currentPeriodEnd },
-  ],
+  columns: {
+    subscription: 'subscriptionId',
+    started: 'startedAt',
+    status: 'status',
+    product: 'productId',
+    quantity: 'quantity',
+    every: 'interval',
+    amount: (row) => dollars(row.amountCents),
+    'paid until': 'currentPeriodEnd',
+  },
   show: (row) => ({
     subscription: row.subscriptionId,
     status: row.status,

@@ -36,12 +36,12 @@ export const webhooks: ListedResource<WebhookRecord> = {
       },
     }
   },
-  columns: [
-    { title: 'webhook', value: (row) => row.id },
-    { title: 'created', value: (row) => row.createdAt },
-    { title: 'status', value: (row) => row.status },
-    { title: 'url', value: (row) => row.url },
-  ],
+  columns: {
+    webhook: 'id',
+    created: 'createdAt',
+    status: 'status',
+    url: 'url',
+  },
   show: (row) => ({
     webhook: row.id,
     status: row.status,

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { runCli } from '../../../src/app/cli-program.ts'
-import { registerReconcile } from '../../../src/features/reconciliation/commands.ts'
+import { commands as reconciliationCommands } from '../../../src/features/reconciliation/commands.ts'
 import type { AccountId, CustomerId } from '../../../src/kernel/ids.ts'
 import type { CliContext } from '../../../src/platform/cli/cli-context.ts'
 import { runnerOver } from '../../platform/commands/world.ts'
@@ -83,7 +83,7 @@ const world = async (t: TestContext) => {
   const run = async (...args: readonly string[]) => {
     const out: string[] = []
     const err: string[] = []
-    const code = await runCli(['finance', 'reconcile', ...args], [registerReconcile], {
+    const code = await runCli(['finance', 'reconcile', ...args], reconciliationCommands, {
       out: (text) => out.push(text),
       err: (text) => err.push(text),
       open: async () => ({ context, close: async () => undefined }),

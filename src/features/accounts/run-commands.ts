@@ -5,13 +5,15 @@ import type { AccountId, KeyId } from '../../kernel/ids.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import type { KeyScope as Scope } from '../../kernel/scopes.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
+import { expiryOf, type InputOf } from '../../platform/cli/input.ts'
 import {
   CliMisuse,
   type CliOutput,
   CliRefusal,
-  type Column,
+  type Columns,
   dollars,
   fields,
+  notFound,
   table,
 } from '../../platform/cli/output.ts'
 import { readState } from '../../platform/commands/handle.ts'
@@ -22,11 +24,12 @@ import {
   blockOf,
   createAccounts,
 } from './account-service.ts'
-import { listAccounts } from './account-vault.ts'
+import { accountsWithKeys, listAccounts } from './account-vault.ts'
+import type { createKeyInput, rollKeyInput } from './commands.ts'
 import { lastUses } from './key-uses.ts'
 
 /** The message for the operator, with the next step. */
-export const messageOf = (refusal: AccountsRefusal): string => {
+const messageOf = (refusal: AccountsRefusal): string => {
   switch (refusal.code) {
     case 'unknown_account':
       return 'no account has this id; "accounts create" makes one'
@@ -57,18 +60,18 @@ const refusalOf = (refusal: AccountsRefusal): CliRefusal => {
     return new CliRefusal(code, messageOf(refusal), { accountId: refusal.accountId })
   if (code === 'expiry_passed') return new CliMisuse(messageOf(refusal))
   return code === 'unknown_account' || code === 'unknown_key'
-    ? new CliMisuse(messageOf(refusal), {}, 'not_found')
+    ? notFound(messageOf(refusal))
     : new CliRefusal(code, messageOf(refusal))
 }
 
 /** The result. @throws CliRefusal or CliMisuse, for a refusal */
-export const requireDone = <Made>(result: AccountsResult<Made>): { readonly changed: boolean } & Made => {
+const requireDone = <Made>(result: AccountsResult<Made>): { readonly changed: boolean } & Made => {
   if (result.outcome === 'refused') throw refusalOf(result.refusal)
   return result
 }
 
 /** A key in the command line's output. */
-export type ShownKey = {
+type ShownKey = {
   readonly keyId: KeyId
   readonly name: string | null
   readonly prefix: string
@@ -102,7 +105,7 @@ const shownKey = (
 })
 
 /** The keys of an account in the log, with the time of their last use. */
-export const shownKeys = async (
+const shownKeys = async (
   { pool, clock }: Pick<CliContext, 'pool' | 'clock'>,
   state: NonNullable<AccountState>,
 ): Promise<readonly ShownKey[]> => {
@@ -110,36 +113,38 @@ export const shownKeys = async (
   return [...state.keys].map(([keyId, key]) => shownKey(keyId, key, uses.get(keyId) ?? null, clock()))
 }
 
-export const capText = (dailyCapCents: number | null): string =>
+const capText = (dailyCapCents: number | null): string =>
   dailyCapCents === null ? '-' : dollars(dailyCapCents)
 
-/** The columns of the key table. */
-export const keyColumns: readonly Column<ShownKey>[] = [
-  { title: 'KEY', value: ({ keyId }) => keyId },
-  { title: 'NAME', value: ({ name }) => name ?? '-' },
-  { title: 'STARTS WITH', value: ({ prefix }) => prefix },
-  { title: 'SCOPES', value: ({ scopes }) => scopes.join(',') },
-  { title: 'DAILY CAP', value: ({ dailyCapCents }) => capText(dailyCapCents), align: 'right' },
-  { title: 'FROM', value: ({ networks }) => networks?.join(',') ?? 'anywhere' },
-  { title: 'LAST USED', value: ({ lastUsedAt }) => lastUsedAt ?? 'never' },
-  { title: 'EXPIRES', value: ({ expiresAt }) => expiresAt ?? '-' },
-  { title: 'STATE', value: ({ state }) => state },
-]
+const keyColumns: Columns<ShownKey> = {
+  key: 'keyId',
+  name: 'name',
+  'starts with': 'prefix',
+  scopes: ({ scopes }) => scopes.join(','),
+  'daily cap': ({ dailyCapCents }) => capText(dailyCapCents),
+  from: ({ networks }) => networks?.join(',') ?? 'anywhere',
+  'last used': ({ lastUsedAt }) => lastUsedAt ?? 'never',
+  expires: 'expiresAt',
+  state: 'state',
+}
 
 /** Finds an account by id or by e-mail: no id has an @. */
 const accountOf = async (context: CliContext, idOrEmail: string): Promise<AccountId> => {
   if (!idOrEmail.includes('@')) return idOrEmail as AccountId
   const found = await createAccounts(context).byEmail(idOrEmail, context)
   if (found) return found.accountId
-  throw new CliMisuse('no account has this e-mail; "accounts create" makes one', {}, 'not_found')
+  throw notFound('no account has this e-mail; "accounts create" makes one')
 }
 
 const blockText = ({ reason, at, by }: Block): string => `yes, since ${at} by ${by}: ${reason}`
 
-export const showAccount = async (context: CliContext, idOrEmail: string): Promise<CliOutput> => {
+export const showAccount = async (
+  context: CliContext,
+  { idOrEmail }: { readonly idOrEmail: string },
+): Promise<CliOutput> => {
   const accountId = await accountOf(context, idOrEmail)
   const state = await createAccounts(context).read(accountId, context)
-  if (!state) throw new CliMisuse(messageOf({ code: 'unknown_account' }), {}, 'not_found')
+  if (!state) throw notFound(messageOf({ code: 'unknown_account' }))
   const wallet = await readState(context.runner, { ...context, name: 'read-wallet' }, ledgerRef(accountId))
   const { reseller, blocked } = state
   const block = blocked ? await blockOf(context.log, accountId) : null
@@ -167,7 +172,7 @@ export const showAccount = async (context: CliContext, idOrEmail: string): Promi
 export const listPage = async (
   context: CliContext,
   { limit, offset }: { readonly limit: number; readonly offset: number },
-): Promise<CliOutput> => {
+) => {
   const { accounts, total } = await listAccounts(context.pool, { limit, offset })
   const { read } = createAccounts(context)
   const found = await Promise.all(
@@ -177,39 +182,141 @@ export const listPage = async (
     }),
   )
   const rows = found.flat()
-  const text = table(
+  return {
+    json: { accounts: rows, total, limit, offset },
     rows,
-    [
-      { title: 'ACCOUNT', value: ({ accountId }) => accountId },
-      { title: 'E-MAIL', value: (row) => row.email ?? '-' },
-      { title: 'RESELLER', value: ({ reseller }) => (reseller ? 'yes' : 'no') },
-      { title: 'STATE', value: ({ blocked }) => (blocked ? 'blocked' : 'works') },
-      { title: 'SINCE', value: ({ createdAt }) => createdAt },
-    ],
-    total === 0 ? 'no accounts; "accounts create" makes one' : 'none on this page',
-  )
-  return { json: { accounts: rows, total, limit, offset }, text: `${text}\n\n${rows.length} of ${total}` }
+    empty: total === 0 ? 'no accounts; "accounts create" makes one' : 'none on this page',
+    note: `\n${rows.length} of ${total}`,
+  }
 }
 
-export const create = async (context: CliContext, options: { email: string; reseller?: boolean }) => {
-  const reseller = options.reseller === true
-  const newAccount = await createAccounts(context).create({ email: options.email, reseller }, context)
-  const { accountId } = requireDone(newAccount)
-  return { json: { accountId, email: options.email, reseller }, text: `created ${accountId}` }
+export const create = async (
+  context: CliContext,
+  { email, reseller = false }: { readonly email: string; readonly reseller?: boolean },
+) => {
+  const { accountId } = requireDone(await createAccounts(context).create({ email, reseller }, context))
+  return { json: { accountId, email, reseller }, text: `created ${accountId}` }
 }
 
-export const block = async (context: CliContext, accountId: AccountId, options: { reason: string }) => {
-  const { changed } = requireDone(await createAccounts(context).block(accountId, options.reason, context))
+export const block = async (
+  context: CliContext,
+  { accountId, reason }: { readonly accountId: AccountId; readonly reason: string },
+) => {
+  const { changed } = requireDone(await createAccounts(context).block(accountId, reason, context))
   return {
     json: { accountId, blocked: true, changed },
     text: changed ? `blocked ${accountId}` : `${accountId} was blocked already`,
   }
 }
 
-export const unblock = async (context: CliContext, accountId: AccountId) => {
+export const unblock = async (context: CliContext, { accountId }: { readonly accountId: AccountId }) => {
   const { changed } = requireDone(await createAccounts(context).unblock(accountId, context))
   return {
     json: { accountId, blocked: false, changed },
     text: changed ? `unblocked ${accountId}` : `${accountId} was not blocked`,
+  }
+}
+
+type Listed = ShownKey & { readonly accountId: AccountId }
+
+const keysOf = async (context: CliContext, accountId: AccountId): Promise<Listed[]> => {
+  const state = await createAccounts(context).read(accountId, context)
+  if (!state) throw notFound(messageOf({ code: 'unknown_account' }))
+  return (await shownKeys(context, state)).map((key) => ({ accountId, ...key }))
+}
+
+export const listKeys = async (
+  context: CliContext,
+  options: { readonly account?: AccountId },
+): Promise<CliOutput> => {
+  const keys: Listed[] = []
+  if (options.account !== undefined) keys.push(...(await keysOf(context, options.account)))
+  else
+    for (let after: AccountId | null = null; ; ) {
+      const page: readonly AccountId[] = await accountsWithKeys(context.pool, after, 100)
+      keys.push(...(await Promise.all(page.map((accountId) => keysOf(context, accountId)))).flat())
+      after = page.at(-1) ?? null
+      if (after === null) break
+    }
+  return {
+    json: { keys },
+    text: table(keys, { account: 'accountId', ...keyColumns }, 'no keys; "keys create" makes one'),
+  }
+}
+
+/** A new key: its terms for people, and the secret. */
+const keyOutput = (
+  keyId: KeyId,
+  secret: string,
+  key: Pick<Listed, 'accountId' | 'scopes' | 'name' | 'dailyCapCents' | 'networks' | 'expiresAt'>,
+  former?: { readonly keyId: KeyId; readonly expiresAt: string | null },
+): CliOutput => {
+  const text = fields({
+    key: keyId,
+    name: key.name,
+    account: key.accountId,
+    scopes: key.scopes.join(','),
+    'daily cap': capText(key.dailyCapCents),
+    'works from': key.networks?.join(', ') ?? 'anywhere',
+    'expires at': key.expiresAt,
+    ...(former && { replaces: former.keyId, 'which works until': former.expiresAt }),
+  })
+  return {
+    json: {
+      keyId,
+      key: secret,
+      ...key,
+      ...(former && { rolledFrom: former.keyId, formerExpiresAt: former.expiresAt }),
+    },
+    text: `${text}\n\n${secret}\n\nStore it now: it is not shown again.`,
+  }
+}
+
+export const createKey = async (context: CliContext, input: InputOf<typeof createKeyInput>) => {
+  const { account: accountId, scopes, name = null, dailyCapCents = null, networks = null } = input
+  const expiresAtMs = expiryOf(context, input)
+  const terms = { accountId, scopes, name, dailyCapCents, networks }
+  const { keyId, key } = requireDone(
+    await createAccounts(context).issueKey({ ...terms, expiresAtMs }, context),
+  )
+  return keyOutput(keyId, key, { ...terms, expiresAt: expiresAtMs === null ? null : isoTime(expiresAtMs) })
+}
+
+export const roll = async (context: CliContext, input: InputOf<typeof rollKeyInput>) => {
+  const { keyId: formerId, overlap: overlapMs } = input
+  const expiresAtMs = expiryOf(context, input)
+  const request = { keyId: formerId, overlapMs, ...(expiresAtMs !== null && { expiresAtMs }) }
+  const { accountId, keyId, key } = requireDone(await createAccounts(context).rollKey(request, context))
+  const keys = await keysOf(context, accountId)
+  const shownOf = (wantedId: KeyId): Listed => keys.find((each) => each.keyId === wantedId)!
+  const { name, scopes, dailyCapCents, networks, expiresAt } = shownOf(keyId)
+  return keyOutput(
+    keyId,
+    key,
+    { accountId, scopes, name, dailyCapCents, networks, expiresAt },
+    { keyId: formerId, expiresAt: shownOf(formerId).expiresAt },
+  )
+}
+
+export const cap = async (
+  context: CliContext,
+  input: { readonly keyId: KeyId; readonly dailyCapCents?: number },
+) => {
+  const { keyId } = input
+  const dailyCapCents = input.dailyCapCents ?? null
+  const { accountId, changed } = requireDone(
+    await createAccounts(context).capKey(keyId, dailyCapCents, context),
+  )
+  return {
+    json: { keyId, accountId, dailyCapCents, changed },
+    text: dailyCapCents === null ? `${keyId} has no cap` : `${keyId} is capped at ${capText(dailyCapCents)}`,
+  }
+}
+
+export const revoke = async (context: CliContext, { keyId }: { readonly keyId: KeyId }) => {
+  const { accountId, changed } = requireDone(await createAccounts(context).revokeKey(keyId, context))
+  return {
+    json: { keyId, accountId, revoked: true, changed },
+    text: changed ? `revoked ${keyId}` : `${keyId} was revoked already`,
   }
 }
