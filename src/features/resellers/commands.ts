@@ -15,7 +15,7 @@ import {
   required,
 } from '../../platform/cli/input.ts'
 import { resourceCommands } from '../accounts/for-commands.ts'
-import { adjustmentCents, chargebackGateway, creditCents, movementInput } from '../wallet/for-commands.ts'
+import { adjustmentCents, chargebackGateway, creditCents, reference } from '../wallet/for-commands.ts'
 import { credentialFields, providersOf } from './credential-forms.ts'
 import * as input from './terms-input.ts'
 
@@ -37,7 +37,7 @@ const customerInput = {
     externalId,
   ),
   id: option('<cus_…>', "Farebox's id of the customer"),
-  reference: movementInput.reference,
+  reference,
 }
 
 export const adjustCustomerInput = {

@@ -1,13 +1,14 @@
 import { adjustmentReasons } from '../../domain/ledger/adjustment-reasons.ts'
 import { command } from '../../platform/cli/command.ts'
 import { defaulted, oneOf } from '../../platform/cli/input.ts'
-import { adjustmentCents, chargebackGateway, creditCents, movementInput } from './for-commands.ts'
+import { account, adjustmentCents, chargebackGateway, creditCents, reference } from './for-commands.ts'
 
 const runs = () => import('./run-commands.ts')
 
 export const adjustInput = {
-  ...movementInput,
+  account,
   cents: adjustmentCents,
+  reference,
   reason: defaulted('<reason>', 'why', 'correction', oneOf(adjustmentReasons)),
   gateway: chargebackGateway,
 }
@@ -16,7 +17,7 @@ export const commands = [
   command({
     name: 'wallet credit',
     about: 'credit a wallet; the same reference is credited only once',
-    input: { ...movementInput, cents: creditCents },
+    input: { account, cents: creditCents, reference },
     run: async () => (await runs()).credit,
   }),
   command({

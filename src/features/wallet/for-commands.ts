@@ -22,14 +22,12 @@ const signedCents = (text: string): number => {
 }
 
 /** The options of movements by hand. */
-export const movementInput = {
-  account: required('<id>', 'the account', id<AccountId>),
-  reference: required(
-    '<text>',
-    'the same reference moves money once; stored in the log permanently: name no person',
-    referenceText,
-  ),
-}
+export const account = required('<id>', 'the account', id<AccountId>)
+export const reference = required(
+  '<text>',
+  'the same reference moves money once; stored in the log permanently: name no person',
+  referenceText,
+)
 export const creditCents = required('<n>', 'whole cents above 0', wholeNumber(1, maxCents))
 export const adjustmentCents = required('<n>', 'whole cents; below 0 to debit', signedCents)
 export const chargebackGateway = option('<name>', 'the gateway of the chargeback, e.g. stripe', gatewayName)

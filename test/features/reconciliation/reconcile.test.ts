@@ -464,7 +464,7 @@ test('wrong use is told with what is accepted, and compares nothing', async (t) 
     [['--gateway', 'stripe', '--file', tmpdir()], /cannot be read: EISDIR/],
     [
       ['--gateway', 'paypal', '--file', good],
-      /the gateway paypal has no money booked; those that have: crd_ada \(reseller:acc_two\), btcpay \(service\), manual \(service\), stripe \(service\)/,
+      /the gateway paypal has no money booked; gateways with money: crd_ada \(reseller:acc_two\), btcpay \(service\), manual \(service\), stripe \(service\)/,
     ],
     [
       ['--gateway', 'stripe', '--book', 'reseller:acc_two', '--file', good],
