@@ -113,7 +113,7 @@ const measure = async (pool: pg.Pool, share: number, seconds: number): Promise<M
       dueAtMs.delete(`${ip}:${port}`)
     },
   })
-  /** What was checked falls due again at once, save live ones beside dead ones, which do every five seconds. */
+  /** Checked endpoints are due again at once; live ones among dead ones are due every five seconds. */
   const again = async (live: boolean): Promise<void> => {
     const { rows } = await pool.query<SocketAddress>(
       `update work.free_proxies set next_due = now()
@@ -199,7 +199,7 @@ const run = async ({ url, print, sizes }: BenchContext): Promise<void> => {
       return measure(pool, usualShare, seconds)
     })
     line(
-      'dead, live ones beside them',
+      'dead, with live ones',
       measured,
       `   ÷ ${figure(floor)} = ${(measured.perSecond / floor).toFixed(2)}`,
     )
@@ -225,6 +225,6 @@ const measureLive = async (pool: pg.Pool, seconds: number): Promise<Measured> =>
 /** What one process of the checker does. */
 export const freelist: Bench = {
   name: 'freelist',
-  what: 'checks of free proxies a second: live, refused and dead ones, beside 3,000 dead ones on a quarter of a core',
+  what: 'checks of free proxies a second: live, refused and dead ones; limit 3,000 dead ones on a quarter of a core',
   run,
 }

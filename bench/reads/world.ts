@@ -19,7 +19,7 @@ export type ReadOf = {
   readonly gets: readonly Get[]
 }
 
-/** The first account has this share of all orders beside its own: one in five, so thousands where the others have hundreds. */
+/** The first account has this share of all orders in addition to its own: one in five, so thousands where the others have hundreds. */
 const largestHasOneIn = 5
 
 const accounts = 64

@@ -36,11 +36,11 @@ describe('a verification', () => {
     assert.equal(result.seals.seals, 1)
   })
 
-  test('of a log whose positions have gaps locates what it reads changed, removed or added', async (t) => {
+  test('locates changed, removed or added events in a log with gaps between positions', async (t) => {
     const { pool } = await testDatabase(t)
     const memory = createMemoryLog()
     let seen = (events: readonly StoredEvent[]): readonly StoredEvent[] => events
-    // As EventStoreDB numbers them; nothing there can be changed in place, so what is read is.
+    // Numbered as in EventStoreDB. Events there cannot be changed in place, so the read events are changed.
     const log: EventLog = {
       ...memory,
       head: async () => 1000 * (await memory.head()),

@@ -23,7 +23,10 @@ export type Stage = Service & {
   customer(wanted: { cents: number; reseller?: boolean; scopes?: readonly Scope[] }): Promise<Customer>
   issueKey(accountId: string, dailyCapCents?: number | null): Promise<string>
   credit(accountId: string, cents: number): Promise<void>
-  /** What a customer paid to its reseller; the first payment makes the relation. Gives our id of the customer. */
+  /**
+   * The payments of a customer to its reseller; the first payment creates the relation. Returns our id of the
+   * customer.
+   */
   payCustomer(accountId: string, ref: string, cents: number): Promise<CustomerId>
   readonly accounts: ReturnType<typeof createAccounts>
   balance(key: string): Promise<number>

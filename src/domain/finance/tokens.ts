@@ -147,7 +147,7 @@ export type FinanceTokenRevoked = EventOf<typeof financeTokenRevoked>
 export const financeTokenCommitmentsAdopted = defineEvent('FinanceTokenCommitmentsAdopted', {
   stream,
   means:
-    'An upgrade commits to what an older release had put into the vault: it happens once, before anything else of the newer release.',
+    'An upgrade commits to the vault data of an older release. It happens once, before any other event of the newer release.',
   fields: {
     tokens: list(
       group({ tokenId, commitment: adoptedCommitment('the hash of the token') }, 'a token'),

@@ -12,7 +12,7 @@ import { buyer, cause, projectedWorld } from './world.ts'
 const from = '203.0.113.7'
 const aside = { clock: Date.now, clockProblem: () => null, onUse: () => undefined }
 
-/** A directory whose queries are counted and whose clock stands still until it is moved. */
+/** A directory with counted queries and a clock that the test moves. */
 const counted = (
   world: Pick<DirectoryOptions, 'pool' | 'log' | 'logger' | 'watch'>,
   over: Partial<DirectoryOptions> = {},
@@ -32,7 +32,7 @@ const counted = (
   return { directory, state }
 }
 
-test('a key tells its account, scopes, cap and address', async (t) => {
+test('a key gives its account, scopes, cap and address', async (t) => {
   const world = await projectedWorld(t)
   const { accountId, keyId, key } = await buyer(world, {
     email: 'ann@example.com',
@@ -51,7 +51,7 @@ test('a key tells its account, scopes, cap and address', async (t) => {
   })
 })
 
-test('a key works at once after it was issued, though the read models lag', async (t) => {
+test('a key works immediately after it was issued, even if the read models lag', async (t) => {
   const world = await projectedWorld(t)
   const { directory } = counted(world)
   await world.projections.pause()
@@ -60,7 +60,7 @@ test('a key works at once after it was issued, though the read models lag', asyn
   world.projections.resume()
 })
 
-test('a key with a typo and any other text cost no query', async (t) => {
+test('a key with a typo and any other text cause no query', async (t) => {
   const world = await projectedWorld(t)
   const { directory, state } = counted(world)
   const key = generateKey()
@@ -69,7 +69,7 @@ test('a key with a typo and any other text cost no query', async (t) => {
   assert.equal(state.queries, 0)
 })
 
-test('a busy key costs no query while nothing is told, and requests that come at once share one', async (t) => {
+test('a frequent key causes no query without a change, and simultaneous requests share one query', async (t) => {
   const world = await projectedWorld(t)
   const { key } = await buyer(world)
   await until(() => world.projections.caughtUp())
@@ -85,7 +85,7 @@ test('a busy key costs no query while nothing is told, and requests that come at
   assert.equal(state.queries, 2)
 })
 
-test('a key is asked for again as soon as a change of accounts and keys is told', async (t) => {
+test('a key is read again after a reported change of accounts or keys', async (t) => {
   const world = await projectedWorld(t)
   const { key } = await buyer(world)
   await until(() => world.projections.caughtUp())
@@ -98,7 +98,7 @@ test('a key is asked for again as soon as a change of accounts and keys is told'
   assert.equal(state.queries, 2)
 })
 
-test('while changes may be missed a key is asked for again after half a second', async (t) => {
+test('a key is read again after half a second while changes may be missed', async (t) => {
   const world = await projectedWorld(t)
   const { key } = await buyer(world)
   await until(() => world.projections.caughtUp())
@@ -112,7 +112,7 @@ test('while changes may be missed a key is asked for again after half a second',
   assert.equal(state.queries, 2)
 })
 
-test('a revoked key and a block act as soon as the read models know them', async (t) => {
+test('a revoked key and a block take effect when the read models have them', async (t) => {
   const world = await projectedWorld(t)
   const { accountId, keyId, key } = await buyer(world)
   await until(() => world.projections.caughtUp())
@@ -126,7 +126,7 @@ test('a revoked key and a block act as soon as the read models know them', async
   assert.equal(await directory.byKey(key, from), null)
 })
 
-test('on the real clock a revocation in another process acts by itself', async (t) => {
+test('on the real clock a revocation in another process takes effect by itself', async (t) => {
   const world = await projectedWorld(t)
   const { keyId, key } = await buyer(world)
   const directory = createDirectory({ ...aside, ...world })
@@ -135,7 +135,7 @@ test('on the real clock a revocation in another process acts by itself', async (
   await until(async () => (await directory.byKey(key, from)) === null)
 })
 
-test('a key that another process rolled ends here with its overlap, and its follower works', async (t) => {
+test('a key that another process rotated ends here after its overlap, and its successor works', async (t) => {
   const world = await projectedWorld(t)
   const { keyId, key } = await buyer(world)
   const directory = createDirectory({ ...aside, ...world })
@@ -147,7 +147,7 @@ test('a key that another process rolled ends here with its overlap, and its foll
   assert.equal(next?.capKeyId, keyId)
 })
 
-test('a hash whose KeyIssued never came is no key', async (t) => {
+test('a hash without KeyIssued is not a key', async (t) => {
   const world = await projectedWorld(t)
   const { accountId } = await buyer(world)
   const key = generateKey()
@@ -155,7 +155,7 @@ test('a hash whose KeyIssued never came is no key', async (t) => {
   assert.equal(await createDirectory({ ...aside, ...world }).byKey(key, from), null)
 })
 
-test('an unknown key is asked for again after a tenth of a second, and not before', async (t) => {
+test('an unknown key is read again after a tenth of a second, and not before', async (t) => {
   const world = await projectedWorld(t)
   const { directory, state } = counted(world)
   const key = generateKey()
@@ -169,7 +169,7 @@ test('an unknown key is asked for again after a tenth of a second, and not befor
   assert.ok(state.queries > queries)
 })
 
-test('a failed look-up is told to who asked, and the next one asks again', async (t) => {
+test('a failed look-up is reported to its caller, and the next request reads again', async (t) => {
   const world = await projectedWorld(t)
   const { key } = await buyer(world)
   await until(() => world.projections.caughtUp())
@@ -186,14 +186,14 @@ test('a failed look-up is told to who asked, and the next one asks again', async
   assert.notEqual(await directory.byKey(key, from), null)
 })
 
-test('a key that expires works to its last millisecond and no longer, also while it is kept', async (t) => {
+test('an expiring key works to its last millisecond and no longer, also if it is cached', async (t) => {
   const world = await projectedWorld(t)
   const expiresAtMs = Date.now() + 3_600_000
   const { key } = await buyer(world, { expiresAtMs })
   await until(() => world.projections.caughtUp())
   let nowMs = expiresAtMs - 1
   const { directory, state } = counted(world, { clock: () => nowMs })
-  // Once no group of read models moves any more, an answer is kept.
+  // While no group of read models advances, an answer stays cached.
   const queries = await until(async () => {
     const before = state.queries
     assert.notEqual(await directory.byKey(key, from), null)
@@ -204,7 +204,7 @@ test('a key that expires works to its last millisecond and no longer, also while
   assert.equal(state.queries, queries, 'it was kept')
 })
 
-test('while the clock of the process is wrong, nobody is told that a key has expired or not', async (t) => {
+test('while the clock of the process is wrong, no key is reported as expired or valid', async (t) => {
   const world = await projectedWorld(t)
   const { key } = await buyer(world, { expiresAtMs: Date.now() + 3_600_000 })
   await until(() => world.projections.caughtUp())
@@ -212,7 +212,7 @@ test('while the clock of the process is wrong, nobody is told that a key has exp
   await assert.rejects(directory.byKey(key, from), { code: 'overloaded' })
 })
 
-test('a key with networks works from those alone, and only what it lets in counts as a use', async (t) => {
+test('a key with networks works only from those, and only accepted requests count as use', async (t) => {
   const world = await projectedWorld(t)
   const networks = ['203.0.113.0/24', '2001:db8::/32', '198.51.100.9']
   const { key, keyId } = await buyer(world, { networks })
@@ -226,7 +226,7 @@ test('a key with networks works from those alone, and only what it lets in count
   assert.deepEqual(uses, [keyId, keyId, keyId])
 })
 
-test('what a key may do is read from the log: read tables that somebody edits, or that are away, change nothing', async (t) => {
+test('the rights of a key are read from the log: edited or missing read tables change nothing', async (t) => {
   const world = await projectedWorld(t)
   const { key, accountId } = await buyer(world)
   await until(() => world.projections.caughtUp())
@@ -241,7 +241,7 @@ test('what a key may do is read from the log: read tables that somebody edits, o
   assert.notEqual(await counted(world).directory.byKey(key, from), null)
 })
 
-test('a hash that somebody exchanges opens nothing and is logged, and works again once it is restored', async (t) => {
+test('an exchanged hash authenticates no key and is logged, and works again once it is restored', async (t) => {
   const world = await projectedWorld(t)
   const { pool } = world
   const rich = await buyer(world)

@@ -6,7 +6,7 @@ import fc from '../../support/fast-check.ts'
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const keys = fc.constant(null).map(generateKey)
 
-test('a fresh key has its form and is taken', () => {
+test('a new key has the right form and is accepted', () => {
   for (let n = 0; n < 200; n += 1) {
     const key = generateKey()
     assert.match(key, /^fbx_[0-9A-Za-z]{40}$/)
@@ -36,7 +36,7 @@ test('law: a key with two neighbours swapped, one character lost or one added is
   )
 })
 
-test('no text but a key is taken', () => {
+test('only a key is accepted, no other text', () => {
   fc.assert(
     fc.property(fc.oneof(fc.string(), fc.string({ unit: 'binary' })), (text) => parseKey(text) === null),
   )
@@ -53,7 +53,7 @@ test('no text but a key is taken', () => {
     assert.equal(parseKey(text), null)
 })
 
-test('the form of keys does not change with a release', () => {
+test('the form of keys is the same in every release', () => {
   const key = 'fbx_0123456789ABCDEFGHIJKLMNOPQRSTUVWX3f3j8p'
   assert.equal(parseKey(key), key)
   assert.equal(
@@ -62,7 +62,7 @@ test('the form of keys does not change with a release', () => {
   )
 })
 
-test('every character is drawn about as often as any other', () => {
+test('every character occurs about equally often', () => {
   const counts = new Map<string, number>()
   for (let n = 0; n < 2_000; n += 1)
     for (const character of generateKey().slice(4, 38))

@@ -51,7 +51,7 @@ test('law: a sum of safe integers is exact, however large it grows', () => {
   )
 })
 
-test('a replay says what the journal says, and needs none of its tables', async (t) => {
+test('a replay equals the journal and needs none of its tables', async (t) => {
   const { run, pool, head } = await ledgerWorld(t, financeCommands)
   const balance = JSON.parse((await run('ledger', 'trial-balance', '--json')).out)
   await pool.query('drop schema read cascade')

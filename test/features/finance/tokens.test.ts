@@ -97,7 +97,7 @@ test('law: a token works from its issue to its revocation or its expiry, and at 
   })
 })
 
-test('the form of a token is that of a key with another prefix, and no key has it', () => {
+test('a token has the form of a key with another prefix, and no key has this form', () => {
   const token = financeTokenForm.generate()
   assert.match(token, /^fbf_[0-9A-Za-z]{40}$/)
   assert.equal(financeTokenForm.parse(token), token)
@@ -106,7 +106,7 @@ test('the form of a token is that of a key with another prefix, and no key has i
   assert.equal(financeTokenForm.parse(typo), null)
 })
 
-test('a token opens the books and nothing else, ends at once when revoked or expired, and is kept as a hash', async (t) => {
+test('a token opens only the books, ends at once when revoked or expired, and is stored as a hash', async (t) => {
   const { client, farebox: service, env, demo } = await openStage(t)
   const books = '/finance/v1/trial-balance'
   const made = await farebox(
@@ -157,7 +157,7 @@ test('a token opens the books and nothing else, ends at once when revoked or exp
   assert.equal(await at(60_000).byToken(short.token), null)
 })
 
-test('a token that never expires is asked for by that name, and the answer says so', async (t) => {
+test('a token without expiry must be requested explicitly, and the response says so', async (t) => {
   const { env } = await openStage(t)
   const { code, out } = await farebox(
     t,

@@ -48,7 +48,7 @@ const startCycle = async (t: TestContext, count: number) => {
   return { clock, pool, running, checker, places }
 }
 
-test('after one cycle every fact of the list is true, and no liar is listed', async (t) => {
+test('after one cycle every field of the list is true, and no lying proxy is listed', async (t) => {
   const count = soak ? 2_000 : 154
   const { clock, pool, running, checker, places } = await startCycle(t, count)
   assert.equal(await addCandidates(pool, [...places, ...places.slice(0, 9)], clock.nowMs), count)

@@ -22,7 +22,7 @@ const startMs = 1_800_000_000_000
 
 const megabytes = (): number => Math.round(process.memoryUsage.rss() / 2 ** 20)
 
-test('a record of many endpoints is checked on time, in little memory, and a restart begins at once', async (t) => {
+test('a record of many endpoints is checked on time with little memory, and a restart starts at once', async (t) => {
   const { pool } = await testDatabase(t)
 
   const live = await startWorld(
@@ -78,7 +78,7 @@ test('a record of many endpoints is checked on time, in little memory, and a res
   clock.sinceMs = performance.now()
   const usual = await run(seconds)
   const usualChecks = (await checked()) - checksBefore
-  // What is written half a second later counts as late for that long; the rest is the machine's.
+  // A result written half a second later counts as late for that long; the rest is the machine's.
   assert.ok(usual.latestMs < (soak ? 10_000 : 5_000), `${usual.latestMs} ms late`)
 
   // A day and a half without a checker: everything is due at once, and live ones come first.

@@ -22,7 +22,7 @@ import { memoryRecords } from '../../support/memory-records.ts'
 export const keys = judgeKeys(masterKey(randomBytes(32)))
 const draw = (): string => randomBytes(9).toString('base64url')
 
-/** A judge on this machine and a prober that asks it. */
+/** A judge on this machine and a prober that uses it. */
 export const startProber = async (t: TestContext, clock: () => number = Date.now) => {
   const listen = { host: '127.0.0.1', httpPort: 0, tlsPort: 0 }
   const judge = await startJudge({ keys, listen, clock })

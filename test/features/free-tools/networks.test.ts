@@ -20,7 +20,7 @@ import { startChecker, startProber, startWorld } from '../free-list/world.ts'
 
 const dayMs = 86_400_000
 
-test('a network shows what is live of it, what was, and what never was', async (t) => {
+test('a network shows its live, former and never live endpoints', async (t) => {
   const service = await startService(t)
   const { pool } = service.farebox.core
   const anybody = httpClient(service.baseUrl, service.document)
@@ -103,7 +103,7 @@ test('a network shows what is live of it, what was, and what never was', async (
   assert.equal((await anybody.get('/api/networks?limit=0')).body.code, 'invalid_limit')
 })
 
-test('after a year without an answer nothing has left the record, and what answers again is live by itself', async (t) => {
+test('after a year without an answer no endpoint has left the record, and one that answers again becomes live', async (t) => {
   const { pool } = await testDatabase(t)
   const flapping = planProxies(154).filter(({ fault }) => fault === 'flapping')
   const [one] = flapping
@@ -119,7 +119,7 @@ test('after a year without an answer nothing has left the record, and what answe
   const asn = sandboxLocationOf(one.ip)!.asn
   const logger = pino({ level: 'silent' })
   const data = withSandboxLocations(createIpData({ country: null, city: null, network: null }))
-  // Nothing is kept from one look to the next.
+  // Nothing is cached between two reads.
   let looks = 0
   const monotonicMs = () => (looks += 1e6)
   const census = createCensusReader({
@@ -161,7 +161,7 @@ test('after a year without an answer nothing has left the record, and what answe
   const away = await look()
   assert.deepEqual([away.counts.live, away.counts.not_answering], [0, 1])
 
-  // A year in which it is away whenever it is looked at: by the record alone, for the clock leaps over the checks between.
+  // A year in which every check fails: only in the record, because the clock skips the checks between.
   clock.nowMs += 2 * periodMs * Math.ceil((365 * dayMs) / (2 * periodMs))
   const aged = await look()
   assert.deepEqual([aged.counts.live, aged.counts.not_answering, aged.counts.retesting], [0, 1, 1])

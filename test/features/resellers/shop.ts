@@ -35,7 +35,7 @@ export type Shop = {
   }>
 }
 
-/** What the operator does on a running service. */
+/** The operator's actions on a running service. */
 export const shopsOf = (service: Service) => {
   const { core } = service.farebox
   const accounts = createAccounts(core)

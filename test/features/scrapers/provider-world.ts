@@ -21,7 +21,7 @@ import { startSandbox } from '../../../src/sandbox/sandbox-server.ts'
 import type { JournalCall } from '../../../src/sandbox/scrapers/scraper-request.ts'
 import { memoryRecords } from '../../support/memory-records.ts'
 
-/** A stand-in of its own, with its journal. */
+/** A separate stand-in with its journal. */
 export const openStandIn = async (t: TestContext) => {
   const sandbox = await startSandbox({ records: memoryRecords(), clock: Date.now, port: 0 })
   t.after(sandbox.close)
@@ -52,7 +52,7 @@ const sendLimits: SendLimits = { connectMs: 3_000, requestMs: 65_000, responseBy
 export const loggedTo = (lines: Record<string, unknown>[]) =>
   pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
 
-/** The adapter over stand-ins, in the order given. */
+/** The adapter over stand-ins, in the given order. */
 export const openScraping = (
   t: TestContext,
   providers: readonly {

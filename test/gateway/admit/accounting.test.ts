@@ -179,7 +179,7 @@ const play = async (world: World, { tunnels, faults }: Round): Promise<string> =
   return told.join('\n  ')
 }
 
-test('whatever dies, what clients saw, counters, TrafficMetered and bytesUsed agree, and no byte is sold twice', async (t) => {
+test("after any crash the clients' bytes, counters, TrafficMetered and bytesUsed agree, and no byte is charged twice", async (t) => {
   const postgres = await restartablePostgres(t)
   const stage = await openStage(t, {
     DATABASE_URL: postgres.url,

@@ -72,7 +72,7 @@ export const startWorker = (
   }
 }
 
-/** Orders so many GB of a plan that is topped up: the plan, once GETs show what was bought. */
+/** Orders some GB of a plan that is topped up; returns the plan once GETs show the traffic. */
 export const buyTraffic = async (service: Service, gigabytes: number): Promise<PlanId> => {
   const { status, body } = await service.buyer.post(
     '/api/v1/orders',

@@ -42,7 +42,7 @@ describe('a plan sold by traffic', () => {
     for (const end of held.after) await end()
   })
 
-  test('is sold to the last byte, and not one more, by three workers at once', async (t) => {
+  test('is used to the last byte, and not one more, by three workers at once', async (t) => {
     planId = await buyTraffic(service, 2)
     const before = await usedBytesOf(service, planId)
     const workers = [startWorker(t, service), startWorker(t, service), startWorker(t, service)]
@@ -64,7 +64,7 @@ describe('a plan sold by traffic', () => {
     assert.deepEqual([body.status, body.bytesUsed], ['depleted', total])
   })
 
-  test('works again within a second of a top-up, on a worker that was told that it is used up', async (t) => {
+  test('works again within a second of a top-up, on a worker that knew it as used up', async (t) => {
     const worker = startWorker(t, service)
     const refused = await worker.budgets.enter(speedOf(planId))
     assert.ok(refused.denied)
@@ -82,7 +82,7 @@ describe('a plan sold by traffic', () => {
     assert.ok(machineMs() - toppedUpMs < 1_000)
   })
 
-  test('is sold on for half a minute while the books are away, then no more until they are back', async (t) => {
+  test('is usable for half a minute while the database is down, then not until it is back', async (t) => {
     await buyTraffic(service, 1)
     let offsetMs = 0
     const worker = startWorker(t, service, { monotonicMs: () => performance.now() + offsetMs })
@@ -104,7 +104,7 @@ describe('a plan sold by traffic', () => {
     entered.leave()
   })
 
-  test('is counted to the byte before a refund takes back what is left, while tunnels run', async (t) => {
+  test('is counted to the byte before a refund takes the rest, while tunnels run', async (t) => {
     const { core } = service.farebox
     const { body } = await service.buyer.post(
       '/api/v1/orders',
@@ -136,7 +136,7 @@ describe('a plan sold by traffic', () => {
     )
   })
 
-  test('is sold once, though a worker gets back what it took under a lease that it lost', async (t) => {
+  test('is charged once, even if a worker regains what it took under a lease that it lost', async (t) => {
     await buyTraffic(service, 1)
     const before = await usedBytesOf(service, planId)
     let offsetMs = 0
@@ -156,7 +156,7 @@ describe('a plan sold by traffic', () => {
     assert.equal(await usedBytesOf(service, planId), await totalBytesOf(service, planId))
   })
 
-  test('is lost to a worker that was cut off for a minute: others sell the bytes that it had on lease', async (t) => {
+  test('is taken from a worker that was cut off for a minute: others use its leased bytes', async (t) => {
     await buyTraffic(service, 1)
     let offsetMs = 0
     const cutOff = startWorker(t, service, { monotonicMs: () => performance.now() + offsetMs })
@@ -164,7 +164,7 @@ describe('a plan sold by traffic', () => {
     assert.ok(!entered.denied)
     assert.equal(entered.spending.take(1_000, 'up'), 1_000)
     cutOff.kill()
-    // Postgres has its own clock: what is older than a minute there is as old here.
+    // Postgres has its own clock: a minute of age counts by that clock.
     offsetMs = 61_000
     await service.farebox.core.pool.query(
       `update work.gateway_leases set renewed_at = clock_timestamp() - interval '61 seconds' where worker = $1`,
@@ -184,7 +184,7 @@ describe('a plan sold by traffic', () => {
     assert.equal(await usedBytesOf(service, planId), total)
   })
 
-  test('whatever workers take, give back, report or die of, no byte is sold twice', async (t) => {
+  test('is never charged twice for a byte, for any takes, returns, reports and crashes of workers', async (t) => {
     const move = fc.record({
       worker: fc.nat({ max: 2 }),
       act: fc.oneof(
@@ -239,7 +239,8 @@ describe('a plan sold by traffic', () => {
         const sum = (of: typeof workers) => of.reduce((bytes, { taken }) => bytes + taken, 0)
         const dead = workers.filter(({ alive }) => !alive)
         assert.ok(sum(workers) <= total - usedBefore, 'more was sold than there was')
-        // What survivors sold is counted whole; of what the dead sold, all that their leases do not cover.
+        // Consumption of survivors is counted completely; of the crashed, everything that their leases do not
+        // cover.
         const counted = used - usedBefore
         assert.ok(counted >= sum(workers.filter(({ alive }) => alive)), 'sold and not counted')
         assert.ok(counted <= sum(workers), 'counted and not sold')

@@ -30,7 +30,7 @@ const part = () => {
       budget.renewed({ granted: 0, free: null, elsewhere: others, paused: false }, nowMs)
       return request.held === 1
     },
-    /** All that passes within a second that asks for more all the time. */
+    /** All bytes that pass within a second of constant demand. */
     second: (): number => {
       let passed = 0
       for (let n = 0; n < 100; n += 1) {
@@ -43,7 +43,7 @@ const part = () => {
 }
 
 describe('the speed of a plan is shared', () => {
-  test('among the processes that pass traffic of it', () => {
+  test('among the processes that carry its traffic', () => {
     for (const [others, most] of [
       [0, 10_000],
       [1, 5_000],
@@ -51,13 +51,13 @@ describe('the speed of a plan is shared', () => {
     ] as const) {
       const one = part()
       one.round(others)
-      one.second() // what the bucket held
+      one.second() // the content of the bucket
       const passed = one.second()
       assert.ok(passed <= most && passed > 0.98 * most, `${passed} of ${most}`)
     }
   })
 
-  test('and one whose tunnels are idle leaves its share after two seconds', () => {
+  test('and a process with idle tunnels gives up its share after two seconds', () => {
     const { budget, wait, round, second } = part()
     assert.equal(round(0), false, 'nothing passed yet')
     second()
@@ -73,14 +73,14 @@ describe('the speed of a plan is shared', () => {
     assert.equal(round(0), false, 'the process ends')
   })
 
-  test('and one whose first tunnel waits for its speed has a share', async () => {
+  test('and a process whose first tunnel waits for its speed has a share', async () => {
     const { budget, round } = part()
     const waits = budget.more()
     assert.equal(round(1), true)
     assert.equal(await waits, null)
   })
 
-  test('and its tunnels take pieces that are worth it, each in its turn, and leave the process time for all else', async () => {
+  test('and its tunnels take pieces of a useful size, in turn, and leave time for other work of the process', async () => {
     const bytesPerSecond = 6_000_000
     const terms = { planId: 'pln_timed' as PlanId, bytesPerSecond }
     const budget = new PlanBudget(terms, { monotonicMs: () => performance.now(), need: () => undefined })
@@ -105,7 +105,7 @@ describe('the speed of a plan is shared', () => {
       return { bytes, pieces }
     }
     const downloads = [download(), download(), download()]
-    // What needs all of its bytes at once comes through beside them.
+    // Requests that need all their bytes at once succeed at the same time.
     let headers = 0
     while (machineMs() < endMs) {
       assert.equal(await chargeBytes(budgetAsSpending(budget), 16_000, 'up'), null)
@@ -124,7 +124,7 @@ describe('the speed of a plan is shared', () => {
   })
 })
 
-test('what needs more than is left of a plan is told that it is used up, and what needs less goes on', async () => {
+test('a request for more than the rest of a plan is refused as used up, and one for less continues', async () => {
   const terms = { planId: 'pln_small' as PlanId, bytesPerSecond: null }
   const budget = new PlanBudget(terms, { monotonicMs: () => 0, need: () => undefined })
   budget.renewed({ granted: 100, free: 100, elsewhere: 0, paused: false }, 0)

@@ -11,7 +11,7 @@ import { testScheduler } from '../../support/scheduler.ts'
 import { startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 
-test('exits that are imported while the gateway runs end what is allowed for those of the sandbox, as at its start', async (t) => {
+test("exits that are imported while the gateway runs end the permission of the sandbox's exits, as at its start", async (t) => {
   const service = await startService(t, { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' })
   const { pool, runner, keys, clock, logger } = service.farebox.core
   const vault = createVault(keys.master)

@@ -129,7 +129,10 @@ export const sendRaw = async (port: number, bytes: string | Buffer): Promise<str
 
 const run = promisify(execFile)
 
-/** Runs the real curl. @returns what it printed */
+/**
+ * Runs the real curl.
+ * @returns its output
+ */
 export const curl = async (...args: string[]): Promise<string> => {
   const { stdout } = await run('curl', ['--silent', '--show-error', '--max-time', '20', ...args], {
     env: { PATH: process.env.PATH },
