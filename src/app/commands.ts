@@ -10,6 +10,19 @@ const signIn: Load = async () => (await import('../features/sign-in/commands.ts'
 const approvals: Load = async () => (await import('../features/approvals/commands.ts')).commands
 const resellers: Load = async () => (await import('../features/resellers/commands.ts')).commands
 const finance: Load = async () => (await import('../features/finance/commands.ts')).commands
+const wallet: Load = async () => (await import('../features/wallet/commands.ts')).commands
+const catalog: Load = async () => (await import('../features/catalog/commands.ts')).commands
+const stock: Load = async () => (await import('../features/stock/commands.ts')).commands
+const exits: Load = async () => (await import('../features/exits/commands.ts')).commands
+const freeList: Load = async () => (await import('../features/free-list/commands.ts')).commands
+const plans: Load = async () => (await import('../features/plans/commands.ts')).commands
+const proxies: Load = async () => (await import('../features/proxies/commands.ts')).commands
+const subscriptions: Load = async () => (await import('../features/subscriptions/commands.ts')).commands
+const deposits: Load = async () => (await import('../features/deposits/commands.ts')).commands
+const webhooks: Load = async () => (await import('../features/webhooks/commands.ts')).commands
+const notices: Load = async () => (await import('../features/notices/commands.ts')).commands
+const exports: Load = async () => (await import('../features/exports/commands.ts')).commands
+const reconciliation: Load = async () => (await import('../features/reconciliation/commands.ts')).commands
 const audit: Load = async () => (await import('../audit/commands.ts')).commands
 
 const orders: Load = async () => {
@@ -41,31 +54,11 @@ const commandList: readonly (readonly [name: string, about: string, ...load: rea
   ['accounts', 'create, list, show and block accounts', accounts, signIn],
   ['keys', 'create, cap, roll, revoke and list API keys', accounts],
   ['staff', 'who may use the console of the service, and their roles', signIn],
-  [
-    'wallet',
-    'credit and adjust wallets by hand',
-    async () => (await import('../features/wallet/commands.ts')).commands,
-  ],
-  [
-    'catalog',
-    'the products and their prices, from one JSON file',
-    async () => (await import('../features/catalog/commands.ts')).commands,
-  ],
-  [
-    'stock',
-    'the addresses of dedicated products',
-    async () => (await import('../features/stock/commands.ts')).commands,
-  ],
-  [
-    'exits',
-    'the exits of the proxy gateway',
-    async () => (await import('../features/exits/commands.ts')).commands,
-  ],
-  [
-    'freelist',
-    'free proxies: feeds, candidates, checks',
-    async () => (await import('../features/free-list/commands.ts')).commands,
-  ],
+  ['wallet', 'credit and adjust wallets by hand', wallet],
+  ['catalog', 'the products and their prices, from one JSON file', catalog],
+  ['stock', 'the addresses of dedicated products', stock],
+  ['exits', 'the exits of the proxy gateway', exits],
+  ['freelist', 'free proxies: feeds, candidates, checks', freeList],
   ['orders', 'list, show and refund orders', orders],
   [
     'four-eyes',
@@ -73,50 +66,20 @@ const commandList: readonly (readonly [name: string, about: string, ...load: rea
     approvals,
   ],
   ['proposals', "one operator's proposals, which another operator approves", approvals],
-  [
-    'plans',
-    'list and show plans, and report their traffic',
-    async () => (await import('../features/plans/commands.ts')).commands,
-  ],
-  [
-    'proxies',
-    'list and show rented addresses, without passwords',
-    async () => (await import('../features/proxies/commands.ts')).commands,
-  ],
-  [
-    'subscriptions',
-    'list and show subscriptions',
-    async () => (await import('../features/subscriptions/commands.ts')).commands,
-  ],
-  [
-    'deposits',
-    'list and show deposits',
-    async () => (await import('../features/deposits/commands.ts')).commands,
-  ],
-  [
-    'webhooks',
-    'list and show webhook endpoints, without secrets',
-    async () => (await import('../features/webhooks/commands.ts')).commands,
-  ],
+  ['plans', 'list and show plans, and report their traffic', plans],
+  ['proxies', 'list and show rented addresses, without passwords', proxies],
+  ['subscriptions', 'list and show subscriptions', subscriptions],
+  ['deposits', 'list and show deposits', deposits],
+  ['webhooks', 'list and show webhook endpoints, without secrets', webhooks],
   ['customers', "list resellers' customers and move their credit by hand", resellers],
   ['reseller', "resellers' prices, shops and gateways", resellers],
-  [
-    'notices',
-    'publish notices to accounts: in the feed, and as webhook announcement.published',
-    async () => (await import('../features/notices/commands.ts')).commands,
-  ],
-  [
-    'ledger',
-    'audit the log: balances, replay, verify, seals, export, periods',
-    finance,
-    async () => (await import('../features/exports/commands.ts')).commands,
-    audit,
-  ],
+  ['notices', 'publish notices to accounts: in the feed, and as webhook announcement.published', notices],
+  ['ledger', 'audit the log: balances, replay, verify, seals, export, periods', finance, exports, audit],
   [
     'finance',
     'tokens for the books over HTTP, and reconciliation with statements of providers',
     finance,
-    async () => (await import('../features/reconciliation/commands.ts')).commands,
+    reconciliation,
   ],
   ['backup', 'back up and restore the contents of Postgres', backup],
   ['projections', 'rebuild read models from the log', app],

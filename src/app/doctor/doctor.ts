@@ -21,12 +21,18 @@ const textOf = (findings: readonly Finding[]): string => {
 /** Runs all checks. The command fails if any check finds something wrong. */
 export const examine = async (bare: BareContext<Config>): Promise<CliOutput> => {
   const config = await bare.readSettings()
-  const data = await checkData(config)
   const server = await checkServer(config)
-  const sessions = config.databaseUrl === null ? [] : await checkSessions(config.databaseUrl)
-  const findings = [data, server, checkScrapers(config), ...sessions]
+  const findings: Finding[] = [
+    { check: 'data directory', ...(await checkData(config)) },
+    { check: 'server', ...server },
+    { check: 'scrapers', ...checkScrapers(config) },
+    ...(config.databaseUrl === null ? [] : await checkSessions(config.databaseUrl)).map((outcome) => ({
+      check: 'sessions',
+      ...outcome,
+    })),
+  ]
   // Without dedicated sessions the locks and reads of a command do not work.
-  if ([data, ...sessions].every(({ state }) => state !== 'wrong'))
+  if (findings.every(({ check, state }) => state !== 'wrong' || check === 'server'))
     findings.push(
       ...(await guarded('database', () =>
         withContext(bare, async (context) => {

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { type Finding, ok, wrong } from './finding.ts'
+import { type Outcome, ok, wrong } from './finding.ts'
 
 const connections = 3
 const rounds = 3
@@ -24,8 +24,7 @@ const keepSessions = async (clients: readonly pg.Client[]): Promise<boolean> => 
 }
 
 /** No finding if the database does not accept three connections: the database check reports that. */
-export const checkSessions = async (databaseUrl: string): Promise<readonly Finding[]> => {
-  const check = 'sessions'
+export const checkSessions = async (databaseUrl: string): Promise<readonly Outcome[]> => {
   const clients = Array.from({ length: connections }, () => {
     const client = new pg.Client({
       connectionString: databaseUrl,
@@ -40,9 +39,8 @@ export const checkSessions = async (databaseUrl: string): Promise<readonly Findi
     await Promise.all(clients.map((client) => client.connect()))
     return [
       (await keepSessions(clients))
-        ? ok(check, 'each connection to the database has a session of its own')
+        ? ok('each connection to the database has a session of its own')
         : wrong(
-            check,
             'DATABASE_URL leads to a connection pooler in transaction mode: locks, notifications and prepared statements are lost between transactions',
             'let DATABASE_URL lead to Postgres itself, or set the pooler to session mode (pool_mode = session in PgBouncer)',
           ),

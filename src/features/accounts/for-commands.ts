@@ -57,8 +57,8 @@ export const listCommand = <Row extends object>(
  * export const deposits: ListedResource<DepositRecord> = {
  *   owner: { table: 'read.deposits', id: 'deposit_id' },
  *   reads: ({ pool }) => ({ list: …, find: … }),
- *   columns: { deposit: 'deposit_id', amount: (row) => dollars(row.amount_cents), … },
- *   show: (row) => ({ deposit: row.deposit_id, amount: dollars(row.amount_cents), … }),
+ *   fields: { deposit: 'deposit_id', amount: (row) => dollars(row.amount_cents), … },
+ *   columns: ['deposit', 'amount'],
  * }
  * ```
  */

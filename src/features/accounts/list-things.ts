@@ -1,7 +1,7 @@
 import type { AccountId } from '../../kernel/ids.ts'
 import { allAccounts, type ListScope, wholeAccount } from '../../kernel/scopes.ts'
 import { type CliContext, requireReadTable } from '../../platform/cli/cli-context.ts'
-import { type CliOutput, type Columns, fields, notFound, table } from '../../platform/cli/output.ts'
+import { type CliOutput, type Columns, cellsOf, fields, notFound, table } from '../../platform/cli/output.ts'
 import { createAccounts } from './account-service.ts'
 
 export type Page = {
@@ -31,7 +31,10 @@ export type Listing<Row extends object> = {
   /** The listed table; it may not exist yet. */
   readonly owner: { readonly table: `read.${string}` | `vault.${string}` }
   reads(context: CliContext): ListReads<Row>
-  readonly columns: Columns<Row>
+  /** Names and values of one row, for people. */
+  readonly fields: Columns<Row>
+  /** The fields that a list shows; left out: all. */
+  readonly columns?: readonly string[]
 }
 
 /** The input of commands that list and show rows of accounts. */
@@ -39,8 +42,8 @@ export type ListedResource<Row extends object> = Omit<Listing<Row>, 'owner' | 'r
   /** The table that has the owner of a row, and its id column. */
   readonly owner: { readonly table: `read.${string}` | `vault.${string}`; readonly id: string }
   reads(context: CliContext): ListedReads<Row>
-  /** Names and values of one row, for people. */
-  show(row: Row): Readonly<Record<string, string | number | boolean | null>>
+  /** Additional fields of one row. */
+  more?(row: Row): Readonly<Record<string, string>>
 }
 
 type ListInput = Omit<Page, 'status'> & { readonly account?: AccountId; readonly status?: string }
@@ -66,12 +69,15 @@ export const listThings =
     await requireMade(context, listing)
     const scope = account === undefined ? allAccounts : wholeAccount(account)
     const { rows, total } = await listing.reads(context).list(scope, { limit, offset, status })
-    const columns: Columns<Owned<Row>> = listing.columns
-    const withAccount: typeof columns = Object.fromEntries(
-      Object.entries(columns).toSpliced(1, 0, ['account', (row) => row.accountId]),
+    const [first, ...others] = Object.entries<Columns<Owned<Row>>[string]>(listing.fields).filter(
+      ([title]) => listing.columns?.includes(title) ?? true,
     )
-    const shownColumns = account === undefined ? withAccount : columns
-    const text = table(rows, shownColumns, total === 0 ? `no ${name}` : 'none on this page')
+    const columns = Object.fromEntries([
+      first!,
+      ...(account === undefined ? [['account', 'accountId'] as const] : []),
+      ...others,
+    ])
+    const text = table(rows, columns, total === 0 ? `no ${name}` : 'none on this page')
     return {
       json: { accountId: account ?? null, [name]: rows, total, limit, offset },
       text: `${text}\n\n${rows.length} of ${total}`,
@@ -95,5 +101,8 @@ export const showThing =
     const row = accountId === undefined ? null : await listing.reads(context).find(accountId, id)
     if (accountId === undefined || row === null)
       throw notFound(`no ${one} has the id ${id}; "${name} list" shows them`)
-    return { json: { accountId, ...row }, text: fields({ account: accountId, ...listing.show(row) }) }
+    return {
+      json: { accountId, ...row },
+      text: fields({ account: accountId, ...cellsOf(row, listing.fields), ...listing.more?.(row) }),
+    }
   }

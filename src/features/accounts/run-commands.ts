@@ -28,40 +28,38 @@ import { accountsWithKeys, listAccounts } from './account-vault.ts'
 import type { createKeyInput, rollKeyInput } from './commands.ts'
 import { lastUses } from './key-uses.ts'
 
-/** The message for the operator, with the next step. */
-const messageOf = (refusal: AccountsRefusal): string => {
-  switch (refusal.code) {
+const unknownAccount = () => notFound('no account has this id; "accounts create" makes one')
+
+/** The refusal for the operator, with the next step. */
+const refusalOf = (refusal: AccountsRefusal): CliRefusal => {
+  const { code } = refusal
+  switch (code) {
     case 'unknown_account':
-      return 'no account has this id; "accounts create" makes one'
-    case 'account_exists':
-      return 'the account exists already'
-    case 'email_taken':
-      return `${refusal.accountId} has this e-mail; choose another one`
-    case 'invalid_email':
-      return 'the e-mail must be an address such as name@example.com'
+      return unknownAccount()
     case 'unknown_key':
-      return 'no key has this id; "keys list" shows them'
-    case 'key_revoked':
-      return 'the key is revoked for good; "keys create" makes another one'
-    case 'key_expired':
-      return 'the key has expired; "keys create" makes another one'
+      return notFound('no key has this id; "keys list" shows them')
     case 'expiry_passed':
-      return 'the expiry is in the past'
+      return new CliMisuse('the expiry is in the past')
+    case 'account_exists':
+      return new CliRefusal(code, 'the account exists already')
+    case 'email_taken': {
+      const { accountId } = refusal
+      return new CliRefusal(code, `${accountId} has this e-mail; choose another one`, { accountId })
+    }
+    case 'invalid_email':
+      return new CliRefusal(code, 'the e-mail must be an address such as name@example.com')
+    case 'key_revoked':
+      return new CliRefusal(code, 'the key is revoked permanently; "keys create" makes another one')
+    case 'key_expired':
+      return new CliRefusal(code, 'the key has expired; "keys create" makes another one')
     case 'too_many_keys':
-      return `the account has ${refusal.limit} keys that work, as many as one may have; revoke one first`
+      return new CliRefusal(
+        code,
+        `the account has ${refusal.limit} active keys, the maximum; revoke one first`,
+      )
     default:
       return refusal satisfies never
   }
-}
-
-const refusalOf = (refusal: AccountsRefusal): CliRefusal => {
-  const { code } = refusal
-  if (code === 'email_taken')
-    return new CliRefusal(code, messageOf(refusal), { accountId: refusal.accountId })
-  if (code === 'expiry_passed') return new CliMisuse(messageOf(refusal))
-  return code === 'unknown_account' || code === 'unknown_key'
-    ? notFound(messageOf(refusal))
-    : new CliRefusal(code, messageOf(refusal))
 }
 
 /** The result. @throws CliRefusal or CliMisuse, for a refusal */
@@ -144,7 +142,7 @@ export const showAccount = async (
 ): Promise<CliOutput> => {
   const accountId = await accountOf(context, idOrEmail)
   const state = await createAccounts(context).read(accountId, context)
-  if (!state) throw notFound(messageOf({ code: 'unknown_account' }))
+  if (!state) throw unknownAccount()
   const wallet = await readState(context.runner, { ...context, name: 'read-wallet' }, ledgerRef(accountId))
   const { reseller, blocked } = state
   const block = blocked ? await blockOf(context.log, accountId) : null
@@ -162,7 +160,7 @@ export const showAccount = async (
     balance: dollars(balanceCents),
     held: dollars(heldCents),
     owed: dollars(receivableCents),
-    'keys that work': keys.filter((key) => key.state === 'works').length,
+    'active keys': keys.filter((key) => key.state === 'works').length,
   })
   const keysText = keys.length === 0 ? '' : `\n\n${table(keys, keyColumns, '')}`
   const json = { accountId, email: address, reseller, blocked, block, ...money, currency: 'USD' }
@@ -221,7 +219,7 @@ type Listed = ShownKey & { readonly accountId: AccountId }
 
 const keysOf = async (context: CliContext, accountId: AccountId): Promise<Listed[]> => {
   const state = await createAccounts(context).read(accountId, context)
-  if (!state) throw notFound(messageOf({ code: 'unknown_account' }))
+  if (!state) throw unknownAccount()
   return (await shownKeys(context, state)).map((key) => ({ accountId, ...key }))
 }
 

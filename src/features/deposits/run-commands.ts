@@ -36,31 +36,22 @@ export const deposits: ListedResource<Shown> = {
       },
     }
   },
-  columns: {
+  fields: {
     deposit: 'deposit_id',
-    created: 'created_at',
     status: 'status',
     method: 'method',
     amount: (row) => dollars(row.amount_cents),
     credited: (row) => dollars(row.credited_cents),
+    'charged back': (row) => dollars(row.charged_back_cents),
     order: 'order_id',
-    customer: (row) => row.customer ?? row.customer_id ?? '-',
+    customer: 'customer_id',
+    'own id of the customer': 'customer',
+    'created at': 'created_at',
+    'paid at': 'paid_at',
+    'expires at': 'expires_at',
+    'pay page': 'pay_url',
   },
-  show: (row) => ({
-    deposit: row.deposit_id,
-    status: row.status,
-    method: row.method,
-    amount: dollars(row.amount_cents),
-    credited: dollars(row.credited_cents),
-    'charged back': dollars(row.charged_back_cents),
-    order: row.order_id,
-    customer: row.customer_id,
-    'own id of the customer': row.customer,
-    'created at': row.created_at,
-    'paid at': row.paid_at,
-    'expires at': row.expires_at,
-    'pay page': row.pay_url,
-  }),
+  columns: ['deposit', 'status', 'method', 'amount', 'credited', 'order', 'customer', 'created at'],
 }
 
 export const listChanges = async (

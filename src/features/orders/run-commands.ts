@@ -38,7 +38,7 @@ export const listing: Listing<ReturnType<typeof orderRecord>> = {
       },
     }
   },
-  columns: {
+  fields: {
     order: 'orderId',
     created: 'createdAt',
     status: 'status',

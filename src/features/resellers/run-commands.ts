@@ -75,22 +75,14 @@ export const customers: ListedResource<Shown> = {
       return found ? ((await withBalances(context, [found]))[0] ?? null) : null
     },
   }),
-  columns: {
-    id: 'customerId',
+  fields: {
+    customer: 'customerId',
     'own id': (row) => row.customer ?? '(erased)',
     label: 'label',
     credit: (row) => dollars(row.creditCents),
     owed: (row) => dollars(row.owedCents),
     since: 'createdAt',
   },
-  show: (row) => ({
-    customer: row.customerId,
-    'own id': row.customer ?? '(erased)',
-    label: row.label,
-    credit: dollars(row.creditCents),
-    owed: dollars(row.owedCents),
-    since: row.createdAt,
-  }),
 }
 
 type AdjustInput = InputOf<typeof adjustCustomerInput>

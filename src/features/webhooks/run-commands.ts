@@ -36,18 +36,13 @@ export const webhooks: ListedResource<WebhookRecord> = {
       },
     }
   },
-  columns: {
+  fields: {
     webhook: 'id',
-    created: 'createdAt',
     status: 'status',
+    'disabled because': 'disabledReason',
     url: 'url',
+    events: (row) => row.events.join(' '),
+    'created at': 'createdAt',
   },
-  show: (row) => ({
-    webhook: row.id,
-    status: row.status,
-    'disabled because': row.disabledReason,
-    url: row.url,
-    events: row.events.join(' '),
-    'created at': row.createdAt,
-  }),
+  columns: ['webhook', 'status', 'url', 'created at'],
 }

@@ -57,6 +57,10 @@ export type Columns<Row> = Readonly<Record<string, Cell<Row>>>
 const cellText = <Row>(row: Row, cell: Cell<Row>): string =>
   String((typeof cell === 'function' ? cell(row) : row[cell]) ?? '-')
 
+/** The texts of one row by their titles. */
+export const cellsOf = <Row>(row: Row, columns: Columns<Row>): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries(columns).map(([title, cell]) => [title, cellText(row, cell)]))
+
 /** A number, with `$` or a unit: `1,000`, `-$0.05`, `12 ms`. */
 const isNumeric = (text: string): boolean => /^-?\$?\d[\d,]*(\.\d+)?( [A-Za-z%]+)?$/.test(text)
 

@@ -472,7 +472,7 @@ test('wrong use is refused with the accepted values, and compares nothing', asyn
     ],
     [
       ['--gateway', 'crd_ada', '--file', good],
-      /crd_ada is not the name of a provider whose reports are read: name one with --provider \(stripe, btcpay, nowpayments\), or declare/,
+      /crd_ada is not a supported provider: name one with --provider \(stripe, btcpay, nowpayments\), or declare/,
     ],
     [
       ['--gateway', 'stripe', '--provider', 'paypal', '--file', good],
