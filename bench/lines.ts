@@ -1,4 +1,4 @@
-import { anyTargeting } from '../src/domain/exits/exit-targeting.ts'
+import { anyTargeting } from '../src/domain/exits/line.ts'
 import { generateLines } from '../src/features/lines/generate-lines.ts'
 import { type Bench, figure } from './bench.ts'
 import { percentile } from './percentile.ts'

@@ -68,7 +68,7 @@ export const makeAccounts = (env: NodeJS.ProcessEnv): Promise<World> =>
     }
     const token = await createFinanceTokenService(core).issue({ name: 'bench', expiresAtMs: null }, cause)
     if (token.outcome !== 'done') throw new Error(`no finance token: ${JSON.stringify(token)}`)
-    return { callers, financeToken: token.token }
+    return { callers, financeToken: token.key }
   })
 
 const rental = { country: 'USA', period_days: 30 }

@@ -52,8 +52,7 @@ import {
   url,
   whole,
 } from '../platform/cli/setting-forms.ts'
-import type { TrustedProxies } from '../platform/http/client-address.ts'
-import type { ConnectionLimits } from '../platform/http/node-server.ts'
+import type { ConnectionLimits, TrustedProxies } from '../platform/http/connections.ts'
 import type { Rate } from '../platform/http/rate-limit.ts'
 import type { StoreSettings } from '../platform/outgoing/open-object-store.ts'
 

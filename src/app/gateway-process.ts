@@ -4,28 +4,25 @@ import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { Registry } from 'prom-client'
 import { createIsAllowed, createLineSets } from '../features/lines/process.ts'
-import { createGateway } from '../gateway/accept/gateway.ts'
 import { createWhitelistLookup } from '../gateway/authenticate/whitelist-lookup.ts'
-import { openExits } from '../gateway/exits/open-exits.ts'
-import { addressExit, rentalExit } from '../gateway/exits/rental-exit.ts'
+import { addressExit, openExits, rentalExit } from '../gateway/exits/open-exits.ts'
+import { createGateway } from '../gateway/gateway.ts'
 import { createGatewayMetrics } from '../gateway/metrics.ts'
 import { rentedChannel, startRentalListeners } from '../gateway/rental-listeners.ts'
-import { defaultTargetPolicy, parseTargetPolicy } from '../gateway/targets/targets.ts'
+import { defaultTargetPolicy, parseTargetPolicy } from '../gateway/targets.ts'
 import { gatewayWorkers } from '../gateway/workers.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { type CloseStack, closeOnFailure } from '../kernel/resource-scope.ts'
 import { createAnnouncements } from '../platform/eventstore/postgres/announcements.ts'
-import { registerGauge, registerRuntimeMetrics } from '../platform/http/gauges.ts'
-import { serveMetrics } from '../platform/http/http-metrics.ts'
+import { registerGauge, registerRuntimeMetrics, serveMetrics } from '../platform/http/gauges.ts'
 import { StartRefused } from '../platform/postgres/errors.ts'
 import { createVault } from '../platform/vault/seal.ts'
 import { createScheduler } from '../platform/work/scheduler.ts'
-import { gatewayClock, serviceClock, startClockGuard, warnOfClock } from './clock-guard.ts'
+import { gatewayClock, openPostgresClock, serviceClock, startClockGuard, warnOfClock } from './clock.ts'
 import type { Config } from './config.ts'
 import { openAccess } from './gateway-access.ts'
 import { openLogReads } from './open-log-reads.ts'
 import { openWorkerDatabase } from './open-pool.ts'
-import { openPostgresClock } from './postgres-clock.ts'
 import { drainMsOf } from './shutdown.ts'
 
 export type GatewayWorker = {
@@ -85,7 +82,7 @@ const listenOrRefuse = async <Result>(
     return await listen()
   } catch (error) {
     throw new StartRefused(
-      `${setting}: port ${port} of ${host} cannot be had (${(error as Error).message})`,
+      `${setting}: port ${port} of ${host} is not available (${(error as Error).message})`,
       {
         cause: error,
       },
@@ -166,8 +163,9 @@ const openInto = async (
     pool,
     isAllowed: createIsAllowed(log),
     clock,
+    monotonicMs,
     logger,
-    onError: (err) => logger.warn({ err }, 'the last use of a whitelist entry was not noted'),
+    onError: (err) => logger.warn({ err }, 'recording the use of a whitelist entry failed'),
   })
   const lineSets = createLineSets({ pool })
   const gatewayAccess = openAccess({

@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from 'commander'
 import { momentForms, momentText } from '../features/finance/for-commands.ts'
+import { withContext } from '../platform/cli/cli-context.ts'
 import { bareCommand, command, commandGroup, type Register } from '../platform/cli/command.ts'
 import { argument, defaulted, flag, option, required, wholeNumber } from '../platform/cli/input.ts'
 import {
@@ -54,6 +55,7 @@ export const verifyInput = {
     'exit code 1 if more events than this are not sealed. Default: 0 if no server is running, else any number',
     wholeNumber(0),
   ),
+  list: flag('print the checks and what each of them proves; reads no database'),
 }
 
 export const decideInput = {
@@ -138,7 +140,7 @@ export const commands: readonly Register[] = [
     ],
     run: async () => (await externalSeals()).witness,
   }),
-  command({
+  bareCommand({
     name: 'ledger verify',
     about:
       'compare the whole log with its seals, its invariants and every read table; exit code 1 on any difference',
@@ -147,9 +149,14 @@ export const commands: readonly Register[] = [
 While it runs, it needs about as much disk space in Postgres as the read tables.`,
     examples: [
       'npx farebox ledger verify',
+      'npx farebox ledger verify --list',
       'npx farebox ledger verify --seals seals-2026-11-21.json --public-key seal-public.pem',
     ],
-    run: async () => (await verification()).verify,
+    run: async () => {
+      const { listChecks, verify } = await verification()
+      return (bare, input) =>
+        input.list ? listChecks() : withContext(bare, (context) => verify(context, input, bare.clock))
+    },
   }),
   bareCommand({
     name: 'ledger events',

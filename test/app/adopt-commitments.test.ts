@@ -6,9 +6,9 @@ import { findingText } from '../../src/audit/checks/finding.ts'
 import { verifyLog } from '../../src/audit/verify.ts'
 import { accountRef } from '../../src/domain/accounts/fold.ts'
 import { adoptionRef } from '../../src/domain/seals/adoption.ts'
-import { storeKey } from '../../src/features/accounts/account-vault.ts'
-import { generateKey, hashKey } from '../../src/features/accounts/api-key.ts'
+import { apiKeyForm, apiKeyKind } from '../../src/features/accounts/api-key.ts'
 import { createDirectory } from '../../src/features/accounts/authenticate.ts'
+import { storeKey } from '../../src/features/accounts/key-store.ts'
 import { createDepositPages } from '../../src/features/deposits/deposit-urls.ts'
 import { depositRef } from '../../src/features/deposits/settle-deposit.ts'
 import {
@@ -32,10 +32,13 @@ test('an upgrade adopts the unsigned rows of an older release once; they work, a
   const { pool, log, runner, logger, accounts } = await serviceWorld(t)
   const keys = { master: masterKey(Buffer.alloc(32, 7)) }
   const accountId = newId<AccountId>('acc')
-  const old = async (): Promise<{ readonly keyId: KeyId; readonly key: ReturnType<typeof generateKey> }> => {
+  const old = async (): Promise<{
+    readonly keyId: KeyId
+    readonly key: ReturnType<typeof apiKeyForm.generate>
+  }> => {
     const keyId = newId<KeyId>('key', accountId)
-    const key = generateKey()
-    await storeKey(pool, { hash: hashKey(key), keyId, accountId })
+    const key = apiKeyForm.generate()
+    await storeKey(pool, apiKeyKind, { hash: apiKeyForm.hash(key), id: keyId, owner: accountId })
     return { keyId, key }
   }
   const [kept, late] = [await old(), await old()]

@@ -8,6 +8,7 @@ import { followers } from '../../projections/groups.ts'
 import { runCli } from '../../src/app/cli-program.ts'
 import { allRegistrations, registrationsFor } from '../../src/app/commands.ts'
 import { queues } from '../../src/app/queues.ts'
+import { checks } from '../../src/audit/checks/checks.ts'
 import { invariantGroup } from '../../src/audit/invariants/invariants.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -49,6 +50,17 @@ test('the command line loads only the requested commands, and behaves as if all 
   assert.deepEqual(await run(args, registrationsFor(args)), await run(args))
   const wrong = ['order', 'list']
   assert.match((await run(wrong, registrationsFor(wrong))).err, /Did you mean orders\?/)
+})
+
+test('the checks of a verification are listed without a database, each with what it proves', async () => {
+  const { code, out } = await run(['ledger', 'verify', '--list'])
+  assert.equal(code, 0)
+  assert.match(out, /^revisions +The revisions of each stream count from 0\.$/m)
+  const json = JSON.parse((await run(['ledger', 'verify', '--list', '--json'])).out)
+  assert.deepEqual(
+    json.checks.map(({ name }: { name: string }) => name),
+    checks.map(({ name }) => name),
+  )
 })
 
 test('the help of commands that take a queue or a read model lists all of them', async () => {

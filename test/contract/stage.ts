@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { TestContext } from 'node:test'
 import { createAccounts } from '../../src/features/accounts/account-service.ts'
-import { createCustomers } from '../../src/features/accounts/customer-service.ts'
+import { createCustomers } from '../../src/features/accounts/customers.ts'
 import { createFinanceTokenService } from '../../src/features/finance/token-service.ts'
 import { createWallets } from '../../src/features/wallet/wallet-service.ts'
 import type { AccountId, CustomerId } from '../../src/kernel/ids.ts'
@@ -76,7 +76,7 @@ export const openStage = async (
     ...service,
     client,
     accounts,
-    financeToken: issued.token,
+    financeToken: issued.key,
     credit,
     payCustomer,
     issueKey: (accountId, dailyCapCents = null) => issue(accountId as AccountId, ['buy'], dailyCapCents),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Denied, Exit } from '../../src/gateway/gateway-ports.ts'
-import { parseTargetPolicy } from '../../src/gateway/targets/targets.ts'
+import { parseTargetPolicy } from '../../src/gateway/targets.ts'
 import { until } from '../support/until.ts'
 import { authorization, basic, connectBy, sendRaw, socksTo, talkTo } from './support/clients.ts'
 import { startGateway, type TestGateway } from './support/gateway.ts'

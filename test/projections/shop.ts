@@ -9,7 +9,7 @@ import {
 } from '../../src/domain/ledger/decide.ts'
 import { decideCustomerAdjustment, decideCustomerCredit } from '../../src/domain/ledger/decide-customer.ts'
 import { ledgerFold } from '../../src/domain/ledger/fold.ts'
-import { allocationOwnerOf } from '../../src/domain/orders/allocation-owner.ts'
+import { allocationOwnerOf } from '../../src/domain/orders/decide-placement.ts'
 import { decidePlacement } from '../../src/domain/orders/decide-placement.ts'
 import { hasUnrefundedAmount } from '../../src/domain/orders/extended-rentals.ts'
 import { orderFold } from '../../src/domain/orders/fold.ts'

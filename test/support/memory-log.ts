@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { StreamName } from '../../src/kernel/streams.ts'
-import { appendBytes, assertItems, refusalOf } from '../../src/platform/eventstore/append-checks.ts'
+import { appendBytes, assertItems, refusalOf } from '../../src/platform/eventstore/append-guards.ts'
 import { WrongExpectedRevision } from '../../src/platform/eventstore/errors.ts'
 import type {
   Append,

@@ -1,4 +1,4 @@
-import { assertItems } from '../../src/platform/eventstore/append-checks.ts'
+import { assertItems } from '../../src/platform/eventstore/append-guards.ts'
 import {
   AppendRejected,
   LogUnavailable,

@@ -1,7 +1,7 @@
 import { decideCustomerCredit } from '../../src/domain/ledger/decide-customer.ts'
 import type { LedgerState } from '../../src/domain/ledger/fold.ts'
 import { ledgerFold } from '../../src/domain/ledger/fold.ts'
-import { allocationOwnerOf } from '../../src/domain/orders/allocation-owner.ts'
+import { allocationOwnerOf } from '../../src/domain/orders/decide-placement.ts'
 import { type OrderState, orderFold } from '../../src/domain/orders/fold.ts'
 import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
 import type { AddressesStocked, StockedAddress } from '../../src/domain/stock/events.ts'

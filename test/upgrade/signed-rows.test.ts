@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { readDemoFile } from '../../src/app/demo/demo-file.ts'
-import { findChat } from '../../src/features/accounts/customer-vault.ts'
+import { findChat } from '../../src/features/accounts/customers.ts'
 import { createChatSigner } from '../../src/features/accounts/index.ts'
 import { createIsAllowed } from '../../src/features/lines/whitelist-commitments.ts'
 import { type BatchItem, createBatchItems } from '../../src/features/scrapers/batch-items.ts'
@@ -76,6 +76,7 @@ test('whitelists and chats of an older version work after the first start or com
         pool: now,
         isAllowed: createIsAllowed(createReads(now, { read: () => undefined })),
         clock: Date.now,
+        monotonicMs: () => performance.now(),
         logger: { error: () => undefined },
         onError: (error) => assert.fail(String(error)),
       })

@@ -1,10 +1,8 @@
 import type { AccountId } from '../../kernel/ids.ts'
 import { basisPoints, millionths, multiplyToCents, shareOfCents } from '../../kernel/money.ts'
 import type { OrderDetails, Target } from '../shared/order-terms.ts'
-import { type RateRequest, unitPriceMicros } from './catalog.ts'
-import { accept, type Result, reject } from './catalog-rules.ts'
-import { deliveryOf, type Product, type Tier } from './product.ts'
-import { chooseRate, type LineInStock } from './targeting.ts'
+import { chooseRate, type LineInStock, type RateRequest, unitPriceMicros } from './catalog.ts'
+import { accept, deliveryOf, type Product, type Result, reject, type Tier } from './product.ts'
 
 /** A reseller's terms for one product. */
 export type ResellerTerms = {
@@ -49,7 +47,7 @@ export type QuoteInput = {
   /** Any value. It is refused if it is not a whole number within the product's bounds. */
   readonly quantity: unknown
   /** From `parseMeta` or `parseQuery`; null for a gateway product. */
-  readonly wanted: RateRequest | null
+  readonly rateRequest: RateRequest | null
   /** Null for an account that is not a reseller. */
   readonly terms: ResellerTerms | null
   /** Filters the mobile lines that can be chosen if the choice is open. Absent: all. */
@@ -154,12 +152,12 @@ export const quote = (product: Product, input: QuoteInput): Result<Quote> => {
 const pricedOf = (
   product: Product,
   quantity: number,
-  { wanted, inStock = () => true }: QuoteInput,
+  { rateRequest, inStock = () => true }: QuoteInput,
 ): Result<Priced> => {
   if (product.shape === 'gateway_gb' || product.shape === 'gateway_time')
     return accept({ target: null, tiers: product.tiers })
-  if (wanted === null) throw new Error(`a quote of ${product.id} needs a target`)
-  return chooseRate(product, wanted, quantity, inStock)
+  if (rateRequest === null) throw new Error(`a quote of ${product.id} needs a target`)
+  return chooseRate(product, rateRequest, quantity, inStock)
 }
 
 /** The fields of an order that follow from the product, the terms and the request. */

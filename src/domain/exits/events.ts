@@ -13,7 +13,7 @@ import {
 } from '../../kernel/event-fields.ts'
 import { endpointProtocols } from '../shared/endpoint-fields.ts'
 import { families } from '../shared/order-terms.ts'
-import { systems } from './exit-targeting.ts'
+import { systems } from './line.ts'
 
 const host = text('a name or an address')
 const port = integer('port', 'above 0', 'its port')

@@ -11,7 +11,45 @@ import {
 } from '../../kernel/event-fields.ts'
 import { wholeOrder } from '../shared/order-terms.ts'
 import { adjustmentReasons, customerAdjustmentReasons } from './adjustment-reasons.ts'
-import { debtFields, walletDebtFields } from './purse.ts'
+
+/**
+ * The fields of an event that change a debt. Since 0.2.0 all events have `debtChangeMicros`: what is added to the debt,
+ * negative if a debt is paid. Before, events had `receivableMicros`: in credits and refunds the paid part of the debt,
+ * in adjustments the change of the debt. An event has exactly one of the two, and the field name shows which.
+ */
+export const debtFields = (debtText: string, oldMeaning: 'paid' | 'change') => ({
+  debtChangeMicros: orAbsent(
+    micros(
+      'either sign',
+      `the change of ${debtText}; negative: a payment. Absent only before 0.2.0, on events with \`receivableMicros\``,
+    ),
+  ),
+  receivableMicros: orAbsent(
+    oldMeaning === 'paid'
+      ? micros('0 or more', `before 0.2.0 only: the paid part of ${debtText}; positive: a reduction`)
+      : micros('either sign', `before 0.2.0 only: the change of ${debtText}; negative: a payment`),
+  ),
+})
+
+/** The same for the wallet's debt, in a refund of a customer's order, which changes both debts. */
+export const walletDebtFields = {
+  walletDebtChangeMicros: orAbsent(
+    micros(
+      'either sign',
+      "the change of the reseller's own debt at the service; negative: a payment. Absent only before 0.2.0, on events with `walletReceivableMicros`",
+    ),
+  ),
+  walletReceivableMicros: orAbsent(
+    micros('0 or more', "before 0.2.0 only: the paid part of the reseller's own debt; positive: a reduction"),
+  ),
+}
+
+/** The fields that the ledger adds to its input. */
+export type DebtFields =
+  | 'debtChangeMicros'
+  | 'receivableMicros'
+  | 'walletDebtChangeMicros'
+  | 'walletReceivableMicros'
 
 /**
  * The money events of a reseller's customers. They are in the reseller's own `ledger-{account}` stream, so that its
@@ -27,6 +65,7 @@ const customerAfter = {
     "the reseller's wallet less its open holds right after the event: an auditor checks it",
   ),
 }
+
 const debt = "the customer's debt to the reseller"
 
 export const customerCredited = defineEvent('CustomerCredited', {
@@ -44,6 +83,7 @@ export const customerCredited = defineEvent('CustomerCredited', {
     ...customerAfter,
   },
 })
+
 export type CustomerCredited = EventOf<typeof customerCredited>
 
 export const customerCharged = defineEvent('CustomerCharged', {
@@ -58,6 +98,7 @@ export const customerCharged = defineEvent('CustomerCharged', {
     ...customerAfter,
   },
 })
+
 export type CustomerCharged = EventOf<typeof customerCharged>
 
 export const customerRefunded = defineEvent('CustomerRefunded', {
@@ -75,6 +116,7 @@ export const customerRefunded = defineEvent('CustomerRefunded', {
     ...customerAfter,
   },
 })
+
 export type CustomerRefunded = EventOf<typeof customerRefunded>
 
 export const customerAdjusted = defineEvent('CustomerAdjusted', {
@@ -96,6 +138,7 @@ export const customerAdjusted = defineEvent('CustomerAdjusted', {
     ...customerAfter,
   },
 })
+
 export type CustomerAdjusted = EventOf<typeof customerAdjusted>
 
 export const customerEventDefinitions = [
@@ -104,6 +147,7 @@ export const customerEventDefinitions = [
   customerRefunded,
   customerAdjusted,
 ] as const
+
 export type CustomerEvent = EventOf<(typeof customerEventDefinitions)[number]>
 
 /** The money events of a `ledger-{account}` stream. */
@@ -135,6 +179,7 @@ export const walletCredited = defineEvent('WalletCredited', {
     ...after,
   },
 })
+
 export type WalletCredited = EventOf<typeof walletCredited>
 
 export const walletAdjusted = defineEvent('WalletAdjusted', {
@@ -155,6 +200,7 @@ export const walletAdjusted = defineEvent('WalletAdjusted', {
     ...after,
   },
 })
+
 export type WalletAdjusted = EventOf<typeof walletAdjusted>
 
 export const walletDebited = defineEvent('WalletDebited', {
@@ -162,6 +208,7 @@ export const walletDebited = defineEvent('WalletDebited', {
   means: 'An order was paid from the wallet; it carries the whole order.',
   fields: { order: wholeOrder, amountMicros: micros('0 or more', 'the debited amount'), ...after },
 })
+
 export type WalletDebited = EventOf<typeof walletDebited>
 
 const heldForFields = {
@@ -169,6 +216,7 @@ const heldForFields = {
   operation: orAbsent(text('the operation of the platform, e.g. `profile`')),
   requestId: orAbsent(text('the `X-Request-Id` of the call')),
 }
+
 /** The purpose of a hold. */
 export type HeldFor = ShapeValue<typeof heldForFields>
 
@@ -184,6 +232,7 @@ export const fundsHeld = defineEvent('FundsHeld', {
   means: 'Money was reserved for a call that is billed when it succeeds.',
   fields: { ...hold, keyId: orNull(id('key', 'the key of the request; null without a key')) },
 })
+
 export type FundsHeld = EventOf<typeof fundsHeld>
 
 export const holdCaptured = defineEvent('HoldCaptured', {
@@ -191,6 +240,7 @@ export const holdCaptured = defineEvent('HoldCaptured', {
   means: 'The call was billed: the reserved amount is revenue.',
   fields: hold,
 })
+
 export type HoldCaptured = EventOf<typeof holdCaptured>
 
 export const holdReleased = defineEvent('HoldReleased', {
@@ -198,6 +248,7 @@ export const holdReleased = defineEvent('HoldReleased', {
   means: 'The call was not billed: the reserved amount returned to the wallet.',
   fields: hold,
 })
+
 export type HoldReleased = EventOf<typeof holdReleased>
 
 export const ledgerEventDefinitions = [
@@ -209,4 +260,5 @@ export const ledgerEventDefinitions = [
   holdReleased,
   ...customerEventDefinitions,
 ] as const
+
 export type LedgerEvent = EventOf<(typeof ledgerEventDefinitions)[number]>

@@ -37,21 +37,6 @@ export type ShownDetails = Omit<OrderDetails, 'catalogDigest' | 'fingerprint'>
 /** An order for a reseller's customer. The customer's credit pays `amountCents`, the reseller's wallet `costCents`. */
 export type CustomerOrder = OrderDetails & { readonly customerId: CustomerId; readonly costCents: number }
 
-export const isCustomerOrder = (order: OrderDetails): order is CustomerOrder => {
-  if (order.customerId === null) return false
-  if (order.costCents === undefined) throw new Error(`order ${order.orderId} names a customer and no cost`)
-  return true
-}
-
-/** The payer's fields of an order: of a key, or of none. `capKeyId` is left out if it equals `keyId`. */
-export const orderedBy = (
-  payer: { readonly keyId: KeyId; readonly capKeyId: KeyId } | { readonly keyId: null },
-): Pick<OrderDetails, 'keyId' | 'capKeyId'> => {
-  if (payer.keyId === null) return { keyId: null }
-  const { keyId, capKeyId } = payer
-  return capKeyId === keyId ? { keyId } : { keyId, capKeyId }
-}
-
 /** What the wallet must have for an order, whole cents: the cost of an order for a customer, else the amount. */
 export const walletCents = ({ amountCents, costCents }: OrderDetails): number => costCents ?? amountCents
 

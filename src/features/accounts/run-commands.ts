@@ -16,7 +16,7 @@ import {
   notFound,
   table,
 } from '../../platform/cli/output.ts'
-import { readState } from '../../platform/commands/handle.ts'
+import { readState } from '../../platform/commands/command.ts'
 import {
   type AccountsRefusal,
   type AccountsResult,
@@ -63,7 +63,7 @@ const refusalOf = (refusal: AccountsRefusal): CliRefusal => {
 }
 
 /** The result. @throws CliRefusal or CliMisuse, for a refusal */
-const requireDone = <Made>(result: AccountsResult<Made>): { readonly changed: boolean } & Made => {
+const requireDone = <Value>(result: AccountsResult<Value>): { readonly changed: boolean } & Value => {
   if (result.outcome === 'refused') throw refusalOf(result.refusal)
   return result
 }

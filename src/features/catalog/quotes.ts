@@ -1,9 +1,8 @@
 import { type LiveStock, lineInStock, noStock, type StockCount } from '../../domain/catalog/availability.ts'
-import { productOfOrder, quotable } from '../../domain/catalog/catalog.ts'
-import type { Result } from '../../domain/catalog/catalog-rules.ts'
+import { numberOf, parseQuery, productOfOrder, quotable } from '../../domain/catalog/catalog.ts'
 import { type Quote, quantityOf, quote, type TermsOf } from '../../domain/catalog/pricing.ts'
+import type { Result } from '../../domain/catalog/product.ts'
 import { isDedicated, type Product } from '../../domain/catalog/product.ts'
-import { numberOf, parseQuery } from '../../domain/catalog/targeting.ts'
 import type { OrderDetails } from '../../domain/shared/order-terms.ts'
 import type { Cause } from '../../kernel/event.ts'
 import type { AccountId } from '../../kernel/ids.ts'
@@ -82,7 +81,7 @@ export const createQuotes = (deps: {
       const counts = await stockOf(product, quoteContext)
       const terms = deps.termsOf(quoteContext.caller, product)
       const figures = requireAccepted(
-        quote(product, { quantity, wanted, terms, inStock: lineInStock(counts, quantity) }),
+        quote(product, { quantity, rateRequest: wanted, terms, inStock: lineInStock(counts, quantity) }),
       )
       return { figures, counts }
     },

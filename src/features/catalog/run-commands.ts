@@ -3,7 +3,7 @@ import type { ProductState } from '../../domain/catalog/product.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { type InputOf, readText } from '../../platform/cli/input.ts'
 import { CliMisuse, type CliRefusal } from '../../platform/cli/output.ts'
-import type { Done } from '../../platform/commands/handle.ts'
+import type { Done } from '../../platform/commands/command.ts'
 import type { setStateInput } from './commands.ts'
 import { type CatalogResult, createCatalogService, type Ordered, orderedProducts } from './import-catalog.ts'
 
@@ -18,7 +18,7 @@ const refusal = (problems: readonly Problem[]): CliRefusal =>
     'invalid_catalog',
   )
 
-const accepted = <Made>(result: CatalogResult<Made>): Done<Made> => {
+const accepted = <Value>(result: CatalogResult<Value>): Done<Value> => {
   if (result.outcome === 'refused') throw refusal(result.refusal)
   return result
 }

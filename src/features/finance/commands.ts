@@ -13,8 +13,7 @@ import {
   wholeNumber,
 } from '../../platform/cli/input.ts'
 import { bookForms, momentForms, momentText } from './for-commands.ts'
-import { type ReportForm, reportForms } from './report-forms.ts'
-import { resourceIds } from './resource-ids.ts'
+import { type ReportForm, reportForms, resourceIds } from './input-forms.ts'
 
 const runs = () => import('./run-commands.ts')
 

@@ -8,8 +8,7 @@ import { pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Progress } from '../../platform/projections/progress.ts'
 import { createAccountLookup } from './book-accounts.ts'
-import { entriesOfOrder } from './journal-entries.ts'
-import { createJournalHead } from './journal-sums.ts'
+import { createJournalHead, entriesOfOrder } from './journal.ts'
 import { createMoments, MomentPastHead } from './moment.ts'
 import { createFinanceReader, isReversedRange, type ReportRange } from './reader.ts'
 import { type Report, reports } from './reports.ts'
@@ -42,7 +41,7 @@ export const names = createAccountLookup({
     ),
 })
 
-export type FinanceRoutesDeps = {
+export type FinanceRoutesDependencies = {
   readonly pool: pg.Pool
   readonly log: Pick<EventLog, 'readAll' | 'readStreams' | 'head'>
   readonly clock: Clock
@@ -66,7 +65,7 @@ export const financeRoutes = ({
   clock,
   progress,
   timeoutMs,
-}: FinanceRoutesDeps): readonly Route[] => {
+}: FinanceRoutesDependencies): readonly Route[] => {
   const reader = createFinanceReader({ pool, log, moments: createMoments({ pool, log, clock }) })
 
   const head = createJournalHead({ log, progress, timeoutMs })
@@ -95,10 +94,10 @@ export const financeRoutes = ({
         const { account = '' } = params as { readonly account?: string }
         const { book, limit, offset } = query
         const depth = query.depth as number | undefined
-        const asked = parseReportRange(query)
+        const range = parseReportRange(query)
         const position = await head()
         const page = { limit, offset }
-        const question = { pool, reader, head: position, asked, account, book, depth, page, names }
+        const question = { pool, reader, head: position, range, account, book, depth, page, names }
         const answer = await report.read(question).catch(toMomentRefusal)
         return { status: 200, body: answer.json() }
       },

@@ -1,4 +1,5 @@
-import { type FinanceTokenRefusal, isTokenActive } from '../../domain/finance/tokens.ts'
+import { isKeyActive } from '../../domain/accounts/fold.ts'
+import type { FinanceTokenRefusal } from '../../domain/finance/tokens.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { pluralize } from '../../kernel/formats.ts'
 import { positionToken } from '../../kernel/log-position.ts'
@@ -51,7 +52,7 @@ export const printReport = (name: string) =>
     const { pool } = context
     const { account = '', book, depth, format } = input
     const { head, reader } = await openReader(context)
-    const question = { pool, reader, head, asked: input, account, book, depth, page: null, names }
+    const question = { pool, reader, head, range: input, account, book, depth, page: null, names }
     const report = reports.find((each) => each.name === name)!
     const answer = await report.read(question).catch((error) => {
       throw error instanceof TooManyLines
@@ -82,7 +83,7 @@ export const replayLog = momentWork(async ({ log, clock }: CliContext, input: Re
       decode,
       head,
       until,
-      wanted: accountMatcher(input),
+      isIncluded: accountMatcher(input),
       onPage: stepsOf(bar, 'replay', total),
     }),
   )
@@ -218,10 +219,10 @@ const tokenRefusal = (refusal: FinanceTokenRefusal, tokenId: string): CliRefusal
       return notFound(`no finance token has the id ${tokenId}; "finance token list" shows them`)
     case 'expiry_passed':
       return new CliMisuse('the expiry is in the past')
-    case 'too_many_tokens':
+    case 'too_many_keys':
       return new CliRefusal(
-        refusal.code,
-        `${refusal.limit} tokens work, as many as there may be; revoke one first`,
+        'too_many_tokens',
+        `${refusal.limit} tokens are active, the maximum; revoke one first`,
       )
     default:
       return refusal satisfies never
@@ -233,7 +234,7 @@ export const createToken = async (context: CliContext, input: InputOf<typeof cre
   const expiresAtMs = expiryOf(context, input)
   const issued = await createFinanceTokenService(context).issue({ name, expiresAtMs }, context)
   if (issued.outcome === 'refused') throw tokenRefusal(issued.refusal, '')
-  const { tokenId, token: secret } = issued
+  const { keyId: tokenId, key: secret } = issued
   const expiresAt = expiresAtMs === null ? null : isoTime(expiresAtMs)
   return {
     json: { tokenId, token: secret, name, expiresAt },
@@ -259,7 +260,7 @@ export const listTokens = async (context: CliContext) => {
     prefix: state.displayPrefix,
     issuedAt: isoTime(state.issuedAtMs),
     expiresAt: state.expiresAtMs === null ? null : isoTime(state.expiresAtMs),
-    state: state.revoked ? 'revoked' : isTokenActive(state, nowMs) ? 'works' : 'expired',
+    state: state.revoked ? 'revoked' : isKeyActive(state, nowMs) ? 'works' : 'expired',
   }))
   return { json: { tokens }, rows: tokens }
 }

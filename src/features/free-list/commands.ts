@@ -1,12 +1,12 @@
 import { bareCommand, command } from '../../platform/cli/command.ts'
 import { argument, defaulted, flag, oneOf } from '../../platform/cli/input.ts'
-import { feedFormats } from './feed-formats.ts'
+import type { FeedFormat } from './settings.ts'
 
 const runs = () => import('./run-commands.ts')
 
 export const importInput = {
   file: argument('<file>', 'lines of ip:port, or JSON as in feeds'),
-  format: defaulted('<format>', 'the format of the file', 'text', oneOf(feedFormats)),
+  format: defaulted('<format>', 'the format of the file', 'text', oneOf<FeedFormat>(['text', 'json'])),
   dryRun: flag('only read the file'),
 }
 

@@ -8,11 +8,11 @@ import {
 import { type InputOf, readText } from '../../platform/cli/input.ts'
 import { CliMisuse, fields } from '../../platform/cli/output.ts'
 import type { importInput } from './commands.ts'
-import { addCandidates, candidateRefusal } from './endpoint-candidates.ts'
 import { readStats } from './endpoint-reads.ts'
-import type { FeedFormat } from './feed-formats.ts'
+import { addCandidates, candidateRefusal } from './endpoint-store.ts'
 import { countEndpoints } from './fetch-sources.ts'
 import { parseFeed } from './parse-source.ts'
+import type { FeedFormat } from './settings.ts'
 import { type CheckingConfig, isSandboxed } from './settings.ts'
 import { createSourceStore, isOfSandbox, readSources } from './sources.ts'
 

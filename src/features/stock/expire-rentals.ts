@@ -6,7 +6,7 @@ import { decided } from '../../kernel/decider.ts'
 import { newId } from '../../kernel/ids.ts'
 import { stockStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
-import { handle } from '../../platform/commands/handle.ts'
+import { handle } from '../../platform/commands/command.ts'
 import type { RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
 import { worker } from '../../platform/work/worker.ts'
 import { type WorklistFactory, worklist, worklistRound } from '../../platform/work/worklist.ts'
@@ -53,7 +53,7 @@ export const rentalsOver = ({
 
 export const rentalExpiry = worker({
   name: 'rental-expiry',
-  about: 'Ends rentals whose time is over',
+  about: 'Ends rentals that expired',
   trigger: { everyMs: 1_000 },
   per: 'process',
   process: 'server',

@@ -8,8 +8,13 @@ import type { Family } from '../../domain/shared/order-terms.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { AccountId, PlanId } from '../../kernel/ids.ts'
 import type { StreamStates } from '../../platform/commands/log-states.ts'
-import { type ComparedRow, createComparison, foldedThrough, type LoggedFacts } from './compare-with-log.ts'
-import { createCachedLookup } from './credential-cache.ts'
+import {
+  type ComparedRow,
+  createCachedLookup,
+  createComparison,
+  foldedThrough,
+  type LoggedFacts,
+} from './cached-reads.ts'
 
 /** The state of a plan that a gateway needs, from the log. */
 export type KnownPlan = {
@@ -29,7 +34,7 @@ export type KnownPlan = {
   readonly targeting: ReadonlySet<string>
   /** The family of its product; null: any exit serves the plan. */
   readonly family: Family | null
-  /** The speed of a time-based plan; null: the plan is sold by traffic. */
+  /** The speed of a time-based plan; null: the plan is charged by traffic. */
   readonly bytesPerSecond: number | null
   /** Whether the hosts that its lines reach are counted per day. */
   readonly countsHosts: boolean
@@ -137,32 +142,32 @@ export const createPlanDirectory = (deps: {
     const accountId = plan.accountId as AccountId
     const account = accountId === row.account_id ? accountOfRow : await stateOf(accountRef(accountId))
     const { productId, shape, speedUnits, totalBytes, usedBytes, expiresAtMs, generation, rotatedAtMs } = plan
-    const product = catalog.state.products.find(({ id }) => id === productId) ?? null
-    const blocked = account.state?.blocked ?? true
-    const terms = {
-      productId,
-      shape,
-      speedUnits,
-      totalBytes,
-      usedBytes,
-      expiresAtMs,
-      generation,
-      rotatedAtMs,
-    }
     return {
-      facts: { accountId, blocked, ...terms, product },
+      facts: {
+        accountId,
+        blocked: account.state?.blocked ?? true,
+        productId,
+        shape,
+        speedUnits,
+        totalBytes,
+        usedBytes,
+        expiresAtMs,
+        generation,
+        rotatedAtMs,
+        product: catalog.state.products.find(({ id }) => id === productId) ?? null,
+      },
       position: Math.max(position, account.position),
     }
   }
 
   const factsOf = createComparison({
-    what: 'plan',
+    entity: 'plan',
     idOf: ({ plan_id }: Row) => plan_id,
-    saidBy: rowFactsOf,
-    logged,
+    rowFactsOf: rowFactsOf,
+    readLog: logged,
     monotonicMs,
     logger,
-    maxKept: maxPlans,
+    maxCached: maxPlans,
   })
 
   const knownPlan = async (row: Row): Promise<KnownPlan | null> => {

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { z } from 'zod'
 import { crashPoints, parseCrashAt } from '../../kernel/crash-points.ts'
 import { addressExpected, parseAddress } from '../eventstore/eventstoredb/address.ts'
-import { trustedProxies } from '../http/client-address.ts'
+import { trustedProxies } from '../http/connections.ts'
 import type { Rate } from '../http/rate-limit.ts'
 
 /*

@@ -2,11 +2,12 @@ import { LRUCache } from 'lru-cache'
 import { asError } from '../../kernel/as-error.ts'
 import type { Fold, StreamRef } from '../../kernel/decider.ts'
 import type { DomainEvent } from '../../kernel/event.ts'
+import { withTimeout } from '../../kernel/every.ts'
 import type { StreamName } from '../../kernel/streams.ts'
 import type { EventCodec } from '../eventstore/codec.ts'
-import { LogUnavailable, withTimeout } from '../eventstore/errors.ts'
+import { LogUnavailable } from '../eventstore/errors.ts'
 import type { EventLog, StoredEvent } from '../eventstore/port.ts'
-import type { CommandRunnerDeps, RunnerLimits, Snapshot, SnapshotStore } from './command.ts'
+import type { CommandRunnerDependencies, RunnerLimits, Snapshot, SnapshotStore } from './command.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: the runner treats states as opaque
 export type AnyFold = Fold<any, any>
@@ -171,7 +172,7 @@ export type Loader = {
   underWay(): number
 }
 
-type LoaderDeps = Pick<CommandRunnerDeps, 'logger'> & {
+type LoaderDeps = Pick<CommandRunnerDependencies, 'logger'> & {
   readonly log: Pick<EventLog, 'readStreams' | 'logId'>
   readonly codec: Pick<EventCodec, 'decode'>
   readonly snapshots?: SnapshotStore | undefined

@@ -4,16 +4,21 @@ import { writeInt8 } from '../../kernel/digest.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import {
   booleanArray,
+  type CopyColumn,
+  copyRows,
+  type Format,
   int4Array,
   int8Array,
+  runPipeline,
+  type Step,
+  statementNamesOf,
   textArray,
   timestamptzArray,
+  type Value,
   writeBoolean,
   writeInt4,
   writeTimestamptz,
-} from '../postgres/array-parameters.ts'
-import { type CopyColumn, copyRows, type Format } from '../postgres/copy-rows.ts'
-import { runPipeline, type Step, statementNamesOf, type Value } from '../postgres/pipeline.ts'
+} from '../postgres/pipeline.ts'
 import { columnList, columnNames, qualified, type Row } from './definition.ts'
 import type { LoadRows, TableChange } from './fold-batch.ts'
 import type { Column, ColumnType, Table, WorkFold } from './read-model.ts'

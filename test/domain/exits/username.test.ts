@@ -2,12 +2,14 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import {
   anyTargeting,
+  baseOf,
   type Line,
+  parseUsername,
   systems,
   type Targeting,
   targetingProblem,
-} from '../../../src/domain/exits/exit-targeting.ts'
-import { baseOf, parseUsername, writeUsername } from '../../../src/domain/exits/username.ts'
+  writeUsername,
+} from '../../../src/domain/exits/line.ts'
 import fc from '../../support/fast-check.ts'
 
 const base = 'u7k2m9x4'

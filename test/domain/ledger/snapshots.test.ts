@@ -5,7 +5,7 @@ import { ledgerFold } from '../../../src/domain/ledger/fold.ts'
 import { movementKey, recallMovement } from '../../../src/domain/ledger/movements.ts'
 import { decided } from '../../../src/kernel/decider.ts'
 import { ledgerStream } from '../../../src/kernel/streams.ts'
-import { handle, readState } from '../../../src/platform/commands/handle.ts'
+import { handle, readState } from '../../../src/platform/commands/command.ts'
 import {
   beginningsOfReads,
   postgresWorld,

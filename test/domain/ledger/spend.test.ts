@@ -8,7 +8,7 @@ import {
   spendFromJson,
   spendToJson,
   spentMicros,
-} from '../../../src/domain/ledger/spend-cap.ts'
+} from '../../../src/domain/ledger/fold.ts'
 import fc from '../../support/fast-check.ts'
 
 const minuteMs = 60_000

@@ -7,7 +7,7 @@ import type { DepositDetails } from '../../../src/domain/deposits/events.ts'
 import { depositFold } from '../../../src/domain/deposits/fold.ts'
 import { customerPurse } from '../../../src/domain/ledger/fold.ts'
 import { movementKey, recallMovement } from '../../../src/domain/ledger/movements.ts'
-import { allocationOwnerOf } from '../../../src/domain/orders/allocation-owner.ts'
+import { allocationOwnerOf } from '../../../src/domain/orders/decide-placement.ts'
 import {
   decideAwaitedAlone,
   decideAwaiting,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { customerPurse } from '../../../src/domain/ledger/fold.ts'
-import { allocationOwnerOf } from '../../../src/domain/orders/allocation-owner.ts'
+import { allocationOwnerOf } from '../../../src/domain/orders/decide-placement.ts'
 import { decideCompletion } from '../../../src/domain/orders/decide-completion.ts'
 import { decidePlacement } from '../../../src/domain/orders/decide-placement.ts'
 import { decideRefund } from '../../../src/domain/orders/refunds.ts'

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type pg from 'pg'
-import { storeKey } from '../../../src/features/accounts/account-vault.ts'
-import { generateKey, hashKey } from '../../../src/features/accounts/api-key.ts'
+import { apiKeyForm, apiKeyKind } from '../../../src/features/accounts/api-key.ts'
 import { createDirectory, type DirectoryOptions } from '../../../src/features/accounts/authenticate.ts'
-import type { KeyId } from '../../../src/kernel/ids.ts'
+import { storeKey } from '../../../src/features/accounts/key-store.ts'
 import { until } from '../../support/until.ts'
 import { buyer, cause, projectedWorld } from './world.ts'
 
@@ -63,7 +62,7 @@ test('a key works immediately after it was issued, even if the read models lag',
 test('a key with a typo and any other text cause no query', async (t) => {
   const world = await projectedWorld(t)
   const { directory, state } = counted(world)
-  const key = generateKey()
+  const key = apiKeyForm.generate()
   for (const text of ['', 'x', `${key}x`, key.slice(0, -1) + (key.endsWith('0') ? '1' : '0'), 'fbx_'])
     assert.equal(await directory.byKey(text, from), null)
   assert.equal(state.queries, 0)
@@ -150,15 +149,19 @@ test('a key that another process rotated ends here after its overlap, and its su
 test('a hash without KeyIssued is not a key', async (t) => {
   const world = await projectedWorld(t)
   const { accountId } = await buyer(world)
-  const key = generateKey()
-  await storeKey(world.pool, { hash: hashKey(key), keyId: 'key_orphan' as KeyId, accountId })
+  const key = apiKeyForm.generate()
+  await storeKey(world.pool, apiKeyKind, {
+    hash: apiKeyForm.hash(key),
+    id: 'key_orphan',
+    owner: accountId,
+  })
   assert.equal(await createDirectory({ ...aside, ...world }).byKey(key, from), null)
 })
 
 test('an unknown key is read again after a tenth of a second, and not before', async (t) => {
   const world = await projectedWorld(t)
   const { directory, state } = counted(world)
-  const key = generateKey()
+  const key = apiKeyForm.generate()
   assert.equal(await directory.byKey(key, from), null)
   const { queries } = state
   state.nowMs += 99
@@ -249,7 +252,7 @@ test('an exchanged hash authenticates no key and is logged, and works again once
   const logged: object[] = []
   const logger = { error: (fields: object) => logged.push(fields) } as unknown as DirectoryOptions['logger']
   const ask = (key: string) => createDirectory({ ...aside, ...world, logger }).byKey(key, from)
-  const insiders = generateKey()
+  const insiders = apiKeyForm.generate()
   await pool.query('create table public.kept as select * from vault.api_keys')
   const edits: readonly (readonly [string, string])[] = [
     ['update vault.api_keys set hash = $1 where key_id = $2', insiders],
@@ -267,7 +270,7 @@ test('an exchanged hash authenticates no key and is logged, and works again once
     [`update vault.api_keys set salt = null where hash = $1 and $2::text <> ''`, rich.key],
   ]
   for (const [edit, key] of edits) {
-    await pool.query(edit, [hashKey(key as typeof insiders), rich.keyId])
+    await pool.query(edit, [apiKeyForm.hash(key as typeof insiders), rich.keyId])
     assert.equal(await ask(key), null, edit)
     await pool.query('delete from vault.api_keys')
     await pool.query('insert into vault.api_keys select * from public.kept')

@@ -2,14 +2,15 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { allMigrations } from '../../../src/app/migrations.ts'
-import { createCustomerIds, createCustomers } from '../../../src/features/accounts/customer-service.ts'
 import {
   changeCustomer,
   createChatSigner,
+  createCustomerIds,
+  createCustomers,
   findChat,
   findCustomer,
   listCustomers,
-} from '../../../src/features/accounts/customer-vault.ts'
+} from '../../../src/features/accounts/customers.ts'
 import type { AccountId } from '../../../src/kernel/ids.ts'
 import { migrate } from '../../../src/platform/postgres/migrate.ts'
 import { masterKey } from '../../../src/platform/vault/keys.ts'

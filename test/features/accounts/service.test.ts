@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { AccountsResult } from '../../../src/features/accounts/account-service.ts'
-import { claimEmail, storeKey } from '../../../src/features/accounts/account-vault.ts'
-import { generateKey, hashKey } from '../../../src/features/accounts/api-key.ts'
+import { claimEmail } from '../../../src/features/accounts/account-vault.ts'
+import { apiKeyForm, apiKeyKind } from '../../../src/features/accounts/api-key.ts'
+import { storeKey } from '../../../src/features/accounts/key-store.ts'
 import { type AccountId, type KeyId, newId } from '../../../src/kernel/ids.ts'
-import type { Done } from '../../../src/platform/commands/handle.ts'
+import type { Done } from '../../../src/platform/commands/command.ts'
 import { buyer, cause, serviceWorld } from './world.ts'
 
 const textOfLog = async (log: Awaited<ReturnType<typeof serviceWorld>>['log']): Promise<string> =>
@@ -56,7 +57,13 @@ test('the log never contains a key, its hash, or an e-mail', async (t) => {
   const { key } = await buyer(world, { email: 'ann@example.com' })
   const text = await textOfLog(world.log)
   assert.ok(text.includes('KeyIssued'))
-  for (const secret of [key, key.slice(9), hashKey(key).toString('hex'), 'ann@example.com', 'example.com'])
+  for (const secret of [
+    key,
+    key.slice(9),
+    apiKeyForm.hash(key).toString('hex'),
+    'ann@example.com',
+    'example.com',
+  ])
     assert.ok(!text.includes(secret), secret)
 })
 
@@ -93,9 +100,9 @@ test('a key is revoked once, and an unknown one cannot be revoked', async (t) =>
     accountId,
   })
   assert.equal((await world.accounts.revokeKey('key_none' as KeyId, cause)).outcome, 'refused')
-  const orphan = { hash: hashKey(generateKey()), keyId: 'key_orphan' as KeyId, accountId }
-  await storeKey(world.pool, orphan)
-  assert.deepEqual(await world.accounts.revokeKey(orphan.keyId, cause), {
+  const orphan = { hash: apiKeyForm.hash(apiKeyForm.generate()), id: 'key_orphan', owner: accountId }
+  await storeKey(world.pool, apiKeyKind, orphan)
+  assert.deepEqual(await world.accounts.revokeKey(orphan.id as KeyId, cause), {
     outcome: 'refused',
     refusal: { code: 'unknown_key' },
   })

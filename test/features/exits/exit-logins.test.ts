@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { createHmac, randomBytes } from 'node:crypto'
 import { test } from 'node:test'
-import { createExitLogins } from '../../../src/features/exits/exit-logins.ts'
 import { createExitService } from '../../../src/features/exits/exit-service.ts'
 import { parseExits } from '../../../src/features/exits/import-exits.ts'
+import { createExitLogins } from '../../../src/features/exits/live-exits.ts'
 import { createStockLogins, placeOfEndpoint } from '../../../src/features/stock/stock-logins.ts'
 import { openExits } from '../../../src/gateway/exits/open-exits.ts'
 import { deriveKey, masterKey } from '../../../src/platform/vault/keys.ts'
@@ -53,7 +53,7 @@ test('the login of an exit is sent to its own host only, whatever the read table
     clock,
     random: Math.random,
     logger,
-    look: async () => ({ ok: true, latencyMs: 1, problem: null }),
+    probe: async () => ({ ok: true, latencyMs: 1, problem: null }),
   })
   atEnd(t, opened.stop)
   const serving = opened.live.index().serving

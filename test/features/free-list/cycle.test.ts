@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type pg from 'pg'
 import { type Endpoint, socketAddressText } from '../../../src/domain/free-list/endpoint.ts'
-import { addCandidates } from '../../../src/features/free-list/endpoint-candidates.ts'
 import {
   type EndpointRow,
   endpointColumns,
   endpointOf,
 } from '../../../src/features/free-list/endpoint-reads.ts'
 import { nextCheckDelayMs } from '../../../src/features/free-list/endpoint-status.ts'
+import { addCandidates } from '../../../src/features/free-list/endpoint-store.ts'
 import { faults, type PlannedProxy, planProxies } from '../../../src/sandbox/free-list/plan.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { readLive, startChecker, startProber, startWorld } from './world.ts'

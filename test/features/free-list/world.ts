@@ -11,7 +11,7 @@ import {
 import { readEndpoints, readLiveMarks } from '../../../src/features/free-list/endpoint-reads.ts'
 import { createRecordStore } from '../../../src/features/free-list/endpoint-store.ts'
 import { judgeKeys, makeNonce, startJudge } from '../../../src/features/free-list/judge.ts'
-import { createProber, type Prober } from '../../../src/features/free-list/prober.ts'
+import { createProber, type Prober } from '../../../src/features/free-list/open-checking.ts'
 import type { JudgeTarget } from '../../../src/features/free-list/proxy-protocols.ts'
 import { masterKey } from '../../../src/platform/vault/keys.ts'
 import type { PlannedProxy } from '../../../src/sandbox/free-list/plan.ts'

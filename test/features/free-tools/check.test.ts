@@ -5,16 +5,19 @@ import { Registry } from 'prom-client'
 import { socketAddressText } from '../../../src/domain/free-list/endpoint.ts'
 import { createIpData } from '../../../src/features/free-list/ip-data.ts'
 import { type Check, CheckUnavailable } from '../../../src/features/free-list/probe-port.ts'
-import { createCheckProxies, createCheckSlots } from '../../../src/features/free-tools/check-proxies.ts'
+import {
+  createCheckProxies,
+  createCheckSlots,
+  readProxy,
+} from '../../../src/features/free-tools/check-proxies.ts'
 import { freeProxyCheckRoutes } from '../../../src/features/free-tools/check-routes.ts'
-import { readProxy } from '../../../src/features/free-tools/proxy-text.ts'
 import { openApiDocument } from '../../../src/platform/api-docs/openapi-document.ts'
-import { createHttpMetrics } from '../../../src/platform/http/http-metrics.ts'
+import { createHttpMetrics } from '../../../src/platform/http/gauges.ts'
 import { createRateLimiter } from '../../../src/platform/http/rate-limit.ts'
 import { createHttpServer } from '../../../src/platform/http/server.ts'
 import type { Resolve } from '../../../src/platform/outgoing/target.ts'
+import { withSandboxLocations } from '../../../src/sandbox/exit-locations.ts'
 import { planProxies } from '../../../src/sandbox/free-list/plan.ts'
-import { withSandboxLocations } from '../../../src/sandbox/free-list/sandbox-locations.ts'
 import { type Document, httpClient } from '../../support/http.ts'
 import { until } from '../../support/until.ts'
 import { startProber, startWorld } from '../free-list/world.ts'

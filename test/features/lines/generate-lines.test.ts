@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { anyTargeting } from '../../../src/domain/exits/exit-targeting.ts'
+import { anyTargeting } from '../../../src/domain/exits/line.ts'
 import {
   generateLines,
   type LineFormat,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseUsername } from '../../../src/domain/exits/username.ts'
+import { parseUsername } from '../../../src/domain/exits/line.ts'
 import { createLineSets } from '../../../src/features/lines/line-sets.ts'
 import { networkOf } from '../../../src/features/lines/whitelist.ts'
 import { createIsAllowed } from '../../../src/features/lines/whitelist-commitments.ts'
@@ -260,6 +260,7 @@ test('lines of plans', async (t) => {
       pool,
       isAllowed: createIsAllowed(service.core.log),
       clock,
+      monotonicMs: () => performance.now(),
       logger: service.core.logger,
       onError: (error: unknown) => assert.fail(String(error)),
     }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
-import { createChatSigner } from '../../../src/features/accounts/customer-vault.ts'
+import { createChatSigner } from '../../../src/features/accounts/customers.ts'
 import { startMessageWorker } from '../../../src/features/resellers/customer-messages.ts'
 import type { SendOutcome } from '../../../src/features/resellers/telegram.ts'
 import { isoTime } from '../../../src/kernel/clock.ts'

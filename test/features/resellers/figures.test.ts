@@ -8,7 +8,7 @@ import { violationsTable } from '../../../src/audit/invariants/violation.ts'
 import type { AccountState } from '../../../src/domain/accounts/fold.ts'
 import { quote } from '../../../src/domain/catalog/pricing.ts'
 import { isDedicated, type Product, type Tier } from '../../../src/domain/catalog/product.ts'
-import { parseMeta } from '../../../src/domain/catalog/targeting.ts'
+import { parseMeta } from '../../../src/domain/catalog/catalog.ts'
 import { resellerBook } from '../../../src/domain/ledger/books.ts'
 import type { LedgerEvent } from '../../../src/domain/ledger/events.ts'
 import { customerPurse, ledgerFold } from '../../../src/domain/ledger/fold.ts'
@@ -211,7 +211,7 @@ test('quote, price list, charge, postings, refunds and margins agree to the cent
         const terms = await termsFor(product, deal, periodDays)
         const asked = parseMeta(product, dedicated ? meta : undefined)
         assert.ok(asked.ok)
-        const priced = quote(product, { quantity, wanted: asked.value, terms })
+        const priced = quote(product, { quantity, rateRequest: asked.value, terms })
         assert.ok(priced.ok)
         const shown = quoteView(product, priced.value, [])
         assert.equal(shown.marginCents, shown.amountCents - (shown.yourCostCents ?? Number.NaN))

@@ -8,7 +8,7 @@ import { startBatchWorker } from '../../../src/features/scrapers/batch-worker.ts
 import type { TakeScrape } from '../../../src/features/scrapers/call-rate.ts'
 import type { ScrapeOutcome } from '../../../src/features/scrapers/provider-port.ts'
 import type { KeyId } from '../../../src/kernel/ids.ts'
-import { readStreamState } from '../../../src/platform/commands/handle.ts'
+import { readStreamState } from '../../../src/platform/commands/command.ts'
 import { masterKey } from '../../../src/platform/vault/keys.ts'
 import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
 import { caughtUp, silent, startEngine } from '../../platform/projections/engine.ts'

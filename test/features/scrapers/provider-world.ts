@@ -4,6 +4,7 @@ import { Registry } from 'prom-client'
 import type { InputValue, ScraperRow } from '../../../src/domain/scrapers/scraper.ts'
 import { scraperOf } from '../../../src/domain/scrapers/scraper-table.ts'
 import type { ConcurrencyLimits } from '../../../src/features/scrapers/concurrency-limits.ts'
+import { createScraping } from '../../../src/features/scrapers/open-providers.ts'
 import {
   createProvider,
   defaultProviderLimits,
@@ -15,7 +16,6 @@ import {
   type ProviderName,
   type ScrapeResult,
 } from '../../../src/features/scrapers/provider-port.ts'
-import { createScraping } from '../../../src/features/scrapers/scraping.ts'
 import { type SendLimits, sandboxOutgoing } from '../../../src/platform/outgoing/send.ts'
 import { startSandbox } from '../../../src/sandbox/sandbox-server.ts'
 import type { JournalCall } from '../../../src/sandbox/scrapers/scraper-request.ts'
@@ -85,7 +85,7 @@ export const openScraping = (
         },
       ),
     ),
-    ...(options.places && { places: options.places }),
+    ...(options.places && { concurrency: options.places }),
     monotonicMs,
     metrics,
   })

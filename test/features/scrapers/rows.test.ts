@@ -22,6 +22,11 @@ test('there are 117 scrapers on 23 platforms, each once, at their published pric
   )
 })
 
+test('the scrapers are in alphabetical order', () => {
+  const names = scrapers.map(rowName)
+  assert.deepEqual(names, names.toSorted())
+})
+
 describe('every scraper works with the provider', () => {
   test("with its example: its fields arrive, without the provider's name", async (t) => {
     const standIn = await openStandIn(t)

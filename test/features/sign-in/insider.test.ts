@@ -331,7 +331,7 @@ test('write access to the database does not allow to act as another person', asy
         assert.match((await vaultFindings(service)).join(), /FinanceTokenIssued.*another hash or salt/)
       },
     )
-    assert.equal(await read(issued.token), 200)
+    assert.equal(await read(issued.key), 200)
     assert.equal(await read(insiders), 401)
   })
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { createMeter } from '../../../src/features/plans/meter-traffic.ts'
-import { endLeasesOf } from '../../../src/gateway/admit/leases.ts'
+import { endLeasesOf } from '../../../src/gateway/admit/budgets.ts'
 import type { PlanId } from '../../../src/kernel/ids.ts'
 import { type Customer, done, openStage, type Stage } from '../../contract/stage.ts'
 import { buyPlan, gb, meter } from '../../features/webhooks/causes.ts'

@@ -14,7 +14,7 @@ const speedOf = (planId: PlanId, bytesPerSecond: number | null = null) => ({ pla
 
 /** A tunnel that takes pieces until nothing more is sold; the bytes that it took, and why it ended. */
 const takeAll = async (worker: Worker, planId: PlanId, piece: () => number, pauseMs = 0) => {
-  const entered = await worker.budgets.enter(speedOf(planId))
+  const entered = await worker.budgets.open(speedOf(planId))
   let taken = 0
   if (entered.denied) return { taken, denied: entered }
   for (;;) {
@@ -25,7 +25,7 @@ const takeAll = async (worker: Worker, planId: PlanId, piece: () => number, paus
     if (bytes === wanted) continue
     const denied = await entered.spending.more()
     if (denied === null) continue
-    entered.leave()
+    entered.close()
     return { taken, denied }
   }
 }
@@ -66,15 +66,15 @@ describe('a plan sold by traffic', () => {
 
   test('works again within a second of a top-up, on a worker that knew it as used up', async (t) => {
     const worker = startWorker(t, service)
-    const refused = await worker.budgets.enter(speedOf(planId))
+    const refused = await worker.budgets.open(speedOf(planId))
     assert.ok(refused.denied)
     assert.equal(refused.status, 466)
     await buyTraffic(service, 1)
     const toppedUpMs = machineMs()
     await until(
       async () => {
-        const entered = await worker.budgets.enter(speedOf(planId))
-        if (!entered.denied) entered.leave()
+        const entered = await worker.budgets.open(speedOf(planId))
+        if (!entered.denied) entered.close()
         return !entered.denied
       },
       { what: 'traffic' },
@@ -86,7 +86,7 @@ describe('a plan sold by traffic', () => {
     await buyTraffic(service, 1)
     let offsetMs = 0
     const worker = startWorker(t, service, { monotonicMs: () => performance.now() + offsetMs })
-    const entered = await worker.budgets.enter(speedOf(planId))
+    const entered = await worker.budgets.open(speedOf(planId))
     assert.ok(!entered.denied)
     assert.equal(entered.spending.take(1_000, 'up'), 1_000)
     worker.kill()
@@ -101,7 +101,7 @@ describe('a plan sold by traffic', () => {
     worker.revive()
     assert.equal(await entered.spending.more(), null)
     assert.equal(entered.spending.take(1_000, 'up'), 1_000)
-    entered.leave()
+    entered.close()
   })
 
   test('is counted to the byte before a refund takes the rest, while tunnels run', async (t) => {
@@ -141,7 +141,7 @@ describe('a plan sold by traffic', () => {
     const before = await usedBytesOf(service, planId)
     let offsetMs = 0
     const worker = startWorker(t, service, { monotonicMs: () => performance.now() + offsetMs })
-    const entered = await worker.budgets.enter(speedOf(planId))
+    const entered = await worker.budgets.open(speedOf(planId))
     assert.ok(!entered.denied)
     worker.kill()
     assert.equal(entered.spending.take(10_000, 'up'), 10_000)
@@ -160,7 +160,7 @@ describe('a plan sold by traffic', () => {
     await buyTraffic(service, 1)
     let offsetMs = 0
     const cutOff = startWorker(t, service, { monotonicMs: () => performance.now() + offsetMs })
-    const entered = await cutOff.budgets.enter(speedOf(planId))
+    const entered = await cutOff.budgets.open(speedOf(planId))
     assert.ok(!entered.denied)
     assert.equal(entered.spending.take(1_000, 'up'), 1_000)
     cutOff.kill()
@@ -178,7 +178,7 @@ describe('a plan sold by traffic', () => {
     assert.equal(taken, total - before, 'all of it')
     cutOff.revive()
     assert.equal((await entered.spending.more())?.status, 466)
-    entered.leave()
+    entered.close()
     await cutOff.budgets.flush()
     await other.budgets.flush()
     assert.equal(await usedBytesOf(service, planId), total)
@@ -205,7 +205,7 @@ describe('a plan sold by traffic', () => {
           worker: startWorker(t, service),
           taken: 0,
           alive: true,
-          tunnel: null as null | Exclude<Awaited<ReturnType<Worker['budgets']['enter']>>, { denied: true }>,
+          tunnel: null as null | Exclude<Awaited<ReturnType<Worker['budgets']['open']>>, { denied: true }>,
         }))
         for (const { worker: at, act, bytes } of moves) {
           const one = workers[at]!
@@ -215,11 +215,11 @@ describe('a plan sold by traffic', () => {
             one.worker.kill()
           } else if (act === 'flush') await one.worker.budgets.flush()
           else if (act === 'leave') {
-            one.tunnel?.leave()
+            one.tunnel?.close()
             one.tunnel = null
           } else {
             if (one.tunnel === null) {
-              const entered = await one.worker.budgets.enter(speedOf(planId))
+              const entered = await one.worker.budgets.open(speedOf(planId))
               if (entered.denied) continue
               one.tunnel = entered
             }
@@ -231,7 +231,7 @@ describe('a plan sold by traffic', () => {
         }
         for (const one of workers)
           if (one.alive) {
-            one.tunnel?.leave()
+            one.tunnel?.close()
             await one.worker.budgets.stop()
           }
         const used = await usedBytesOf(service, planId)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { PlanBudget } from '../../../src/gateway/admit/budget.ts'
 import type { Spending } from '../../../src/gateway/gateway-ports.ts'
-import { chargeBytes } from '../../../src/gateway/relay/pump.ts'
+import { chargeBytes } from '../../../src/gateway/relay/tunnel.ts'
 import type { PlanId } from '../../../src/kernel/ids.ts'
 import { machineMs } from '../../support/machine-time.ts'
 
@@ -17,8 +17,8 @@ const budgetAsSpending = (budget: PlanBudget): Spending => ({
 const part = () => {
   let nowMs = 0
   const terms = { planId: 'pln_timed' as PlanId, bytesPerSecond: 10_000 }
-  const budget = new PlanBudget(terms, { monotonicMs: () => nowMs, need: () => undefined })
-  budget.enter()
+  const budget = new PlanBudget(terms, { monotonicMs: () => nowMs, requestLease: () => undefined })
+  budget.openTunnel()
   return {
     budget,
     wait: (ms: number): void => {
@@ -27,8 +27,8 @@ const part = () => {
     /** A round, in which so many others pass traffic of the plan. @returns whether this one does */
     round: (others: number): boolean => {
       const { request } = budget.snapshot()
-      budget.renewed({ granted: 0, free: null, elsewhere: others, paused: false }, nowMs)
-      return request.held === 1
+      budget.applyLease({ granted: 0, free: null, elsewhere: others, paused: false }, nowMs)
+      return request.reserved === 1
     },
     /** All bytes that pass within a second of constant demand. */
     second: (): number => {
@@ -67,7 +67,7 @@ describe('the speed of a plan is shared', () => {
     wait(200)
     assert.equal(round(0), false)
     second()
-    budget.leave()
+    budget.closeTunnel()
     assert.equal(round(0), true, 'the next tunnel may come soon')
     budget.close()
     assert.equal(round(0), false, 'the process ends')
@@ -83,8 +83,11 @@ describe('the speed of a plan is shared', () => {
   test('and its tunnels take pieces of a useful size, in turn, and leave time for other work of the process', async () => {
     const bytesPerSecond = 6_000_000
     const terms = { planId: 'pln_timed' as PlanId, bytesPerSecond }
-    const budget = new PlanBudget(terms, { monotonicMs: () => performance.now(), need: () => undefined })
-    budget.renewed({ granted: 0, free: null, elsewhere: 0, paused: false }, performance.now())
+    const budget = new PlanBudget(terms, {
+      monotonicMs: () => performance.now(),
+      requestLease: () => undefined,
+    })
+    budget.applyLease({ granted: 0, free: null, elsewhere: 0, paused: false }, performance.now())
     const endMs = machineMs() + 1_000
     const chunk = 65_536
     let timers = 0
@@ -126,10 +129,10 @@ describe('the speed of a plan is shared', () => {
 
 test('a request for more than the rest of a plan is refused as used up, and one for less continues', async () => {
   const terms = { planId: 'pln_small' as PlanId, bytesPerSecond: null }
-  const budget = new PlanBudget(terms, { monotonicMs: () => 0, need: () => undefined })
-  budget.renewed({ granted: 100, free: 100, elsewhere: 0, paused: false }, 0)
+  const budget = new PlanBudget(terms, { monotonicMs: () => 0, requestLease: () => undefined })
+  budget.applyLease({ granted: 100, free: 100, elsewhere: 0, paused: false }, 0)
   const header = chargeBytes(budgetAsSpending(budget), 500, 'up')
-  budget.renewed({ granted: 0, free: 0, elsewhere: 0, paused: false }, 0)
+  budget.applyLease({ granted: 0, free: 0, elsewhere: 0, paused: false }, 0)
   assert.equal((await header)?.error, 'traffic_exhausted')
   assert.equal(budget.take(500), 100, 'a tunnel may use what is left')
 })

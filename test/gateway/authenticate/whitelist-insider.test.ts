@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { anyTargeting } from '../../../src/domain/exits/exit-targeting.ts'
+import { anyTargeting } from '../../../src/domain/exits/line.ts'
 import { createIsAllowed } from '../../../src/features/lines/whitelist-commitments.ts'
 import { createWhitelistLookup } from '../../../src/gateway/authenticate/whitelist-lookup.ts'
 import type { AccountId, PlanId } from '../../../src/kernel/ids.ts'
@@ -24,6 +24,7 @@ const gatewayWorld = async (t: TestContext) => {
       pool,
       isAllowed,
       clock: Date.now,
+      monotonicMs: () => performance.now(),
       logger: { error: (fields: object) => errors.push(fields) },
       onError: (error) => errors.push({ lastUse: String(error) }),
     }).find(source)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { createAbortHandlers } from '../../../src/gateway/admit/open-tunnels.ts'
 import { noMetrics, type ProxyMetrics } from '../../../src/gateway/gateway-ports.ts'
-import { createAbortHandlers } from '../../../src/gateway/relay/cuts.ts'
 import { until } from '../../support/until.ts'
 import { authorization, connectBy, socksTo, type Talk, talkTo } from '../support/clients.ts'
 import { startGateway, type TestOptions } from '../support/gateway.ts'

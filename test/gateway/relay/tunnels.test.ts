@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createOpenTunnels, createTunnel } from '../../../src/gateway/admit/open-tunnels.ts'
-import { createAbortHandlers } from '../../../src/gateway/relay/cuts.ts'
+import {
+  createAbortHandlers,
+  createOpenTunnels,
+  createTunnel,
+} from '../../../src/gateway/admit/open-tunnels.ts'
 import { collect, holdsAtMost } from '../support/collect.ts'
 import { exhausted, memorySpending } from '../support/memory-ports.ts'
 

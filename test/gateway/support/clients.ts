@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { promisify } from 'node:util'
 import { encodeTarget } from '../../../src/gateway/socks/socks-messages.ts'
-import { targetOf } from '../../../src/gateway/targets/targets.ts'
+import { targetOf } from '../../../src/gateway/targets.ts'
 import { password, username } from './memory-ports.ts'
 
 export const basic = (user = username, word = password): string =>

@@ -1,5 +1,5 @@
 import type { TestContext } from 'node:test'
-import { createGateway, type Gateway, type GatewayOptions } from '../../../src/gateway/accept/gateway.ts'
+import { createGateway, type Gateway, type GatewayOptions } from '../../../src/gateway/gateway.ts'
 import type { Exit } from '../../../src/gateway/gateway-ports.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { machineMs } from '../../support/machine-time.ts'

@@ -1,4 +1,4 @@
-import { anyTargeting, type Line } from '../../../src/domain/exits/exit-targeting.ts'
+import { anyTargeting, type Line } from '../../../src/domain/exits/line.ts'
 import type {
   Access,
   Admission,

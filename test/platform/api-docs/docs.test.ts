@@ -9,7 +9,7 @@ import { paidPageRoute, paidPath } from '../../../src/features/deposits/routes.t
 import { guideView } from '../../../src/platform/api-docs/guides.ts'
 import { documentationRoutes } from '../../../src/platform/api-docs/routes.ts'
 import { jsonView, markdown } from '../../../src/platform/api-docs/schema-view.ts'
-import { errorCodes } from '../../../src/platform/http/error-table.ts'
+import { errorCodes } from '../../../src/platform/http/errors.ts'
 import { html } from '../../../src/platform/ui/html.ts'
 import { sampleRoutes, sampleServer } from '../http/sample.ts'
 

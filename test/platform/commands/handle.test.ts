@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { decided, refused } from '../../../src/kernel/decider.ts'
-import { handle, readState } from '../../../src/platform/commands/handle.ts'
+import { handle, readState } from '../../../src/platform/commands/command.ts'
 import { note, noteFold, type Purse, purse, purseFold, runnerOver } from './purse.ts'
 import { postgresWorld } from './world.ts'
 

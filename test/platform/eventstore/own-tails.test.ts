@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { StreamName } from '../../../src/kernel/streams.ts'
-import { expectedFrom } from '../../../src/platform/eventstore/append-checks.ts'
+import { expectedFrom } from '../../../src/platform/eventstore/append-guards.ts'
 import type { EventLog, Expected } from '../../../src/platform/eventstore/port.ts'
 import { createStreamRevisionCache } from '../../../src/platform/eventstore/postgres/revision-cache.ts'
 import fc from '../../support/fast-check.ts'

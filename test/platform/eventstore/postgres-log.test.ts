@@ -9,7 +9,7 @@ import {
   maxBatchItems,
   takeBatch,
 } from '../../../src/platform/eventstore/postgres/append-batch.ts'
-import type { BatchReport } from '../../../src/platform/eventstore/postgres/group-commit.ts'
+import type { BatchReport } from '../../../src/platform/eventstore/postgres/log.ts'
 import fc from '../../support/fast-check.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { until } from '../../support/until.ts'

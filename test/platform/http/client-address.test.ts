@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import type { IncomingMessage } from 'node:http'
 import { describe, test } from 'node:test'
+import { addressSubject } from '../../../src/kernel/ip-address.ts'
 import {
-  addressSubject,
   clientAddress,
   noTrustedProxies,
   trustedProxies,
   wideNetworks,
-} from '../../../src/platform/http/client-address.ts'
+} from '../../../src/platform/http/connections.ts'
 
 const request = (peer: string, forwarded?: string): IncomingMessage =>
   ({

@@ -5,8 +5,8 @@ import { describe, test } from 'node:test'
 import { documentationRoutes } from '../../../src/platform/api-docs/routes.ts'
 import { CommandOverload } from '../../../src/platform/commands/command.ts'
 import { LogUnavailable, OutcomeUnknown } from '../../../src/platform/eventstore/errors.ts'
-import { createHangUp, createPendingResponses } from '../../../src/platform/http/close-connection.ts'
-import { answerBrokenRequest } from '../../../src/platform/http/faults.ts'
+import { answerBrokenRequest } from '../../../src/platform/http/answer.ts'
+import { createHangUp, createPendingResponses } from '../../../src/platform/http/connections.ts'
 import { sampleDirectory, sampleRoutes, sampleServer } from './sample.ts'
 
 /** Sends bytes and gives all that comes back until the server hangs up. */

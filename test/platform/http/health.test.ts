@@ -4,9 +4,12 @@ import { get } from 'node:http'
 import { describe, test } from 'node:test'
 import { Registry } from 'prom-client'
 import { localOperatorAccess, operatorTokenAccess } from '../../../src/platform/http/auth.ts'
-import { registerGauge, registerRuntimeMetrics } from '../../../src/platform/http/gauges.ts'
+import {
+  createHttpMetrics,
+  registerGauge,
+  registerRuntimeMetrics,
+} from '../../../src/platform/http/gauges.ts'
 import { healthRoutes, type Probe } from '../../../src/platform/http/health.ts'
-import { createHttpMetrics } from '../../../src/platform/http/http-metrics.ts'
 import { sampleRoutes, sampleServer } from './sample.ts'
 
 const probe = (name: string, check: Probe['check']): Probe => ({ name, check })

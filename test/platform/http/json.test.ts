@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { ApiError } from '../../../src/platform/http/errors.ts'
-import { isFraction, parseJson } from '../../../src/platform/http/json.ts'
+import { isFraction, parseJson } from '../../../src/platform/http/read-body.ts'
 import fc from '../../support/fast-check.ts'
 
 const parse = (text: string | Buffer): unknown => parseJson(Buffer.from(text as string)).value
