@@ -11,8 +11,7 @@ import { filesOnPath } from './paths.ts'
 /** Work of the gateway's process and of the service that does not belong to a connection. */
 const background = [
   // The time of Postgres.
-  'src/app/clock-guard.ts',
-  'src/app/postgres-clock.ts',
+  'src/app/clock.ts',
   // Announcements and connections of Postgres.
   'src/platform/eventstore/',
   'src/platform/postgres/client.ts',
