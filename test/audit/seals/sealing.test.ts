@@ -218,7 +218,9 @@ describe('a checker in another language without shared code', () => {
     assert.match((await check(t, world.log, testKey(2).publicKey)).why, /another key/)
   })
 
-  test('accepts the seals, and finds a changed byte, a truncated log and another key', { skip }, async (t) => {
+  test('accepts the seals, and finds a changed byte, a truncated log and another key', {
+    skip,
+  }, async (t) => {
     const { log, pool, seal } = await auditWorld(t)
     const events = await everyKind()
     await appendEach(log, events.slice(0, 60))
