@@ -149,7 +149,6 @@ export const commands: readonly Register[] = [
 While it runs, it needs about as much disk space in Postgres as the read tables.`,
     examples: [
       'npx farebox ledger verify',
-      'npx farebox ledger verify --list',
       'npx farebox ledger verify --seals seals-2026-11-21.json --public-key seal-public.pem',
     ],
     run: async () => {

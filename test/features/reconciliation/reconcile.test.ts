@@ -482,7 +482,7 @@ test('wrong use is refused with the accepted values, and compares nothing', asyn
       ['--gateway', 'btcpay', '--file', legacy, '--file', invoices],
       /4\.csv is the report "Invoices" and the file before it "Payments": give files of one of them/,
     ],
-    [['--gateway', 'stripe', '--file', good, '--from', 'pos_0_1'], /A statement knows no positions/],
+    [['--gateway', 'stripe', '--file', good, '--from', 'pos_0_1'], /A statement has no positions/],
     [
       ['--gateway', 'stripe', '--file', good, '--from', '2026-12-01', '--to', '2026-11-01'],
       /--from must not be after --to/,
