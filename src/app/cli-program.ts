@@ -10,7 +10,7 @@ import { FareboxNotInstalled } from '../platform/postgres/wait-for-database.ts'
 import type { Config } from './config.ts'
 import { version } from './version.ts'
 
-export type CliDependencies = {
+type CliDependencies = {
   out(text: string): void
   err(text: string): void
   /** Milliseconds since the epoch. Without it, commands that need the time and no context fail. */

@@ -12,7 +12,7 @@ import { hiddenSettings, settings } from './config.ts'
 export type Source = 'environment' | 'default' | 'file' | 'none'
 
 /** The effective value of one setting. */
-export type EffectiveValue = {
+type EffectiveValue = {
   /** As written in the environment, secrets masked; null: none. */
   readonly value: string | null
   readonly source: Source
@@ -61,7 +61,7 @@ const generatedFile = (name: string, environment: NodeJS.ProcessEnv): string | n
  * The effective value of a setting in this environment. A wrong value is not an error here.
  * @param fallback its default as written in the environment; null: none
  */
-export const effectiveValue = (
+const effectiveValue = (
   name: keyof typeof settings,
   fallback: string | null,
   environment: NodeJS.ProcessEnv,
@@ -83,7 +83,7 @@ export const effectiveValue = (
 }
 
 /** The help for one setting. */
-export type SettingHelp = {
+type SettingHelp = {
   readonly name: string
   /** The accepted values, in the words of its refusal. */
   readonly takes: string
@@ -94,7 +94,7 @@ export type SettingHelp = {
 }
 
 /** A setting with its effective value. */
-export type EffectiveSetting = SettingHelp & EffectiveValue
+type EffectiveSetting = SettingHelp & EffectiveValue
 
 /** Parses null, which no setting accepts, to get the text of the refusal. */
 const takesOf = (schema: z.ZodType): string => schema.safeParse(null).error?.issues[0]?.message ?? ''

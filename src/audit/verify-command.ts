@@ -23,7 +23,7 @@ import { readPublicKey } from './seals/seals-file.ts'
 import { listVerifications, newRunId, resultJson, runVerification } from './verification-runs.ts'
 
 /** Tables that a verification does not check, by schema, sorted by name. */
-export type UnverifiedTables = Readonly<Record<'engine' | 'vault' | 'work', readonly string[]>>
+type UnverifiedTables = Readonly<Record<'engine' | 'vault' | 'work', readonly string[]>>
 
 /** The tables of these schemas that are compared with the log. All others are not. */
 const checkedTables: readonly string[] = [
@@ -34,7 +34,7 @@ const checkedTables: readonly string[] = [
 ]
 
 /** Reads the unverified tables of this database. Tables of later migrations are included without a change here. */
-export const readUnverifiedTables = async (pool: pg.Pool): Promise<UnverifiedTables> => {
+const readUnverifiedTables = async (pool: pg.Pool): Promise<UnverifiedTables> => {
   const { rows } = await pool.query<{ schema: keyof UnverifiedTables; name: string }>(
     `select n.nspname as schema, c.relname as name
        from pg_class c join pg_namespace n on n.oid = c.relnamespace

@@ -83,7 +83,7 @@ export const refuseUnresolvedViolations = async (context: CliContext, sealed: nu
   const refusal = await openRefusal(
     context,
     checked,
-    'the log is not sealed: "ledger decide" says why an event stands that breaks a law',
+    'the log is not sealed: an event violates an invariant; "ledger decide" acknowledges it',
     await listViolations(context.pool, { open: true, limit: maxListed }),
     through,
   )
@@ -108,7 +108,7 @@ const violationTable = (violations: readonly Violation[]): string =>
       problem: 'problem',
       decided: ({ decision }) => decision?.reason,
     },
-    'no event breaks a law',
+    'no event violates an invariant',
   )
 
 /** Lists the events that violate an invariant. @throws CliRefusal `law_broken` while one is open */
@@ -119,7 +119,7 @@ export const breaches = async (
   const checked = openCheckedEvents(context)
   const through = await checkWholeLog(context, checked)
   const violations = await listViolations(context.pool, { open, limit: maxListed })
-  const refusal = await openRefusal(context, checked, 'an event breaks a law', violations, through)
+  const refusal = await openRefusal(context, checked, 'an event violates an invariant', violations, through)
   if (refusal !== null) throw refusal
   return { json: { breaches: violations }, text: violationTable(violations) }
 }
@@ -159,9 +159,9 @@ const acknowledgedText = (
   all: boolean,
 ): string => {
   const [first] = acknowledged
-  if (first === undefined) return 'no open violation is of that time'
+  if (first === undefined) return 'no open violations since then'
   if (!all)
-    return `it is on record why ${first.eventId} stands against ${acknowledged.map(({ rule }) => rule).join(', ')}`
+    return `${first.eventId} is acknowledged against ${acknowledged.map(({ rule }) => rule).join(', ')}`
   const lines = acknowledged.slice(0, maxShown).map(violationText)
   const more = acknowledged.length > maxShown ? [`and ${acknowledged.length - maxShown} more`] : []
   return [`${pluralize(acknowledged.length, 'violation')} acknowledged:`, ...lines, ...more].join('\n')
@@ -178,7 +178,7 @@ export const decide = momentWork(async (context: CliContext, input: DecideInput)
     acknowledged.push(violation)
   }
   if (eventId !== undefined && acknowledged.length === 0)
-    throw notFound(`no event ${eventId} breaks a law; "ledger breaches" lists those that do`)
+    throw notFound(`event ${eventId} violates no invariant; "ledger breaches" lists the violations`)
   const text = acknowledgedText(acknowledged, all)
   if (eventId === undefined)
     return {

@@ -21,7 +21,7 @@ import { queues, readDelays } from '../queues.ts'
 import { type Finding, guarded, note, type Outcome, ok, wrong } from './finding.ts'
 
 /** A command's context, with all settings. */
-export type DoctorContext = CliContext & { readonly config: Config }
+type DoctorContext = CliContext & { readonly config: Config }
 
 /** Compares the clock of this machine, without a development offset, with Postgres's. */
 const checkClock = async ({ clockGuard }: DoctorContext): Promise<Outcome> => {

@@ -2,8 +2,7 @@ import { type BareContext, withContext } from '../../platform/cli/cli-context.ts
 import type { CliOutput } from '../../platform/cli/output.ts'
 import type { Config } from '../config.ts'
 import { type Finding, guarded } from './finding.ts'
-import { checkData, checkScrapers, checkServer } from './outside-checks.ts'
-import { checkSessions } from './sessions.ts'
+import { checkData, checkScrapers, checkServer, checkSessions } from './outside-checks.ts'
 
 const marks = { ok: 'ok   ', note: 'note ', wrong: 'WRONG' } as const
 

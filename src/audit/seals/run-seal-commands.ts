@@ -3,11 +3,14 @@ import { pluralize } from '../../kernel/formats.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { CliMisuse, CliRefusal } from '../../platform/cli/output.ts'
 import { stepsOf, withProgress } from '../../platform/cli/progress-bar.ts'
+import { replaceSealKey } from '../../platform/vault/keys.ts'
+import { openUnsealedCheck } from '../signatures/unsealed-check.ts'
+import { UnresolvedViolation } from '../violations.ts'
+import { createDigestStore } from './digests.ts'
 import { publicKeyPem, sealKeyOf } from './seal-key.ts'
-import type { SealsFile } from './seals-file.ts'
-
-/** Loads the dependencies when a command runs. The help texts do not need them. */
-const loadSealing = () => import('./sealing.ts')
+import { listSeals, sealsFileOf } from './seal-queries.ts'
+import { chainToHead, openSealing, readSeals, rotateSealKey, SealRefused } from './sealing.ts'
+import { readSealKey, type SealsFile } from './seals-file.ts'
 
 /**
  * Seals all new events by the same rules as a server; null when there are none.
@@ -18,15 +21,11 @@ const sealNow = async (
   { remake, laws }: { readonly remake: boolean; readonly laws: boolean },
 ): Promise<number | null> => {
   const { pool, log, runner, keys, clock, config } = context
-  const { createDigestStore } = await import('./digests.ts')
-  const { chainToHead, openSealing, SealRefused } = await loadSealing()
-  const { UnresolvedViolation } = await import('../violations.ts')
   const store = createDigestStore(pool, await log.logId())
   if (remake) await store.clear()
   return withProgress(async (bar) => {
     const key = sealKeyOf(keys.seal)
     const checks = laws && config.laws && config.onViolation !== 'alarm'
-    const { openUnsealedCheck } = await import('../signatures/unsealed-check.ts')
     const openSignatures =
       checks && config.eventStoreUrl === null
         ? (sealed: number) => openUnsealedCheck({ ...context, publicKey: key.publicKey }, sealed)
@@ -46,7 +45,6 @@ const sealNow = async (
 }
 
 const exportFile = async (context: CliContext, last: number): Promise<SealsFile> => {
-  const { sealsFileOf } = await import('./seal-queries.ts')
   const file = await sealsFileOf(context, last)
   if (file === null) throw new CliRefusal('not_found', 'nothing is sealed yet; "ledger seal" seals the log')
   return file
@@ -70,7 +68,6 @@ export const seal = async (
 }
 
 export const listSealsPage = async ({ log }: CliContext, { limit }: { limit: number }) => {
-  const { listSeals } = await import('./seal-queries.ts')
   const page = await listSeals(log, { limit, offset: 0 })
   return { json: { seals: page.seals }, rows: page.seals }
 }
@@ -101,9 +98,6 @@ export const publicKey = async ({ keys }: CliContext) => {
 
 export const rotateKey = async (context: CliContext, { newKeyFile }: { newKeyFile: string }) => {
   const { pool, config, keys, runner, clock } = context
-  const { readSeals, rotateSealKey, SealRefused } = await loadSealing()
-  const { readSealKey } = await import('./seals-file.ts')
-  const { replaceSealKey } = await import('../../platform/vault/keys.ts')
   const seed = await readSealKey(newKeyFile)
   const [key, nextKey] = [sealKeyOf(keys.seal), sealKeyOf(seed)]
   if (key.publicKey === nextKey.publicKey) throw new CliMisuse(`${newKeyFile} holds the key that signs now`)

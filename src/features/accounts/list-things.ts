@@ -15,7 +15,7 @@ export type Page = {
 export type Owned<Row> = Row & { readonly accountId: AccountId }
 
 /** Lists rows of accounts for the command line. `--json` prints a `Row`, so it never has a secret. */
-export type ListReads<Row> = {
+type ListReads<Row> = {
   /** A page of an account's rows, or of all accounts' rows, newest first, and their total. */
   list(
     scope: ListScope,
@@ -24,7 +24,7 @@ export type ListReads<Row> = {
 }
 
 /** Lists rows of accounts and finds one by its id. */
-export type ListedReads<Row> = ListReads<Row> & { find(account: AccountId, id: string): Promise<Row | null> }
+type ListedReads<Row> = ListReads<Row> & { find(account: AccountId, id: string): Promise<Row | null> }
 
 /** The input of a command that lists rows of accounts. */
 export type Listing<Row extends object> = {

@@ -59,7 +59,7 @@ const linkText = ({ event, postings }: ExplainedEvent): string => {
 }
 
 /** The chain, one event below the other, and the terms with the actors that set them. */
-export const explanationText = ({ chain, terms, leftOut }: Explanation): string =>
+const explanationText = ({ chain, terms, leftOut }: Explanation): string =>
   [
     ...(leftOut === 0 ? [] : [`${pluralize(leftOut, 'more event')} left out: --limit shows more`]),
     ...chain.map(linkText),
@@ -82,7 +82,7 @@ const eventJson = (event: RecordedEvent) => ({
   causationId: event.metadata.causationId,
 })
 
-export const explanationJson = ({ chain, terms, leftOut }: Explanation) => ({
+const explanationJson = ({ chain, terms, leftOut }: Explanation) => ({
   leftOut,
   chain: chain.map(({ event, postings }) => ({
     ...eventJson(event),

@@ -46,7 +46,7 @@ export const signInLink = async (context: CliContext, { idOrEmail }: Person): Pr
 const emailChanged = (staffId: string) =>
   new CliRefusal(
     'email_changed',
-    `the vault has another e-mail for ${staffId} than its events commit to: somebody changed the table vault.staff; restore it from a backup`,
+    `the vault has another e-mail for ${staffId} than its events commit to: the table vault.staff was changed; restore it from a backup`,
   )
 
 /** The staff member with this id or e-mail. @throws CliRefusal when the e-mail does not match the committed one */

@@ -45,7 +45,7 @@ export const refusalOf = (refusal: ManualRefusal, holderName = 'the wallet'): Cl
     case 'unconfirmed':
       return new CliRefusal(
         'unconfirmed',
-        `this reference was recorded on ${isoTime(refusal.recordedAtMs)} and never confirmed; look for it in the wallet's transactions, and use another reference if it is not there`,
+        `this reference was recorded on ${isoTime(refusal.recordedAtMs)} and never confirmed; search the wallet's transactions for it, and use another reference if it is not there`,
       )
     default:
       return refusal satisfies never
@@ -64,7 +64,7 @@ export const approvalNeeded = ({ outcome, proposal }: ApprovalAnswer): CliRefusa
     )
   return new CliRefusal(
     'approval_needed',
-    `nothing moved yet: this is above what one operator may move alone, and stands as proposal ${proposalId} of ${by} until ${isoTime(expiresAtMs)}; another operator runs "proposals approve ${proposalId}"`,
+    `nothing moved yet: this is above the limit of one operator, and was proposed as ${proposalId} of ${by} until ${isoTime(expiresAtMs)}; another operator runs "proposals approve ${proposalId}"`,
     extra,
   )
 }
@@ -76,8 +76,7 @@ const approvalRefusals: Readonly<Record<ApprovalRefusal['code'], string>> = {
     'you proposed it: another operator approves or declines it; "proposals withdraw" withdraws it',
   not_own_proposal: 'only its proposer withdraws it; "proposals decline" declines it',
   proposal_closed: 'it cannot be approved any more',
-  proposal_outdated:
-    'what it comes to now is not what was proposed: something of it moved meanwhile; have it proposed anew',
+  proposal_outdated: 'the amount has changed since it was proposed; propose it again',
 }
 
 /** The refusal to approve, decline or withdraw a proposal. */

@@ -62,7 +62,7 @@ type AnyCommand = Texts<InputForms> & {
 }
 
 /** The command of this name below `parent`. It is created if it does not exist. */
-export const groupCommand = (parent: Command, name: string): Command =>
+const groupCommand = (parent: Command, name: string): Command =>
   parent.commands.find((command) => command.name() === name) ?? parent.command(name)
 
 const commandAt = (program: Command, name: string): Command => name.split(' ').reduce(groupCommand, program)
