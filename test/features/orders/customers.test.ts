@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { registerCustomers } from '../../../src/features/resellers/customer-commands.ts'
-import { registerReseller } from '../../../src/features/resellers/reseller-commands.ts'
-import { registerWallet } from '../../../src/features/wallet/commands.ts'
-import { registerOrders } from '../../support/register-orders.ts'
+import { commands as resellerCommands } from '../../../src/features/resellers/commands.ts'
+import { commands as walletCommands } from '../../../src/features/wallet/commands.ts'
+import { orderCommands } from '../../support/order-commands.ts'
 import { startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 import { deskOf } from '../resellers/desk.ts'
@@ -20,7 +19,7 @@ test('orders for customers', async (t) => {
   const service = await startService(t)
   const { reseller, demo } = service
   const { accountId } = demo.reseller
-  const desk = deskOf(service.farebox, [registerReseller, registerCustomers, registerOrders, registerWallet])
+  const desk = deskOf(service.farebox, [...resellerCommands, ...orderCommands, ...walletCommands])
   const run = async (...args: readonly string[]) => {
     const ran = await desk(...args)
     assert.equal(ran.code, 0, ran.err)

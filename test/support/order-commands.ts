@@ -2,4 +2,4 @@ import { ordersCommands } from '../../src/features/orders/commands.ts'
 import { createMeter } from '../../src/features/plans/meter-traffic.ts'
 
 /** The commands of orders, as the program registers them. */
-export const registerOrders = ordersCommands((context) => createMeter(context).settle)
+export const orderCommands = ordersCommands((context) => createMeter(context).settle)
