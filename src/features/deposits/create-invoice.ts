@@ -59,7 +59,7 @@ const createClaim = (pool: pg.Pool): ((depositId: DepositId, gatewayId: string) 
   }
 }
 
-export const createInvoiceFactory = (deps: {
+export const createInvoiceFactory = (dependencies: {
   readonly runner: CommandRunner
   readonly pool: pg.Pool
   readonly pages: DepositPages
@@ -68,7 +68,7 @@ export const createInvoiceFactory = (deps: {
   readonly callbackUrl: (gatewayId: string) => string
   readonly hooks: CrashHooks
 }): CreateInvoice => {
-  const { runner, pool, pages, read, callbackUrl, hooks } = deps
+  const { runner, pool, pages, read, callbackUrl, hooks } = dependencies
   const claim = createClaim(pool)
 
   const note = (

@@ -114,7 +114,7 @@ const noGateway = (rail: Rail, availableRails: readonly Rail[]) => {
   return refuse('deposits_not_available', `no live payment gateway serves "${rail}" here; ${alternatives}`)
 }
 
-export const createDeposits = (deps: {
+export const createDeposits = (dependencies: {
   readonly log: Pick<EventLog, 'lastOf'>
   readonly runner: CommandRunner
   readonly pool: pg.Pool
@@ -129,9 +129,9 @@ export const createDeposits = (deps: {
   readonly logger: Logger
   readonly hooks: CrashHooks
 }): Deposits => {
-  const { log, runner, pages, gateways, openingLimits, clock, logger, hooks } = deps
-  const { read, receive, report, settle, close } = createDepositSettlement(deps)
-  const invoice = createInvoiceFactory({ ...deps, read })
+  const { log, runner, pages, gateways, openingLimits, clock, logger, hooks } = dependencies
+  const { read, receive, report, settle, close } = createDepositSettlement(dependencies)
+  const invoice = createInvoiceFactory({ ...dependencies, read })
 
   /** The open deposit with its pay page; null if it is closed by now. */
   const continueOpening = async (

@@ -98,7 +98,7 @@ export type ReturnUrls = {
 }
 
 /** Deposits: docs/http-api.md, "Deposits". */
-export const depositRoutes = (deps: {
+export const depositRoutes = (dependencies: {
   readonly deposits: Deposits
   readonly pages: Pick<DepositPages, 'of'>
   readonly customers: Customers
@@ -107,7 +107,7 @@ export const depositRoutes = (deps: {
   readonly pool: pg.Pool
   readonly clock: Clock
 }): readonly Route[] => {
-  const { deposits, pages, customers, returnUrls, reads, pool, clock } = deps
+  const { deposits, pages, customers, returnUrls, reads, pool, clock } = dependencies
   return [
     route({
       method: 'POST',

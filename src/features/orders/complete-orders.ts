@@ -33,11 +33,11 @@ type PaidOrder = { readonly order: OrderDetails; readonly availableAfterMicros: 
 
 const system: Actor = { kind: 'system', name: 'completion' }
 
-export const createCompletion = (deps: {
+export const createCompletion = (dependencies: {
   readonly log: EventLog
   readonly runner: CommandRunner
 }): CompleteOrder => {
-  const { log, runner } = deps
+  const { log, runner } = dependencies
 
   const eventAt = async (stream: StreamName, revision: number): Promise<DomainEvent | null> => {
     for await (const stored of log.readStream(stream, revision)) return decode(stored)
@@ -91,7 +91,7 @@ export const completion = worker({
  * Completes orders and refunds that a crash or a lost race left open. Several processes may run it; completing an order
  * twice changes nothing.
  */
-export const startCompletionReactor = (deps: {
+export const startCompletionReactor = (dependencies: {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly complete: CompleteOrder
@@ -99,7 +99,7 @@ export const startCompletionReactor = (deps: {
   readonly logger: Logger
   readonly intervalMs?: number
 }): RunningWorker => {
-  const { scheduler, pool, complete, clock, logger } = deps
+  const { scheduler, pool, complete, clock, logger } = dependencies
   const open = worklist<OpenOrder>({
     name: 'open-orders',
     read: `select distinct on (order_id) order_id, account_id, debit_revision
@@ -113,5 +113,5 @@ export const startCompletionReactor = (deps: {
       logger.info({ orderId, status: completed?.order.status }, 'an open order was completed')
     },
   })
-  return scheduler.start(completion, worklistRound(pool, [open]), { everyMs: deps.intervalMs })
+  return scheduler.start(completion, worklistRound(pool, [open]), { everyMs: dependencies.intervalMs })
 }

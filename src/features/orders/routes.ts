@@ -66,7 +66,7 @@ const Body = z.strictObject({
 const ordersPath = '/api/v1/orders'
 
 /** Orders: docs/http-api.md, "Orders". */
-export const orderRoutes = (deps: {
+export const orderRoutes = (dependencies: {
   readonly placeOrder: PlaceOrder
   readonly log: Pick<EventLog, 'lastOf'>
   readonly catalog: { current(): Catalog }
@@ -76,7 +76,7 @@ export const orderRoutes = (deps: {
   readonly clock: Clock
   readonly payUrlOf: PayUrlOf
 }): readonly Route[] => {
-  const { placeOrder, log, catalog, reads, db, pool, clock, payUrlOf } = deps
+  const { placeOrder, log, catalog, reads, db, pool, clock, payUrlOf } = dependencies
 
   const recordsOf = async ({ accountId, reseller }: Caller, found: readonly FoundOrder[]) => {
     const refs = await customerRefs(
@@ -120,8 +120,8 @@ export const orderRoutes = (deps: {
         },
       },
       responses: idempotentResponses(OrderRecord, orderExample, {
-        made: 'The order: paid and delivered, or with the page where it is to be paid.',
-        stood: 'The order that stands under this Idempotency-Key, as it is now.',
+        created: 'The order: paid and delivered, or with the page where it is to be paid.',
+        existing: 'The order of this Idempotency-Key, as it is now.',
       }),
       errors: [
         'unknown_product',

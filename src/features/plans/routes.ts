@@ -214,8 +214,8 @@ export const planRoutes = (deps: {
         OrderRecord.extend({ plan: PlanRecord }).meta({ id: 'TopUp' }),
         topUpExample,
         {
-          made: 'The order, and the plan with its new units.',
-          stood: 'The order that stands under this Idempotency-Key, and the plan as it is now.',
+          created: 'The order, and the plan with its new units.',
+          existing: 'The order of this Idempotency-Key, and the plan as it is now.',
         },
       ),
       errors: [

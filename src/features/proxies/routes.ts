@@ -225,8 +225,8 @@ export const proxyRoutes = (deps: {
         OrderRecord,
         { ...orderExample, kind: 'extension' },
         {
-          made: 'The order of the extension.',
-          stood: 'The order that stands under this Idempotency-Key, as it is now.',
+          created: 'The order of the extension.',
+          existing: 'The order of this Idempotency-Key, as it is now.',
         },
       ),
       errors: [

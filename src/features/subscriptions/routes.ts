@@ -84,8 +84,8 @@ export const subscriptionRoutes = (deps: {
       },
       examples: { body: { product_id: 'residential-premium', quantity: 5, interval: 'month' } },
       responses: idempotentResponses(SubscriptionRecord, subscriptionExample, {
-        made: 'The subscription, its first period paid.',
-        stood: 'The subscription that stands under this Idempotency-Key, as it is now.',
+        created: 'The subscription, its first period paid.',
+        existing: 'The subscription of this Idempotency-Key, as it is now.',
       }),
       errors: [
         'unknown_product',

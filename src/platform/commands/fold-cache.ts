@@ -172,7 +172,7 @@ export type Loader = {
   underWay(): number
 }
 
-type LoaderDeps = Pick<CommandRunnerDependencies, 'logger'> & {
+type LoaderDependencies = Pick<CommandRunnerDependencies, 'logger'> & {
   readonly log: Pick<EventLog, 'readStreams' | 'logId'>
   readonly codec: Pick<EventCodec, 'decode'>
   readonly snapshots?: SnapshotStore | undefined
@@ -188,8 +188,8 @@ type LoaderDeps = Pick<CommandRunnerDependencies, 'logger'> & {
 type Reading = { readonly slot: Slot; readonly snapshot?: FoldPoint | undefined; readonly from: FoldPoint }
 
 /** Reads slots: a snapshot if the state is unknown, then the events after it, one page of each stream at a time. */
-export const createLoader = (deps: LoaderDeps): Loader => {
-  const { log, codec, limits, logger, snapshots } = deps
+export const createLoader = (dependencies: LoaderDependencies): Loader => {
+  const { log, codec, limits, logger, snapshots } = dependencies
   const requestedSlots = new Set<Slot>()
   const reading = new Set<Slot>()
   let readsUnderWay = 0
@@ -325,7 +325,7 @@ export const createLoader = (deps: LoaderDeps): Loader => {
         }
         publish(slot, point, tick)
         if (snapshot) slot.snapshotRevision = Math.max(slot.snapshotRevision, snapshot.revision)
-        deps.onLoaded(slot)
+        dependencies.onLoaded(slot)
       } catch (thrown) {
         if (snapshot) ignoreSnapshot(slot, 'a snapshot that contradicts the events is ignored', thrown)
         else failures.push({ slot, kind: 'fold', error: asError(thrown) })
@@ -340,7 +340,7 @@ export const createLoader = (deps: LoaderDeps): Loader => {
         return { slot, snapshot, from: slot.point ?? snapshot ?? emptyPoint(slot.fold) }
       })
       while (pendingReads.length > 0) {
-        const tick = deps.nextTick()
+        const tick = dependencies.nextTick()
         const tails = pendingReads.map(({ slot: { stream }, snapshot, from }) => ({
           stream,
           from: snapshot === from ? from.revision : from.revision + 1,
@@ -364,7 +364,7 @@ export const createLoader = (deps: LoaderDeps): Loader => {
     const failures = await read(slots)
     readsUnderWay--
     for (const slot of slots) reading.delete(slot)
-    deps.onRead(failures)
+    dependencies.onRead(failures)
     pump()
   }
 

@@ -165,10 +165,7 @@ const isAbort = (error: unknown): boolean =>
 const outage = (error: unknown, logger: Logger): ApiError => {
   const dependency = isLogOutage(error) ? 'log' : 'database'
   if (isOfOtherVersion(error))
-    logger.error(
-      { err: error },
-      'a table is not as this version made it: a newer version may have made it anew',
-    )
+    logger.error({ err: error }, 'a table differs from this version: a newer version may have rebuilt it')
   else logger.warn({ err: error }, `the ${dependency} does not answer`)
   return refuseWithRetryAfter('overloaded', `the service cannot reach its ${dependency}; try again`, 1)
 }
@@ -266,7 +263,7 @@ export const fixedText = (text: string) => {
 /** A new request id, e.g. `req_0199…`. */
 
 /** The body of a refusal: `{error, code, requestId}` and the fields of the code (docs/http-api.md, "Errors"). */
-export type PrebuiltAnswerParts = {
+export type PrebuiltAnswerDependencies = {
   readonly routes: readonly Route[]
   readonly limits: Limits
   readonly trusted: TrustedProxies
@@ -332,7 +329,10 @@ const headersOf = ({ mediaType, text, etag }: PrebuiltAnswer, cors: boolean): re
  *
  * @returns the listener of requests that replaces `next`
  */
-export const servePrebuiltAnswers = (parts: PrebuiltAnswerParts, next: RequestListener): RequestListener => {
+export const servePrebuiltAnswers = (
+  parts: PrebuiltAnswerDependencies,
+  next: RequestListener,
+): RequestListener => {
   const { limits, trusted, connections, metrics, logger } = parts
   const nextId = createIdGenerator()
   const headers = new WeakMap<PrebuiltAnswer, readonly string[]>()

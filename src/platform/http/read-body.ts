@@ -4,7 +4,7 @@ import type { FastifyContentTypeParser, FastifyInstance, FastifyRequest } from '
 import { trimEnd } from '../../kernel/formats.ts'
 import { ApiError, refuse, unsupportedMediaType } from './errors.ts'
 import type { Exchange, ParsedJson } from './exchange.ts'
-import type { MeasureEventLoopDelay } from './overload.ts'
+import type { MeasureEventLoopDelay } from './rate-limit.ts'
 
 export const bodyLimitBytes = 256 * 1024
 

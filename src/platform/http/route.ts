@@ -377,16 +377,16 @@ export const keyHeader = ({ replayed, idempotencyKey }: Omit<IdempotentResult, '
   replayed ? { 'idempotency-replayed': 'true' } : { 'idempotency-key': idempotencyKey }
 
 /**
- * The two declared answers of a route that uses `idempotentAnswer`. `made` and `stood` are their descriptions. Both
+ * The two declared answers of a route that uses `idempotentAnswer`. `created` and `existing` are their descriptions. Both
  * have the same `example`.
  */
 export const idempotentResponses = <Body extends z.ZodType>(
   body: Body,
   example: unknown,
-  { made, stood }: { readonly made: string; readonly stood: string },
+  { created, existing }: { readonly created: string; readonly existing: string },
 ) => ({
-  201: { description: made, body, example, headers: keyHeaders },
-  200: { description: stood, body, example, headers: replayHeaders },
+  201: { description: created, body, example, headers: keyHeaders },
+  200: { description: existing, body, example, headers: replayHeaders },
 })
 
 /** 201 for a new resource, 200 with `Idempotency-Replayed` for a resource that its key already had. */

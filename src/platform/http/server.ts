@@ -38,13 +38,16 @@ import { type ApiError, refuse, refuseUnknownPath } from './errors.ts'
 import type { CompiledRoute, Exchange, HttpReply, HttpRequest } from './exchange.ts'
 import type { HttpMetrics } from './gauges.ts'
 import {
+  admit,
+  admitAddress,
+  admitFinance,
   createEventLoopDelayMeter,
   createInFlight,
   createPendingBodies,
   defaultPendingBodyLimits,
+  type Limits,
   type PendingBodyLimits,
-} from './overload.ts'
-import { admit, admitAddress, admitFinance, type Limits } from './rate-limit.ts'
+} from './rate-limit.ts'
 import { readBodies } from './read-body.ts'
 import type { Route } from './route.ts'
 
