@@ -82,7 +82,7 @@ const listenOrRefuse = async <Result>(
     return await listen()
   } catch (error) {
     throw new StartRefused(
-      `${setting}: port ${port} of ${host} cannot be had (${(error as Error).message})`,
+      `${setting}: port ${port} of ${host} is not available (${(error as Error).message})`,
       {
         cause: error,
       },
@@ -163,8 +163,9 @@ const openInto = async (
     pool,
     isAllowed: createIsAllowed(log),
     clock,
+    monotonicMs,
     logger,
-    onError: (err) => logger.warn({ err }, 'the last use of a whitelist entry was not noted'),
+    onError: (err) => logger.warn({ err }, 'recording the use of a whitelist entry failed'),
   })
   const lineSets = createLineSets({ pool })
   const gatewayAccess = openAccess({

@@ -121,7 +121,7 @@ export const orderRoutes = (dependencies: {
       },
       responses: idempotentResponses(OrderRecord, orderExample, {
         created: 'The order: paid and delivered, or with the page where it is to be paid.',
-        existing: 'The order of this Idempotency-Key, as it is now.',
+        existing: 'The earlier order with this Idempotency-Key, in its current state.',
       }),
       errors: [
         'unknown_product',

@@ -26,8 +26,8 @@ import {
   timeText,
 } from '../../platform/ui/text.ts'
 import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
-import type { OwnPlans } from './plan-owners.ts'
-import { createOwnPlan, type Gateway, type OwnPlan, planStatus } from './plan-record.ts'
+import type { VerifyPlans } from './plan-record.ts'
+import { createFindPlan, type Gateway, planStatus, type VerifiedPlan } from './plan-record.ts'
 import { usageOf } from './plan-usage-pages.ts'
 
 const planBadges: Readonly<Record<PlanStatus, BadgeTone>> = {
@@ -50,35 +50,36 @@ export const leftOf = ({ total_bytes: total, used_bytes: used, speed_units: spee
 export const planPath = (planId: string, end = ''): string => `/console/plans/${planId}${end}`
 
 /** The URL of an operation on a plan, for the API calls on a page. */
-export const planCall = ({ plan_id }: OwnPlan, end = ''): string => `$API/plans/${plan_id}${end}`
+export const planCall = ({ plan_id }: VerifiedPlan, end = ''): string => `$API/plans/${plan_id}${end}`
 
-export const backToPlan = ({ plan_id }: OwnPlan): Html =>
+export const backToPlan = ({ plan_id }: VerifiedPlan): Html =>
   html`<a href="${planPath(plan_id)}">Back to the plan</a>`
 
 type PlanReads = {
   readonly db: PlanQueries
   readonly reads: Pick<Reads, 'settled'>
-  readonly ownPlans: OwnPlans
+  readonly verifyPlans: VerifyPlans
   readonly catalog: { current(): Pick<Catalog, 'resolve'> }
 }
 
 /** Finds the plan of a page, and its name. */
-export const createPlanFinder = ({ db, reads, ownPlans, catalog }: PlanReads) => {
-  const ownPlan = createOwnPlan({ db, reads, ownPlans })
-  const productOf = ({ product_id }: OwnPlan): Product | undefined => catalog.current().resolve(product_id)
+export const createPlanFinder = ({ db, reads, verifyPlans, catalog }: PlanReads) => {
+  const ownPlan = createFindPlan({ db, reads, verifyPlans })
+  const productOf = ({ product_id }: VerifiedPlan): Product | undefined =>
+    catalog.current().resolve(product_id)
   return {
     /** @throws not_found for an absent plan and for one of another account */
-    planOf: ({ account, params }: AccountVisit): Promise<OwnPlan> =>
+    planOf: ({ account, params }: AccountVisit): Promise<VerifiedPlan> =>
       ownPlan(wholeAccount(account.accountId), params.id ?? '', null),
     productOf,
-    nameOf: (plan: OwnPlan): string => plan.label ?? productOf(plan)?.name ?? plan.product_id,
+    nameOf: (plan: VerifiedPlan): string => plan.label ?? productOf(plan)?.name ?? plan.product_id,
   }
 }
 
 export type PlanFinder = ReturnType<typeof createPlanFinder>
 
 const list = async (
-  { db, reads, catalog }: Omit<PlanReads, 'ownPlans'>,
+  { db, reads, catalog }: Omit<PlanReads, 'verifyPlans'>,
   { account, query, nowMs }: AccountVisit,
 ) => {
   const before = query.get('before')
@@ -112,7 +113,7 @@ ${pagerOf('/console/plans', {}, { before: after === null ? null : before, next }
 }
 
 /** The plans of an account. */
-export const planListPages = (services: Omit<PlanReads, 'ownPlans'>): readonly ConsolePage[] => [
+export const planListPages = (services: Omit<PlanReads, 'verifyPlans'>): readonly ConsolePage[] => [
   accountPage({
     path: '/console/plans',
     name: 'showPlans',
@@ -144,7 +145,7 @@ export const onePlanPages = ({
   /** The address that clients connect to. */
   readonly gateway: Gateway
 }): readonly ConsolePage[] => {
-  const actsOf = (plan: OwnPlan): Html => {
+  const actsOf = (plan: VerifiedPlan): Html => {
     const path = (end: string): string => planPath(plan.plan_id, end)
     const topUpLink =
       productOf(plan)?.renewal === 'topup'

@@ -85,7 +85,7 @@ export const subscriptionRoutes = (deps: {
       examples: { body: { product_id: 'residential-premium', quantity: 5, interval: 'month' } },
       responses: idempotentResponses(SubscriptionRecord, subscriptionExample, {
         created: 'The subscription, its first period paid.',
-        existing: 'The subscription of this Idempotency-Key, as it is now.',
+        existing: 'The earlier subscription with this Idempotency-Key, in its current state.',
       }),
       errors: [
         'unknown_product',
