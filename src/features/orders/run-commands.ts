@@ -12,8 +12,8 @@ import { customerRefs, type Listing } from '../accounts/index.ts'
 import { createDepositPages, readDeposit } from '../deposits/index.ts'
 import { approvalNeeded, approvalRefusal } from '../wallet/index.ts'
 import { invoiceOf } from './customer-invoices.ts'
-import { orderRecord } from './order-record.ts'
 import { type RefundDependencies, readOrder, refundIdOf, refundOrder } from './refund-order.ts'
+import { orderRecord } from './routes.ts'
 
 export const listing: Listing<ReturnType<typeof orderRecord>> = {
   owner: { table: 'read.orders' },

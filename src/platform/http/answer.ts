@@ -20,7 +20,7 @@ import { ApiError, refuse, refuseWithRetryAfter, unsupportedMediaType } from './
 import type { HttpReply } from './exchange.ts'
 import type { HttpMetrics } from './gauges.ts'
 import type { Limits } from './rate-limit.ts'
-import { type Answer, JsonBytes, jsonText, type PrebuiltAnswer, type Route } from './route.ts'
+import { type Answer, type IdempotentResult, JsonBytes, type PrebuiltAnswer, type Route } from './route.ts'
 
 /** A new request id, e.g. `req_0199…`. */
 export const newRequestId = (): string => newId('req')
@@ -390,3 +390,19 @@ export const servePrebuiltAnswers = (
     answer(request, response, route, ready)
   }
 }
+
+/** A JSON body as it is sent. It ends with a newline, so that a terminal starts a new line after it. */
+export const jsonText = (body: unknown): string => `${JSON.stringify(body)}\n`
+
+/** 201 for a new resource, 200 with `Idempotency-Replayed` for a resource that its key already had. */
+export const idempotentAnswer = <Body>(made: IdempotentResult, body: Body) =>
+  ({
+    status: made.replayed ? 200 : 201,
+    body,
+    headers: keyHeader(made),
+    position: made.position,
+  }) as const
+
+/** The response header that shows whether the answer is a replay. */
+export const keyHeader = ({ replayed, idempotencyKey }: Omit<IdempotentResult, 'position'>) =>
+  replayed ? { 'idempotency-replayed': 'true' } : { 'idempotency-key': idempotencyKey }

@@ -326,9 +326,6 @@ export const route = <
     (Entry extends 'public' | 'finance' ? unknown : { readonly customer: CustomerUse }),
 ): Route => definition
 
-/** A JSON body as it is sent. It ends with a newline, so that a terminal starts a new line after it. */
-export const jsonText = (body: unknown): string => `${JSON.stringify(body)}\n`
-
 /** A JSON body that is already serialized and is sent unchanged. `Body` is the type of the serialized value. */
 export class JsonBytes<Body> {
   readonly bytes: Buffer
@@ -340,7 +337,7 @@ export class JsonBytes<Body> {
   }
 
   static of<Body>(body: Body): JsonBytes<Body> {
-    return new JsonBytes(Buffer.from(jsonText(body), 'utf8'))
+    return new JsonBytes(Buffer.from(`${JSON.stringify(body)}\n`, 'utf8'))
   }
 
   /** Wraps bytes that an earlier `JsonBytes` contained. */
@@ -372,10 +369,6 @@ export const keyConflict = (): ApiError =>
     'This Idempotency-Key was already used with a different request. Use a new key.',
   )
 
-/** The response header that shows whether the answer is a replay. */
-export const keyHeader = ({ replayed, idempotencyKey }: Omit<IdempotentResult, 'position'>) =>
-  replayed ? { 'idempotency-replayed': 'true' } : { 'idempotency-key': idempotencyKey }
-
 /**
  * The two declared answers of a route that uses `idempotentAnswer`. `created` and `existing` are their descriptions. Both
  * have the same `example`.
@@ -388,12 +381,3 @@ export const idempotentResponses = <Body extends z.ZodType>(
   201: { description: created, body, example, headers: keyHeaders },
   200: { description: existing, body, example, headers: replayHeaders },
 })
-
-/** 201 for a new resource, 200 with `Idempotency-Replayed` for a resource that its key already had. */
-export const idempotentAnswer = <Body>(made: IdempotentResult, body: Body) =>
-  ({
-    status: made.replayed ? 200 : 201,
-    body,
-    headers: keyHeader(made),
-    position: made.position,
-  }) as const

@@ -1,6 +1,6 @@
 import type pg from 'pg'
-import { type Connection, connect, withAnswerTimeout } from '../../postgres/client.ts'
-import { runPipeline } from '../../postgres/pipeline.ts'
+import { type Connection, connect } from '../../postgres/client.ts'
+import { runPipeline, withAnswerTimeout } from '../../postgres/pipeline.ts'
 import { transact } from '../../postgres/transaction.ts'
 import { appendBytes, assertItems, refusalOf } from '../append-guards.ts'
 import { AppendRejected, LogUnavailable, OutcomeUnknown, WrongExpectedRevision } from '../errors.ts'
@@ -21,11 +21,13 @@ import {
   signBatch,
   takeBatch,
 } from './append-batch.ts'
-import { createAnnouncer, createReads, createWaker, subscribe } from './reads.ts'
+import { createReads, subscribe } from './reads.ts'
 import {
+  createAnnouncer,
   createNewestKnownEvent,
   createRecentAppends,
   createStreamRevisionCache,
+  createWaker,
   type NewestKnownEvent,
   type StreamRevisionCache,
 } from './revision-cache.ts'
@@ -316,7 +318,7 @@ export const createSender = (options: SenderOptions): Sender => {
   }
 
   const open = async (): Promise<Session> => {
-    if (session?.connection.isOpen()) return session
+    if (session?.connection.isOpen) return session
     if (setBack !== null) throw setBack
     const opened = await connect(
       { ...options.connection, application_name: 'farebox-append', statement_timeout: statementTimeoutMs },
@@ -444,7 +446,7 @@ export const createSender = (options: SenderOptions): Sender => {
   return {
     send,
     close: async () => {
-      if (!session?.connection.isOpen()) return
+      if (!session?.connection.isOpen) return
       const { client, destroy } = session.connection
       await withAnswerTimeout(client.end(), answerTimeoutMs).catch(destroy)
     },
