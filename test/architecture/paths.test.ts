@@ -28,8 +28,14 @@ describe('a path has few files:', () => {
       const answer = await buyer.post('/api/v1/orders', json, { headers: { 'Idempotency-Key': name } })
       assert.equal(answer.status, 201, answer.text)
     }
-    for (let n = 0; n < 5; n += 1) await order(`warm-${n}`)
-    assertAtMost(78, await filesOnPath(() => order('measured')))
+    await order('warm')
+    // A run in which a cache expired, or a poll came between, has more files. The shortest run is the path.
+    const runs: (readonly string[])[] = []
+    for (let n = 0; n < 5; n += 1) runs.push(await filesOnPath(() => order(`measured-${n}`)))
+    assertAtMost(
+      40,
+      runs.reduce((shortest, run) => (run.length < shortest.length ? run : shortest)),
+    )
   })
 
   test('a payment, from the callback of its provider to the credit of the wallet', async (t) => {
@@ -52,6 +58,6 @@ describe('a path has few files:', () => {
       }
     }
     await (await pay())()
-    assertAtMost(79, await filesOnPath(await pay()))
+    assertAtMost(42, await filesOnPath(await pay()))
   })
 })

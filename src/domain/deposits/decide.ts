@@ -49,7 +49,7 @@ export type ReportedInvoice = {
   readonly undone?: readonly UndonePayment[]
 }
 
-export type OpenAnswer =
+type OpenAnswer =
   | { readonly kind: 'opened' | 'standing'; readonly deposit: Deposit }
   /** The key was used with another request. */
   | { readonly kind: 'conflict' }
@@ -156,7 +156,7 @@ const uncreditedPayments = (deposit: Deposit, reported: ReportedInvoice): readon
   return [...recorded, ...newPayments]
 }
 
-export type ReceiptAnswer = {
+type ReceiptAnswer = {
   readonly deposit: DepositState
   /** More payments are waiting: decide again. */
   readonly more: boolean
@@ -220,7 +220,7 @@ export const decideReceipt = <Refs extends StreamRefs>(
 }
 
 /** Money that arrived for a deposit and must be credited. */
-export type PaymentToCredit = {
+type PaymentToCredit = {
   readonly paymentId: string
   readonly amountMicros: number
   /** When the deposit recorded it; null if the same decision records it. */

@@ -24,7 +24,7 @@ import { createDepositSettlement, type DepositSettlement, depositRef } from './s
  * Limits how many new deposits an account may open. An unpaid deposit costs the payer nothing, but it creates an
  * invoice at the provider, stays in the log, and is polled until its provider no longer watches it.
  */
-export type OpeningLimits = {
+type OpeningLimits = {
   /**
    * Counts a new deposit, not a retry of one.
    * @param own true: for the account's wallet, by the service's gateways; false: for its customer, by its own gateways
@@ -79,7 +79,7 @@ export type DepositRequest = {
 }
 
 /** An open deposit with its pay page. */
-export type OpenDeposit = {
+type OpenDeposit = {
   readonly deposit: Deposit
   readonly payUrl: string
   /** An earlier request under this key created the invoice. */

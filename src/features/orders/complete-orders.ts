@@ -18,7 +18,7 @@ import { handlerGraceMs, worklist, worklistRound } from '../../platform/work/wor
 import { readOrder, withRefundEvidence } from './refund-order.ts'
 
 /** The position of an order's debit in the ledger stream, for an order whose own stream may not exist yet. */
-export type DebitRef = { readonly accountId: AccountId; readonly revision: number }
+type DebitRef = { readonly accountId: AccountId; readonly revision: number }
 
 /** A completed order; `position` of its last event, null if it was already complete. */
 export type Completed = { readonly order: Order; readonly position: number | null }
@@ -27,7 +27,7 @@ export type Completed = { readonly order: Order; readonly position: number | nul
  * Completes a paid order and returns it; null if no event of it is found. Can be called at any time and repeatedly.
  * @throws errors of the command runner
  */
-export type CompleteOrder = (orderId: OrderId, debit: DebitRef | null) => Promise<Completed | null>
+type CompleteOrder = (orderId: OrderId, debit: DebitRef | null) => Promise<Completed | null>
 
 type PaidOrder = { readonly order: OrderDetails; readonly availableAfterMicros: number }
 

@@ -18,7 +18,7 @@ import type { PayPage } from './order-errors.ts'
 import { readOrder } from './refund-order.ts'
 
 /** An order with its open invoice. */
-export type InvoicedOrder = PayPage & {
+type InvoicedOrder = PayPage & {
   /** The current order: it may already be paid. */
   readonly order: Order
   /** Whether this request created the order. Of concurrent requests under one key only one did. */

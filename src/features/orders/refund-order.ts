@@ -76,7 +76,7 @@ export const refundIdOf = (orderId: OrderId, reference: string): string =>
   deriveId('ref', [orderId, 'operator', reference])
 
 /** `four_eyes`: the refund was proposed, and nothing moved. `not_approved`: the approval of a proposal is refused. */
-export type RefundOutcome =
+type RefundOutcome =
   | RefundAnswer
   | { readonly kind: 'four_eyes'; readonly answer: ApprovalAnswer }
   | { readonly kind: 'not_approved'; readonly refusal: ApprovalRefusal }

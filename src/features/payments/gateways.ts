@@ -303,7 +303,7 @@ const registered = (
 const maxAtOnce = 128
 
 /** Creates the adapter of these credentials; null for sandbox credentials if the sandbox does not run. */
-export const createAdapter = async (
+const createAdapter = async (
   gatewayId: string,
   credentials: GatewayCredentials,
   reach: AdapterContext,

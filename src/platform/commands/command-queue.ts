@@ -15,7 +15,7 @@ export type Answers = {
   open(): number
 }
 
-export const overloadOf = (
+const overloadOf = (
   metrics: RunnerMetrics | undefined,
   reason: OverloadReason,
   message: string,
@@ -156,7 +156,7 @@ export const createAdmission =
     })
 
 /** Delays a batch for a short time, so that commands which are about to arrive share it. */
-export type BatchWindow = {
+type BatchWindow = {
   /** A batch of `commands` was appended after `tookMs`. `waiting` others were in the queue. */
   batchAppended(batch: { readonly commands: number; readonly waiting: number; readonly tookMs: number }): void
   /** Whether the batch should wait for more commands. `onOver` is called at the end of the wait. */
@@ -272,7 +272,7 @@ export const createExclusivity = (): ((pending: PendingCommand) => boolean) => {
 
 const sweepMs = 100
 
-export type Sweeper = {
+type Sweeper = {
   /** Checks the queue for late commands until it is empty. */
   watch(): void
   stop(): void

@@ -12,7 +12,7 @@ export type ContendedGroup = {
   lease: StreamLease | null
 }
 
-export type Contention = {
+type Contention = {
   /** Reports a conflict: another process wrote to the stream. */
   note(stream: StreamName): void
   /** Another process announced a conflict on the stream. */

@@ -19,13 +19,10 @@ export type Decided = {
   readonly events: number
 }
 
-export type DecideDependencies = Pick<
-  CommandRunnerDependencies,
-  'clock' | 'codec' | 'newEventId' | 'laterThan'
->
+type DecideDependencies = Pick<CommandRunnerDependencies, 'clock' | 'codec' | 'newEventId' | 'laterThan'>
 
 /** The states after the earlier decisions of the batch. They are dropped if the batch is not appended. */
-export type Overlay = ReadonlyMap<Slot, FoldPoint>
+type Overlay = ReadonlyMap<Slot, FoldPoint>
 
 /** Finds a slot of the command by its stream. An index is slower for few streams. */
 const slotFinder = ({ command, uses }: PendingCommand): ((stream: StreamName) => Slot) => {
@@ -136,7 +133,7 @@ export const decideCommand = (
 }
 
 /** Joins the commands of a batch by the streams that they write: union-find over their indexes. */
-export const createGroups = () => {
+const createGroups = () => {
   const parents: number[] = []
   const rootOf = (at: number): number => {
     let root = at

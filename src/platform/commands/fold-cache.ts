@@ -10,7 +10,7 @@ import type { EventLog, StoredEvent } from '../eventstore/port.ts'
 import type { CommandRunnerDependencies, RunnerLimits, Snapshot, SnapshotStore } from './command.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: the runner treats states as opaque
-export type AnyFold = Fold<any, any>
+type AnyFold = Fold<any, any>
 
 /** A stream's state as of one of its events: an immutable value. Revision -1 is a stream that does not exist. */
 export type FoldPoint = {
@@ -163,7 +163,7 @@ export const createSlots = (
 /** `log`: the log did not answer. `fold`: the events could not be folded. */
 export type LoadFailure = { readonly slot: Slot; readonly kind: 'log' | 'fold'; readonly error: Error }
 
-export type Loader = {
+type Loader = {
   /** Reads the slot in the background, in one query with other waiting slots. */
   want(slot: Slot): void
   /** Reads the tails of the slots now. Returns the failures; all other slots are up to date. */

@@ -238,7 +238,7 @@ export const createSettle = (dependencies: SettleDependencies): Settle => {
   }
 }
 
-export type UnknownOutcomes = {
+type UnknownOutcomes = {
   /** Blocks the streams of the item and sends the same bytes again until the outcome is known. */
   block(item: BatchItem, cause: Error, sentTick: number): void
   /** Items whose outcome is unknown. */

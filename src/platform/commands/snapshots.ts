@@ -142,7 +142,7 @@ export const createPostgresSnapshots = ({
   }
 }
 
-export type Snapshotter = {
+type Snapshotter = {
   /** Requests a snapshot if one is due. */
   consider(slot: Slot): void
   /** Writes snapshots of the slots with the most new events, until the time limit. */

@@ -51,7 +51,7 @@ const printable = /^[\x20-\x7e]{1,128}$/
 /**
  * Headers of every answer. The policy forbids everything: an API answer is never a page (the docs page sets its own).
  */
-export const securityHeaders = {
+const securityHeaders = {
   'cache-control': 'no-store',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
   'referrer-policy': 'no-referrer',
@@ -263,7 +263,7 @@ export const fixedText = (text: string) => {
 /** A new request id, e.g. `req_0199…`. */
 
 /** The body of a refusal: `{error, code, requestId}` and the fields of the code (docs/http-api.md, "Errors"). */
-export type PrebuiltAnswerDependencies = {
+type PrebuiltAnswerDependencies = {
   readonly routes: readonly Route[]
   readonly limits: Limits
   readonly trusted: TrustedProxies

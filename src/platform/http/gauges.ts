@@ -36,7 +36,7 @@ export const sharedPerScrape = <Value>(read: () => Promise<Value>): (() => Promi
 }
 
 /** A gauge of a module, read at each scrape. */
-export type GaugeReading = {
+type GaugeReading = {
   /** In snake case with its unit, e.g. `farebox_projection_lag_positions`. */
   readonly name: string
   readonly help: string

@@ -142,7 +142,7 @@ export type Rate = { readonly burst: number; readonly perSecond: number }
  */
 export type GcraState = number | undefined
 
-export type GcraResult =
+type GcraResult =
   | { readonly accepted: true; readonly state: number }
   /** Whole milliseconds until the same request is accepted, at least 1. The state does not change. */
   | { readonly accepted: false; readonly waitMs: number }
@@ -200,7 +200,7 @@ export const defaultPendingBodyLimits: PendingBodyLimits = {
 }
 
 /** The bodies in transit. Such a request has no in-flight slot, because its client decides how long the body takes. */
-export type PendingBodies = {
+type PendingBodies = {
   /**
    * @param bytes the maximum size of the body
    * @param cut ends the body with a refusal if its room is needed
@@ -319,7 +319,7 @@ export const createEventLoopDelayMeter =
  * so that clients which never send or never read cannot take every slot. If the client disconnects, the slot is
  * released at once or, if a handler is running, when the handler ends.
  */
-export type InFlight = {
+type InFlight = {
   /** @throws overloaded if all slots are taken */
   enter(exchange: Exchange): void
   /**
@@ -339,7 +339,7 @@ const createRequestSlots = (atOnce: ConcurrencyLimit): RequestSlots => ({
   byAddress: createTally(),
 })
 
-export type InFlightLimits = {
+type InFlightLimits = {
   /** Slots of all routes without slots of their own. One address may take all of them. */
   readonly total: number
   /** Requests of one account in progress at once, on all routes. */

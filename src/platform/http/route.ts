@@ -74,7 +74,7 @@ export type RouteError =
  * - `unaffected`: the operation shows and changes no customer's data.
  * - `refused`: the operation concerns the account itself.
  */
-export type CustomerUse =
+type CustomerUse =
   | 'pays'
   | 'limits'
   | 'unaffected'
@@ -177,7 +177,7 @@ export type RouteLimit = {
   take(subject: string): number | Promise<number>
 }
 
-export type RouteDefinition<
+type RouteDefinition<
   Params extends z.ZodObject,
   Query extends z.ZodObject,
   Body extends z.ZodType,
@@ -266,54 +266,7 @@ export type Route = RouteDefinition<any, any, any, any, any>
  * `refuse(code, message)` in all other cases. Any other error is a bug: 500 `internal_error`. `CommandOverload` and
  * `ReadsBehind` are answered as 503 with `Retry-After`.
  *
- * @example
- * ```ts
- * const Order = z.object({ orderId: z.string(), quantity: z.int() }).meta({ id: 'Order' })
- *
- * export const orderRoutes = (orders: Orders): readonly Route[] => [
- *   route({
- *     method: 'POST',
- *     path: '/api/v1/orders',
- *     operationId: 'createOrder',
- *     summary: 'Place an order',
- *     description: 'Debits the wallet and returns the order.',
- *     tag: 'Orders',
- *     access: 'buy',
- *     writes: true,
- *     idempotencyKey: 'required-for-resellers',
- *     customer: 'pays',
- *     body: z.strictObject({
- *       product_id: z.string(),
- *       quantity: z.int().min(1),
- *       method: z.enum(['wallet', 'card']).optional(),
- *     }),
- *     codes: {
- *       body: {
- *         product_id: { missing: 'missing_product' },
- *         quantity: 'invalid_quantity',
- *         method: { value: 'unsupported_method' },
- *       },
- *     },
- *     examples: { body: { product_id: 'residential-premium', quantity: 5 } },
- *     responses: {
- *       201: { description: 'The order.', body: Order, example: { orderId: 'ord_01', quantity: 5 } },
- *       200: {
- *         description: 'The order of this Idempotency-Key.',
- *         body: Order,
- *         example: { orderId: 'ord_01', quantity: 5 },
- *         headers: { 'Idempotency-Replayed': 'true' },
- *       },
- *     },
- *     errors: ['unknown_product', 'price_changed', { code: 'out_of_stock', message: '2 addresses are free' }],
- *     knownKey: (caller, key) => orders.has(caller.accountId, key),
- *     async handler({ caller, body, idempotencyKey, requestId }) {
- *       const placed = await orders.place({ caller, body, idempotencyKey, correlationId: requestId })
- *       if (placed.refused) throw refuse('unknown_product', `no product has the id ${body.product_id}`)
- *       return { status: 201, body: placed.order, position: placed.position }
- *     },
- *   }),
- * ]
- * ```
+ * `src/features/orders/routes.ts` declares a complete one.
  */
 export const route = <
   const Declared extends Responses,

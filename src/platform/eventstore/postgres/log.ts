@@ -151,7 +151,7 @@ const maxWaitingItems = 50_000
 
 export type BatchReport = { readonly items: number; readonly bytes: number; readonly durationMs: number }
 
-export type GroupCommit = {
+type GroupCommit = {
   appendAll(items: readonly AppendItem[]): Promise<readonly ItemOutcome[]>
   /** Refuses new items, and resolves when all queued items are written. */
   close(): Promise<void>
@@ -175,7 +175,7 @@ const measureItem = ({ appends }: AppendItem): number | ItemOutcome => {
  * Group commit: all items that arrive while a batch is in flight go into the next batch, so that they share the cost of
  * one commit. One batch is in flight at a time.
  */
-export const createGroupCommit = (
+const createGroupCommit = (
   send: (items: readonly AppendItem[]) => Promise<readonly ItemOutcome[]>,
   onBatch: (report: BatchReport) => void,
 ): GroupCommit => {

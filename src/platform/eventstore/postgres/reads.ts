@@ -153,7 +153,7 @@ export const createReads = (pool: pg.Pool, newestKnown: Pick<NewestKnownEvent, '
 
 const defaultBatch = 1_000
 
-export type SubscriptionSources = {
+type SubscriptionSources = {
   readonly readAll: EventLog['readAll']
   readonly recent: RecentAppends
   readonly waker: Waker

@@ -162,7 +162,7 @@ export const createRecentAppends = (): RecentAppends => {
   }
 }
 
-export type Announcer = {
+type Announcer = {
   /** Sends the position of the last event to all processes of this database. Returns at once. */
   announce(position: number): void
   /** Resolves when all announcements are sent, or failed. */
@@ -214,7 +214,7 @@ export const createAnnouncer = (
 }
 
 /** Without an answer in this time, a poll counts as a broken connection: TCP may need minutes to detect one. */
-export const pollTimeoutMs = 5000
+const pollTimeoutMs = 5000
 export type Waker = {
   /** Reports a position of an event in the log. */
   notify(position: number): void
@@ -223,7 +223,7 @@ export type Waker = {
   close(): Promise<void>
 }
 
-export type WakerOptions = {
+type WakerOptions = {
   readonly connection: pg.ClientConfig
   readonly pollMs: number
   readonly onTrouble: (description: string, error: Error) => void
