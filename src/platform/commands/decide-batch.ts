@@ -1,6 +1,6 @@
-import { asError } from '../../kernel/as-error.ts'
 import { isoTime, maxAheadMs } from '../../kernel/clock.ts'
 import type { DomainEvent, EventMetadata } from '../../kernel/event.ts'
+import { asError } from '../../kernel/failures.ts'
 import { isStorableJson } from '../../kernel/json-text.ts'
 import type { StreamName } from '../../kernel/streams.ts'
 import { appendBytes } from '../eventstore/append-guards.ts'

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { asError } from '../../kernel/as-error.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import { withTimeout } from '../../kernel/every.ts'
+import { asError } from '../../kernel/failures.ts'
 import type { StreamName } from '../../kernel/streams.ts'
 import { AppendRejected, DecidedInFuture } from '../eventstore/errors.ts'
 import type { Appended, ItemOutcome } from '../eventstore/port.ts'

@@ -5,13 +5,7 @@ import { createBatchLoader } from '../../postgres/batch-loader.ts'
 import { int8Array, textArray } from '../../postgres/pipeline.ts'
 import { LogUnavailable } from '../errors.ts'
 import type { Appended, EventLog, StoredEvent, SubscribeOptions } from '../port.ts'
-import {
-  firstRetryMs,
-  lastRetryMs,
-  type NewestKnownEvent,
-  type RecentAppends,
-  type Waker,
-} from './revision-cache.ts'
+import type { NewestKnownEvent, RecentAppends, Waker } from './revision-cache.ts'
 
 const pageSize = 1_000
 
@@ -152,6 +146,9 @@ export const createReads = (pool: pg.Pool, newestKnown: Pick<NewestKnownEvent, '
 }
 
 const defaultBatch = 1_000
+/** Back-off while Postgres cannot be reached, doubling. */
+const firstRetryMs = 50
+const lastRetryMs = 2_000
 
 type SubscriptionSources = {
   readonly readAll: EventLog['readAll']

@@ -1,14 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { StreamName } from '../../../kernel/streams.ts'
-import { type Connection, connect } from '../../postgres/client.ts'
-import { withAnswerTimeout } from '../../postgres/pipeline.ts'
 import { revisionBefore } from '../append-guards.ts'
 import type { AppendItem, ItemOutcome, StoredEvent } from '../port.ts'
-
-/** Back-off while Postgres cannot be reached, doubling. */
-export const firstRetryMs = 50
-export const lastRetryMs = 2_000
+import { listen } from './announcements.ts'
 
 type Seen = Pick<StoredEvent, 'position' | 'id'>
 
@@ -213,8 +207,6 @@ export const createAnnouncer = (
   }
 }
 
-/** Without an answer in this time, a poll counts as a broken connection: TCP may need minutes to detect one. */
-const pollTimeoutMs = 5000
 export type Waker = {
   /** Reports a position of an event in the log. */
   notify(position: number): void
@@ -246,45 +238,19 @@ export const createWaker = ({ connection, pollMs, onTrouble }: WakerOptions): Wa
     for (const each of waiting) if (each.after < known) each.wake()
   }
 
-  const pollUntilLost = async (connection: Connection): Promise<void> => {
-    const { client } = connection
-    while (connection.isOpen && !closing.signal.aborted) {
-      const query = { name: 'farebox-head', text: 'select last_position from log.head' }
-      const { rows } = await withAnswerTimeout(client.query(query), pollTimeoutMs)
-      notify(Number(rows[0].last_position))
-      await sleep(pollMs, undefined, { signal: closing.signal, ref: false })
-    }
-  }
-
-  const listenOnce = async (onListening: () => void): Promise<void> => {
-    const listening = await connect({ ...connection, application_name: 'farebox-listen' }, (error) => {
-      if (error !== null && !closing.signal.aborted) onTrouble('the listening connection broke', error)
+  const watch = (): Promise<void> =>
+    listen({
+      channel: 'farebox_log',
+      connection: { ...connection, application_name: 'farebox-listen' },
+      signal: closing.signal,
+      onNotification: (payload) => notify(Number(payload)),
+      poll: {
+        everyMs: pollMs,
+        query: { name: 'farebox-head', text: 'select last_position from log.head' },
+        onRow: ({ last_position }) => notify(Number(last_position)),
+      },
+      onTrouble,
     })
-    try {
-      listening.client.on('notification', ({ payload }) => notify(Number(payload)))
-      await withAnswerTimeout(listening.client.query('listen farebox_log'), pollTimeoutMs)
-      onListening()
-      await pollUntilLost(listening)
-    } finally {
-      listening.destroy()
-    }
-  }
-
-  const watch = async (): Promise<void> => {
-    let retryMs = firstRetryMs
-    while (!closing.signal.aborted) {
-      try {
-        await listenOnce(() => {
-          retryMs = firstRetryMs
-        })
-      } catch (error) {
-        if (closing.signal.aborted) return
-        onTrouble('listening to the log failed', error as Error)
-      }
-      await sleep(retryMs, undefined, { signal: closing.signal, ref: false }).catch(() => undefined)
-      retryMs = Math.min(2 * retryMs, lastRetryMs)
-    }
-  }
 
   return {
     notify,
