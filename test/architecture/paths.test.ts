@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { groups } from '../../projections/groups.ts'
 import { newRunId, runVerification } from '../../src/audit/verification-runs.ts'
-import { masterKey } from '../../src/platform/vault/keys.ts'
 import { onWebhooks } from '../../src/features/webhooks/start-webhooks.ts'
+import { masterKey } from '../../src/platform/vault/keys.ts'
 import { createWorkers } from '../../src/platform/work/queue-workers.ts'
 import { auditWorld, sealedHistory, testKey } from '../audit/world.ts'
 import { openShop } from '../features/deposits/support.ts'
@@ -36,8 +36,14 @@ describe('a path has few files:', () => {
       const answer = await buyer.post('/api/v1/orders', json, { headers: { 'Idempotency-Key': name } })
       assert.equal(answer.status, 201, answer.text)
     }
-    for (let n = 0; n < 5; n += 1) await order(`warm-${n}`)
-    assertAtMost(78, await filesOnPath(() => order('measured')))
+    await order('warm')
+    // A run in which a cache expired, or a poll came between, has more files. The shortest run is the path.
+    const runs: (readonly string[])[] = []
+    for (let n = 0; n < 5; n += 1) runs.push(await filesOnPath(() => order(`measured-${n}`)))
+    assertAtMost(
+      40,
+      runs.reduce((shortest, run) => (run.length < shortest.length ? run : shortest)),
+    )
   })
 
   test('a payment, from the callback of its provider to the credit of the wallet', async (t) => {
@@ -60,7 +66,9 @@ describe('a path has few files:', () => {
       }
     }
     await (await pay())()
-    assertAtMost(79, await filesOnPath(await pay()))
+    // The log and the signatures of its events are counted on the path of an order.
+    const log = ['src/platform/eventstore/', 'src/platform/postgres/', 'src/audit/']
+    assertAtMost(30, await filesOnPath(await pay(), log))
   })
 
   test('a verification of a log with every kind of event', async (t) => {
@@ -141,7 +149,6 @@ describe('a path has few files:', () => {
       'src/gateway/',
       'src/platform/commands/background-scheduler.ts',
       'src/platform/postgres/client.ts',
-      'src/platform/postgres/copy-rows.ts',
       'src/platform/postgres/pipeline.ts',
       // Other rounds of the enqueuer.
       'src/features/webhooks/cancel-deliveries.ts',

@@ -1,5 +1,5 @@
 import { accountFold } from '../../src/domain/accounts/fold.ts'
-import { creditingOf } from '../../src/domain/deposits/credit-payment.ts'
+import { creditingOf } from '../../src/domain/deposits/decide.ts'
 import {
   cancelReasonOf,
   decideFailure,
@@ -8,7 +8,7 @@ import {
   decideReceipt,
   type ReportedInvoice,
 } from '../../src/domain/deposits/decide.ts'
-import { decideChanges, decideReview } from '../../src/domain/deposits/decide-changes.ts'
+import { decideChanges, decideReview } from '../../src/domain/deposits/decide.ts'
 import type { DepositDetails } from '../../src/domain/deposits/events.ts'
 import { depositFold } from '../../src/domain/deposits/fold.ts'
 import { ledgerFold } from '../../src/domain/ledger/fold.ts'

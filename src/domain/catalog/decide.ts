@@ -3,8 +3,8 @@ import { type Decision, decided, refused } from '../../kernel/decider.ts'
 import type { CatalogFile } from './catalog-file.ts'
 import { type Problem, successorProblem } from './catalog-rules.ts'
 import type { CatalogEvent, CatalogImported, ProductStateChanged } from './events.ts'
-import { type CatalogState, inState } from './fold.ts'
-import type { Product, ProductState, ProductTerms } from './product.ts'
+import { inState } from './fold.ts'
+import type { CatalogState, Product, ProductState, ProductTerms } from './product.ts'
 
 /** An append may have 1 MiB. The rest is for metadata and growth. */
 export const maxCatalogBytes = 900 * 1024

@@ -1,7 +1,7 @@
 import { type Decision, decided, refused } from '../../kernel/decider.ts'
 import type { AccountState } from '../accounts/fold.ts'
 import { countriesOf, createCatalog, periodsOf } from '../catalog/catalog.ts'
-import type { CatalogState } from '../catalog/fold.ts'
+import type { CatalogState } from '../catalog/product.ts'
 import { isDedicated, type Product } from '../catalog/product.ts'
 import type { ResellerRail } from '../payments/payments.ts'
 import type { RetailPrice, Shop, TermsEvent } from './events.ts'

@@ -28,8 +28,6 @@ type DepositsFeature = Feature & {
   readonly returnUrlOf: (reseller: AccountId | null) => Promise<string>
   /** Starts the processing of the inbox. It needs no read table, so payments are credited from the start on. */
   takeCallbacks(...started: Parameters<StartWorker>): Running
-  /** Signals a new callback in the inbox. */
-  callbackStored(): void
 }
 
 export const open = (
@@ -67,14 +65,13 @@ export const open = (
     orderable: createOrderable(runner),
   })
   const openDeposit = createOpenDepositByForm({ deposits, origin: dependencies.origin })
-  let callbacks: ReturnType<typeof startCallbackReactor> | null = null
   return {
     deposits,
     openDeposit,
     returnUrlOf: async (reseller) =>
       (reseller && (await returnUrls.ofReseller(reseller))) ?? returnUrls.ofService(),
     takeCallbacks: ({ workers }) => {
-      callbacks = startCallbackReactor({
+      const callbacks = startCallbackReactor({
         scheduler,
         deposits,
         gateways,
@@ -84,9 +81,9 @@ export const open = (
         hooks,
         logger,
       })
+      inbox.onStored(callbacks.wake)
       return callbacks
     },
-    callbackStored: () => callbacks?.wake(),
     routes: depositRoutes({ deposits, pages, customers, returnUrls, reads, pool, clock }),
     pages: [
       ...topUpPages({ pool, reads, gateways, openDeposit }),

@@ -29,8 +29,8 @@ import {
   idText,
   timeText,
 } from '../../platform/ui/text.ts'
-import { orderRecord } from './order-record.ts'
 import { orderState } from './order-state.ts'
+import { orderRecord } from './routes.ts'
 
 type Products = { current(): Pick<Catalog, 'resolve'> }
 

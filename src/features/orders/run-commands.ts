@@ -14,8 +14,8 @@ import { createDepositPages, readDeposit } from '../deposits/index.ts'
 import { approvalNeeded, approvalRefusal } from '../wallet/index.ts'
 import type { refundInput } from './commands.ts'
 import { invoiceOf } from './customer-invoices.ts'
-import { orderRecord } from './order-record.ts'
 import { type RefundDependencies, readOrder, refundIdOf, refundOrder } from './refund-order.ts'
+import { orderRecord } from './routes.ts'
 
 export const listing: Listing<ReturnType<typeof orderRecord>> = {
   owner: { table: 'read.orders' },

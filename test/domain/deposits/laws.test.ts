@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { accountFold } from '../../../src/domain/accounts/fold.ts'
-import { creditingOf } from '../../../src/domain/deposits/credit-payment.ts'
+import { creditingOf } from '../../../src/domain/deposits/decide.ts'
 import {
   decideFailure,
   decideInvoice,

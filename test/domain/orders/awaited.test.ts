@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type AccountState, accountFold } from '../../../src/domain/accounts/fold.ts'
-import { creditingOf } from '../../../src/domain/deposits/credit-payment.ts'
+import { creditingOf } from '../../../src/domain/deposits/decide.ts'
 import { cancelReasonOf, decideReceipt, type ReportedInvoice } from '../../../src/domain/deposits/decide.ts'
 import type { DepositDetails } from '../../../src/domain/deposits/events.ts'
 import { depositFold } from '../../../src/domain/deposits/fold.ts'

@@ -119,15 +119,18 @@ test('orders for customers', async (t) => {
     assert.deepEqual([again.code, again.json.code], [1, 'refund_refused'])
   })
 
-  await t.test("for a held plan top up that customer's plan, not another's and not the reseller's", async () => {
-    const traffic = { product_id: 'residential-premium', quantity: 1 }
-    const own = await reseller.post(orders, traffic, { headers: { 'Idempotency-Key': 'own' } })
-    const first = await reseller.post(orders, traffic, as('carol', 'p1'))
-    const second = await reseller.post(orders, traffic, as('carol', 'p2'))
-    assert.equal(second.status, 201)
-    assert.equal(second.body.planId, first.body.planId)
-    assert.notEqual(own.body.planId, first.body.planId)
-  })
+  await t.test(
+    "for a held plan top up that customer's plan, not another's and not the reseller's",
+    async () => {
+      const traffic = { product_id: 'residential-premium', quantity: 1 }
+      const own = await reseller.post(orders, traffic, { headers: { 'Idempotency-Key': 'own' } })
+      const first = await reseller.post(orders, traffic, as('carol', 'p1'))
+      const second = await reseller.post(orders, traffic, as('carol', 'p2'))
+      assert.equal(second.status, 201)
+      assert.equal(second.body.planId, first.body.planId)
+      assert.notEqual(own.body.planId, first.body.planId)
+    },
+  )
 
   await t.test(
     "top up and extend a customer's plans and rentals, on its credit and only when it is named",

@@ -199,23 +199,26 @@ test('on a log without atomic appends an extension between the steps of a refund
       assert.deepEqual(await endOf(log, honest, scene), both)
     })
 
-    await t.test(`before the ${before} is written, and the process dies: the reactor completes it`, async () => {
-      const { scene } = await refundWith(2 * n + 1, before, true)
-      await caughtUp(engine, log, ['hot'])
-      const reactor = startCompletionReactor({
-        scheduler: testScheduler(),
-        pool,
-        complete: honest.complete,
-        clock: () => Date.now() + 600_000,
-        logger: silent,
-        intervalMs: 180_000,
-      })
-      await reactor.runNow()
-      await reactor.stop()
-      assert.deepEqual(await endOf(log, honest, scene), both)
-      await caughtUp(engine, log, ['hot'])
-      assert.equal((await pool.query('select 1 from read.open_orders')).rows.length, 0)
-    })
+    await t.test(
+      `before the ${before} is written, and the process dies: the reactor completes it`,
+      async () => {
+        const { scene } = await refundWith(2 * n + 1, before, true)
+        await caughtUp(engine, log, ['hot'])
+        const reactor = startCompletionReactor({
+          scheduler: testScheduler(),
+          pool,
+          complete: honest.complete,
+          clock: () => Date.now() + 600_000,
+          logger: silent,
+          intervalMs: 180_000,
+        })
+        await reactor.runNow()
+        await reactor.stop()
+        assert.deepEqual(await endOf(log, honest, scene), both)
+        await caughtUp(engine, log, ['hot'])
+        assert.equal((await pool.query('select 1 from read.open_orders')).rows.length, 0)
+      },
+    )
   }
   await honest.end()
 })

@@ -50,7 +50,7 @@ const lookUp = async (deps: AppendDeps, { stream }: Append, revision: number): P
  *
  * @throws WrongExpectedRevision, AppendRejected, LogUnavailable (certainly not written), OutcomeUnknown
  */
-export const sendAppend = async (deps: AppendDeps, append: Append): Promise<Appended> => {
+const sendAppend = async (deps: AppendDeps, append: Append): Promise<Appended> => {
   // The call has the same deadline, but the search for the leader before the call has no deadline.
   const timeoutError = () =>
     new OutcomeUnknown(`an append to ${append.stream} took more than ${deps.appendTimeoutMs} ms`)

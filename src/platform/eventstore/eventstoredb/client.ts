@@ -31,7 +31,7 @@ const shutDown = 4
  *
  * Nothing else is caught: any other unhandled rejection still ends the process.
  */
-export const withErrorGuard = (client: EventStoreDBClient): EventStoreDBClient => {
+const withErrorGuard = (client: EventStoreDBClient): EventStoreDBClient => {
   const internals = client as unknown as ClientInternals
   const { handleError, execute } = internals
   internals.handleError = (calls, error) => handleError(calls, error).catch(() => undefined)

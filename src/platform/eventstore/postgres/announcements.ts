@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
-import { connect, withAnswerTimeout } from '../../postgres/client.ts'
+import { connect } from '../../postgres/client.ts'
+import { withAnswerTimeout } from '../../postgres/pipeline.ts'
 
 /** Back-off while Postgres cannot be reached, doubling. */
 const firstRetryMs = 50
