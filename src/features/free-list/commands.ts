@@ -1,6 +1,9 @@
 import { bareCommand, command } from '../../platform/cli/command.ts'
 import { argument, defaulted, flag, oneOf } from '../../platform/cli/input.ts'
-import type { FeedFormat } from './settings.ts'
+import type { CheckingConfig, FeedFormat } from './settings.ts'
+import { type Command, Option } from 'commander'
+import { feedFormats } from '../../domain/free-list/endpoint.ts'
+import type { Cli, CliSettings } from '../../platform/cli/cli-context.ts'
 
 const runs = () => import('./run-commands.ts')
 

@@ -1,3 +1,4 @@
+import type { FeedFormat } from '../../domain/free-list/endpoint.ts'
 import { pluralize } from '../../kernel/formats.ts'
 import {
   type BareContext,
@@ -12,7 +13,6 @@ import { readStats } from './endpoint-reads.ts'
 import { addCandidates, candidateRefusal } from './endpoint-store.ts'
 import { countEndpoints } from './fetch-sources.ts'
 import { parseFeed } from './parse-source.ts'
-import type { FeedFormat } from './settings.ts'
 import { type CheckingConfig, isSandboxed } from './settings.ts'
 import { createSourceStore, isOfSandbox, readSources } from './sources.ts'
 
