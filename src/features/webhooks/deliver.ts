@@ -92,7 +92,7 @@ export const startDeliveryWorker = (dependencies: DeliveryWorkerDependencies): R
     })
     lease.memory = health
     const pauseMs = endpointPauseMs(health, urlId)
-    lease.holdUntilMs = pauseMs === 0 ? null : result.atMs + pauseMs
+    lease.pausedUntilMs = pauseMs === 0 ? null : result.atMs + pauseMs
     onAttempt?.(result)
     return result
   }

@@ -69,7 +69,7 @@ export type Released = {
   readonly owner: string
   readonly memory: unknown
   /** No item of the owner starts before this time, ISO 8601. */
-  readonly holdUntil: string | null
+  readonly pausedUntil: string | null
 }
 
 /** The statements of one queue. Times are in the service's clock, ISO 8601; leases are in the clock of Postgres. */
@@ -170,7 +170,7 @@ export const createLeases = <Item extends QueueItem>(queue: QueueTable): Leases<
           owner,
           worker,
           owners.map((each) => each.owner),
-          owners.map(({ holdUntil }) => holdUntil),
+          owners.map(({ pausedUntil }) => pausedUntil),
           owners.map(({ memory }) => (memory === null ? null : JSON.stringify(memory))),
         ],
       })

@@ -24,7 +24,7 @@ export type OwnerLease<Memory, Context> = {
   /** The memory of the queue about the owner. It is written when the lease ends. Null at first. */
   memory: Memory | null
   /** No item of the owner starts before this time, milliseconds; null: the owner is not paused. */
-  holdUntilMs: number | null
+  pausedUntilMs: number | null
   /** The result of `prepare` for the owner. */
   readonly context: Context
 }
@@ -146,13 +146,13 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
   },
   options: QueueWork<Item, Result, Memory, Context>,
 ): RunningQueue => {
-  type Held = Lease<Item, Memory, Context>
+  type ActiveLease = Lease<Item, Memory, Context>
   const { membership, pool, clock, clockGuard, monotonicMs, logger, metrics, runs } = deps
   const { queue, limits, longestMs, pollMs = options.worker.trigger.everyMs } = options
   const leases = createLeases<Item>(queue)
   const slots = createSlots(limits)
   const stopping = new AbortController()
-  const heldLeases = new Set<Held>()
+  const activeLeases = new Set<ActiveLease>()
   /** A notification arrived since the last check began. */
   let isWoken = false
   let endPause: (() => void) | null = null
@@ -188,27 +188,27 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
       { maxKeys: batchItems, isOfKeys: (error) => !isTemporary(error) },
     )
   const settle = batchWriter<Settled<Item, Result>>(options.settle, 'results cannot be written yet')
-  const releaseLease = batchWriter<Held>(async (all) => {
+  const releaseLease = batchWriter<ActiveLease>(async (all) => {
     for (const [member, ended] of Map.groupBy(all, (lease) => lease.member)) {
       // Leases of a closed connection are released by `sweepLeases`.
       if (member.session.ended.aborted) continue
-      const rows = ended.map(({ owner, memory, holdUntilMs }) => ({
+      const rows = ended.map(({ owner, memory, pausedUntilMs }) => ({
         owner,
         memory,
-        holdUntil: holdUntilMs === null ? null : isoTime(holdUntilMs),
+        pausedUntil: pausedUntilMs === null ? null : isoTime(pausedUntilMs),
       }))
       await leases.release(member.db, member.worker, rows)
     }
   }, 'owners cannot be released yet')
 
   const canDecide = (): boolean => clockGuard === undefined || clockGuard.problem() === null
-  const canStart = (lease: Held): boolean =>
+  const canStart = (lease: ActiveLease): boolean =>
     !stopping.signal.aborted &&
     !lease.member.session.ended.aborted &&
     monotonicMs() <= lease.startUntilMs &&
     canDecide() &&
-    (lease.holdUntilMs === null || lease.holdUntilMs <= clock())
-  const atOnce = (lease: Held): number => options.atOnce?.(lease) ?? limits.perOwner
+    (lease.pausedUntilMs === null || lease.pausedUntilMs <= clock())
+  const atOnce = (lease: ActiveLease): number => options.atOnce?.(lease) ?? limits.perOwner
 
   /**
    * The result cannot be written. Other due items of the owner must not wait for this item, and it must not be
@@ -220,7 +220,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     await leases.postpone(pool, item, isoTime(clock() + waitMs))
   }
 
-  const workOn = async (lease: Held, item: Item): Promise<void> => {
+  const workOn = async (lease: ActiveLease, item: Item): Promise<void> => {
     const slot = await slots.acquire()
     let result: Result
     try {
@@ -240,13 +240,13 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     await options.settled?.(item, result, lease)
   }
 
-  const start = (lease: Held, item: Item): void => {
+  const start = (lease: ActiveLease, item: Item): void => {
     const key = keyOf(queue, item)
     lease.running.add(key)
     void workOn(lease, item)
       .catch((error) => {
         errorLogger('an item failed and is tried again')(error)
-        lease.holdUntilMs = clock() + backoffMs
+        lease.pausedUntilMs = clock() + backoffMs
       })
       .finally(() => {
         lease.running.delete(key)
@@ -254,19 +254,19 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
       })
   }
 
-  const end = async (lease: Held): Promise<void> => {
+  const end = async (lease: ActiveLease): Promise<void> => {
     lease.ended = true
     try {
       await releaseLease(lease)
     } catch (error) {
       errorLogger('an owner was not released and is free when its lease ends')(error)
     }
-    heldLeases.delete(lease)
+    activeLeases.delete(lease)
     lease.ending.resolve()
     if (lease.full || room() > 0) wake()
   }
 
-  const startItems = (lease: Held): void => {
+  const startItems = (lease: ActiveLease): void => {
     while (lease.waiting.length > 0 && lease.running.size < atOnce(lease) && canStart(lease))
       start(lease, lease.waiting.shift()!)
     if (lease.running.size === 0) void end(lease)
@@ -275,7 +275,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
   /** The number of free slots if there are enough to justify the round trips of a claim, or if there are no leases. */
   const room = (): number => {
     const freeSlots = slots.free()
-    return freeSlots >= limits.active / 4 || heldLeases.size === 0 ? freeSlots : 0
+    return freeSlots >= limits.active / 4 || activeLeases.size === 0 ? freeSlots : 0
   }
 
   const leaseOf = (
@@ -283,11 +283,11 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     { owner, since, memory }: ClaimedOwner,
     context: Context,
     startUntilMs: number,
-  ): Held => ({
+  ): ActiveLease => ({
     owner,
     since,
     memory: memory as Memory | null,
-    holdUntilMs: null,
+    pausedUntilMs: null,
     context,
     member,
     startUntilMs,
@@ -308,11 +308,11 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     const startUntilMs = monotonicMs() + startMs
     const leaseMs = startMs + longestMs + marginMs
     // A result of these owners may not be written yet, under a lease that was lost with its connection.
-    const heldOwners = [...heldLeases].map(({ owner }) => owner)
-    const claimed = await leases.claim(db, { worker, now, owners, leaseMs, except: heldOwners })
-    let newLeases: readonly Held[] = []
+    const activeOwners = [...activeLeases].map(({ owner }) => owner)
+    const claimed = await leases.claim(db, { worker, now, owners, leaseMs, except: activeOwners })
+    let newLeases: readonly ActiveLease[] = []
     try {
-      const refillable = [...heldLeases].filter(
+      const refillable = [...activeLeases].filter(
         (lease) =>
           lease.member === member &&
           !lease.ended &&
@@ -331,7 +331,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
         )
         newLeases = claimed.map((each) => leaseOf(member, each, contextOf(each.owner), startUntilMs))
       }
-      for (const lease of newLeases) heldLeases.add(lease)
+      for (const lease of newLeases) activeLeases.add(lease)
       for (const lease of [...newLeases, ...refillable]) {
         if (lease.ended) continue
         const due = found.get(lease.owner) ?? []
@@ -341,7 +341,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
       }
       return claimed.length
     } catch (error) {
-      const unusedOwners = claimed.map(({ owner, memory }) => ({ owner, memory, holdUntil: null }))
+      const unusedOwners = claimed.map(({ owner, memory }) => ({ owner, memory, pausedUntil: null }))
       if (unusedOwners.length > 0) await leases.release(db, worker, unusedOwners)
       throw error
     }
@@ -424,11 +424,11 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     drain: async () => {
       for (;;) {
         await runNow()
-        if (heldLeases.size === 0) return
-        await Promise.all([...heldLeases].map(({ ending }) => ending.promise))
+        if (activeLeases.size === 0) return
+        await Promise.all([...activeLeases].map(({ ending }) => ending.promise))
       }
     },
-    inFlight: () => [...heldLeases].reduce((sum, { running: { size } }) => sum + size, 0),
+    inFlight: () => [...activeLeases].reduce((sum, { running: { size } }) => sum + size, 0),
     stop: async () => {
       const reason = new Error(`the queue ${queue.name} stops`)
       stopping.abort(reason)
@@ -436,7 +436,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
       wake()
       await loopEnd
       await running
-      await Promise.all([...heldLeases].map(({ ending }) => ending.promise))
+      await Promise.all([...activeLeases].map(({ ending }) => ending.promise))
     },
   }
 }
