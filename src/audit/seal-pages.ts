@@ -6,8 +6,8 @@ import { html, nothing } from '../platform/ui/html.ts'
 import { type ConsolePage, type PersonVisit, personPage, show } from '../platform/ui/page.ts'
 import { pageRows, pagerOf, tableOf } from '../platform/ui/table.ts'
 import { countText, timeText } from '../platform/ui/text.ts'
-import { publicKeyPem } from './seals/seal-key.ts'
 import { sealsBefore, sealsFileOf } from './seals/seal-queries.ts'
+import { publicKeyPem } from './seals/seals-file.ts'
 
 const sealsPath = '/console/finance/seals'
 

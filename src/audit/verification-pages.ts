@@ -28,8 +28,8 @@ import {
 } from '../platform/ui/text.ts'
 import type { VerifyOptions, VerifyProgress } from './checks/checks.ts'
 import { findingText } from './checks/finding.ts'
+import { checkRuns, type RunsChain } from './checks/record-checks.ts'
 import { acknowledgedText } from './checks/sequence-check.ts'
-import { checkRuns, type RunsChain } from './checks/verification-chain.ts'
 import { findVerification, newRunId, type Verification, verificationsAfter } from './verification-runs.ts'
 
 const outcomeTexts: Readonly<Record<Verification['outcome'], readonly [string, BadgeTone]>> = {

@@ -14,7 +14,7 @@ import {
   show,
 } from '../../platform/ui/page.ts'
 import { stateText, timeText } from '../../platform/ui/text.ts'
-import { markNoticeRead } from './read-marks.ts'
+import { markNoticeRead } from './notice-service.ts'
 
 type NoticeReads = { readonly pool: pg.Pool; readonly db: NoticeQueries }
 

@@ -36,7 +36,7 @@ const planBadges: Readonly<Record<PlanStatus, BadgeTone>> = {
   expired: 'off',
 }
 
-export const planState = (status: PlanStatus, isLow: boolean): Html =>
+const planState = (status: PlanStatus, isLow: boolean): Html =>
   status === 'active' && isLow ? stateText('low', 'warn') : stateText(status, planBadges[status])
 
 /** The remaining bytes of a plan, as a figure and as a bar. */

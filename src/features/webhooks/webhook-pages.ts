@@ -26,7 +26,7 @@ import {
 } from '../../platform/ui/page.ts'
 import { filtersOf, pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { afterOf, afterText, countText, idText, stateText, timeText } from '../../platform/ui/text.ts'
-import { eventsField, subscriptionOf } from './route-fields.ts'
+import { eventsField, subscriptionOf } from './routes.ts'
 import {
   type DeliveryRecord,
   deliveryRecord,
