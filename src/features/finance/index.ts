@@ -5,7 +5,7 @@ export { createGatewayNames, type GatewayName, readGatewayNames } from './gatewa
 export { bookForms, type Moment, momentForms } from './input-forms.ts'
 export type { JournalHead } from './journal-sums.ts'
 export { createMoments, refuseMomentPastHead } from './moment.ts'
-export { checkBook, nonEmptyFields, problemOf, questionOf, textOf } from './pages/question.ts'
+export { checkBook, nonEmptyFields, parseReportQuery, problemOf, textOf } from './pages/report-parts.ts'
 export { periodCheck, startPeriodGuard } from './period-guard.ts'
 export {
   type Closings,

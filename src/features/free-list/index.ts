@@ -8,6 +8,7 @@ export { readAddress } from './endpoint-reads.ts'
 export {
   anonymityText,
   attributionLine,
+  countryFilter,
   countryText,
   networkPath,
   proxyColumns,

@@ -1,6 +1,15 @@
 export { type CompanionAppend, OrderRejected, type PlacedOrder } from './append-order.ts'
-export { chargeOf, noQuote, orderOfForm, payPart, quoteForm, refusedPurchase } from './buy-form.ts'
-export { orderTable } from './order-admin-pages.ts'
+export {
+  chargeOf,
+  noQuote,
+  orderOfForm,
+  payPart,
+  quotedView,
+  quoteForm,
+  quoteOrProblems,
+  refusedPurchase,
+} from './buy-form.ts'
+export { operatorOrderColumns } from './order-admin-pages.ts'
 export { orderColumns } from './order-pages.ts'
 export { fulfillmentMeta, OrderRecord, orderExample, orderRecord } from './order-record.ts'
 export { type Payer, payerOf } from './payer.ts'

@@ -12,7 +12,7 @@ import { createProxyChecks } from './check-proxy.ts'
 import { extendPages } from './extend-pages.ts'
 import { createRentalExtension } from './extend-rentals.ts'
 import { createFindOwnProxy, createProxyRecords } from './find-proxy.ts'
-import { addressListPages, addressPages, replaceAddressPages } from './proxy-pages.ts'
+import { addressPages } from './proxy-pages.ts'
 import type { GatewayPlace } from './proxy-record.ts'
 import { createOwnRentals } from './rental-owners.ts'
 import { createReplaceAddress } from './replace-address.ts'
@@ -71,9 +71,17 @@ export const open = (
       ...proxyCheckRoutes({ checks }),
     ],
     pages: [
-      ...addressListPages({ db, reads, catalog, proxyRecords }),
-      ...addressPages({ findOwnProxy, proxyRecords, catalog, pool, proxyChecks: checks, clock }),
-      ...replaceAddressPages({ findOwnProxy, proxyRecords, replaceAddress: replace }),
+      ...addressPages({
+        db,
+        reads,
+        catalog,
+        pool,
+        clock,
+        findOwnProxy,
+        proxyRecords,
+        proxyChecks: checks,
+        replaceAddress: replace,
+      }),
       ...extendPages({ db, reads, catalog, findOwnProxy, extending }),
     ],
   }

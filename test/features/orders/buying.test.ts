@@ -8,7 +8,7 @@ import { until } from '../../support/until.ts'
 /** The fields of the form that buys what a page has quoted. */
 /** What the form of a product sends as it is shown. */
 const orderFormOf = ({ html }: Page): Record<string, string> => {
-  const [form = ''] = /<form [^>]*data-asks[\s\S]*?<\/form>/.exec(html) ?? []
+  const [form = ''] = /<form [^>]*data-quotes[\s\S]*?<\/form>/.exec(html) ?? []
   const fields: Record<string, string> = {}
   for (const [tag] of form.matchAll(/<input [^>]*>/g)) {
     const [, name = ''] = / name="([^"]*)"/.exec(tag) ?? []
