@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { addressSubject } from '../../platform/http/client-address.ts'
+import { addressSubject } from '../../kernel/ip-address.ts'
 import { refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import type { RouteLimit } from '../../platform/http/route.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
@@ -13,7 +13,8 @@ import { anonymityText, attributionLine, countryText, networkPath } from '../fre
 import { type CheckProxies, type Finding, maxProxies } from './check-proxies.ts'
 import type { ProxyCheckResult } from './check-result.ts'
 import type { IpLookup, LookUp } from './ip-lookup.ts'
-import { maxProxyText, proxyForms } from './proxy-text.ts'
+import { maxProxyText } from './check-proxies.ts'
+import { proxyForms } from './check-proxies.ts'
 
 const lookupPath = '/ip-lookup'
 

@@ -3,7 +3,7 @@ import type { CustomerQueries, CustomerRow } from '../../../projections/customer
 import type { AccountId } from '../../kernel/ids.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
-import { positionField } from '../../platform/http/headers.ts'
+import { positionField } from '../../platform/http/query.ts'
 import type { CustomerRecord } from '../accounts/index.ts'
 
 const cents = z.int()

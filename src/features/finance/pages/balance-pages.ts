@@ -19,7 +19,7 @@ import { type ConsolePage, fileOf, financePage, type PersonVisit } from '../../.
 import { pagedOf, pageRows, pagerOf } from '../../../platform/ui/table.ts'
 import { buttonLink, oneOf, queryText } from '../../../platform/ui/text.ts'
 import { bookForms, momentForms } from '../input-forms.ts'
-import type { AccountSums, JournalHead } from '../journal-sums.ts'
+import type { AccountSums, JournalHead } from '../journal.ts'
 import { type FinanceReader, isRange, type ReportRange } from '../reader.ts'
 import { asOfBanner } from '../trail-pages.ts'
 import { trialBalanceCsv } from '../trial-balance.ts'

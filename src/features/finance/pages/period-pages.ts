@@ -18,7 +18,8 @@ import {
 } from '../../../platform/ui/page.ts'
 import { listOf, tableOf } from '../../../platform/ui/table.ts'
 import { type BadgeTone, countText, queryText, stateText, timeText } from '../../../platform/ui/text.ts'
-import type { AccountSums, JournalHead } from '../journal-sums.ts'
+import type { AccountSums } from '../journal.ts'
+import type { JournalHead } from '../journal.ts'
 import type { PeriodStatus, Periods } from '../period-service.ts'
 import type { FinanceReader } from '../reader.ts'
 

@@ -8,7 +8,7 @@ import { foldProgress, resultOf, runStateOf, runsTable } from '../../../platform
 import { type ConsolePage, displayNameOf, financePage, goTo, refused } from '../../../platform/ui/page.ts'
 import { countText, stateText } from '../../../platform/ui/text.ts'
 import { momentForms } from '../input-forms.ts'
-import type { JournalHead } from '../journal-sums.ts'
+import type { JournalHead } from '../journal.ts'
 import type { ReplayCheck } from '../replay.ts'
 import { linkedText } from '../trail-pages.ts'
 
