@@ -347,7 +347,7 @@ test('the pages of an operator', async (t) => {
     const stood = await eventsOf(service, 'catalog')
     assert.equal(stood.at(-1)?.actor, operator.staffId)
     const late = await send({ file: text, do: 'preview' })
-    assert.match(late.html, /This is the catalogue that stands/)
+    assert.match(late.html, /This is the current catalogue/)
   })
 
   await t.test('stock is counted by pool, from the log', async () => {
@@ -381,7 +381,7 @@ test('the pages of an operator', async (t) => {
 
   await t.test('exits are listed, drained and reactivated; the log names the operator', async () => {
     const path = '/console/operator/exits'
-    assert.match((await operator.get(path)).html, /None is imported/)
+    assert.match((await operator.get(path)).html, /No exit is imported/)
     const file = join(service.env.FAREBOX_DATA ?? '', 'exits.jsonl')
     const exit = (exitId: string, port: number) =>
       JSON.stringify({
@@ -536,7 +536,7 @@ test('the pages of an operator', async (t) => {
       await until(
         async () => {
           html = (await operator.open(page)).html
-          return !/state warn|state bad">broke off/.test(html)
+          return !/state warn|state bad">failed/.test(html)
         },
         { what },
       )
@@ -552,7 +552,7 @@ test('the pages of an operator', async (t) => {
     assert.match(compared, /title was &quot;tampered&quot;/)
     assert.equal((await begin('replace')).to, page)
     const made = await ends('the rebuild')
-    assert.match(made, /the new tables are in their place/)
+    assert.match(made, /the new tables are live/)
     assert.equal((await begin('compare')).to, page)
     assert.match(await ends('another comparison'), /state good">the same</)
     assert.equal((await operator.get('/console/operator/projections/nothing')).status, 404)

@@ -56,7 +56,7 @@ test('the pages of finance', async (t) => {
     'each book of the trial balance sums to zero, and each account links to its lines',
     async () => {
       const { html } = await finance.open('/console/finance/balance')
-      const totals = rowsOf(html).filter(([name]) => name === 'The whole book')
+      const totals = rowsOf(html).filter(([name]) => name === 'Total')
       assert.ok(totals.length > 0)
       for (const row of totals) assert.equal(microsOf(row.at(-1) ?? ''), 0n)
       const listed = JSON.parse(
@@ -104,7 +104,7 @@ test('the pages of finance', async (t) => {
 
   await t.test('a comparison of two moments shows the differences', async () => {
     const { html } = await finance.open(`/console/finance/balance?from=${beforeOrders + 1}&book=service`)
-    assert.match(html, /<h1>What changed<\/h1>/)
+    assert.match(html, /<h1>Changes<\/h1>/)
     const [, before, debits, credits, after] =
       rowsOf(html).find(([name]) => name?.startsWith('revenue')) ?? []
     assert.deepEqual(
@@ -151,7 +151,7 @@ test('the pages of finance', async (t) => {
     const revenue = figure((await lines({ name: 'revenue', book: 'service' })).html)
     assert.equal(new Map(cards).get('Revenue in 30 days, USD'), -revenue)
     const gateways = figure((await lines({ name: 'assets:gateway', book: 'service' })).html)
-    assert.equal(new Map(cards).get('Came in at gateways, USD'), gateways)
+    assert.equal(new Map(cards).get('Balance at gateways, USD'), gateways)
   })
 
   await t.test('a verification is listed with its verdict, and a finding links to its event', async () => {
@@ -214,7 +214,7 @@ test('the pages of finance', async (t) => {
     await until(
       async () => {
         html = (await finance.open(page)).html
-        return html.includes('Begun from this page') && !/ data-runs|state warn/.test(html)
+        return html.includes('Started from this page') && !/ data-runs|state warn/.test(html)
       },
       { what: 'the verdict' },
     )
@@ -311,7 +311,7 @@ test('the pages of finance', async (t) => {
         const { html } = await finance.open(page)
         const [what = '', state, through, events, lineCount, , digest] = rowsOf(html)[1] ?? []
         assert.match(what, new RegExp(`^${format}`))
-        assert.deepEqual([state, through], ['whole', until])
+        assert.deepEqual([state, through], ['complete', until])
         assert.equal(Number(events), beforeOrders)
         assert.equal(Number(lineCount), sent.html.split('\n').length - 1)
         assert.equal(digest, hash('sha256', sent.html, 'hex'))
@@ -352,7 +352,7 @@ test('a month is closed from its page as by the command, once, after a preview o
   const listed = await finance.open('/console/finance/periods')
   assert.match(listed.html, new RegExp(`href="${page}"`))
   const preview = await finance.open(page)
-  assert.match(preview.html, /What it moves/)
+  assert.match(preview.html, /<h2>Changes</)
   assert.match(preview.html, new RegExp(`name=liabilities&amp;from=${period}-01`))
   assert.deepEqual(await stream(), [], 'looking closes nothing')
   const form = hiddenField(preview, 'form')

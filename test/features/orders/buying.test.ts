@@ -58,7 +58,7 @@ test('a customer buys in the console', async (t) => {
     await until(
       async () => {
         shown = await visitor.get(made.to!)
-        return /The wallet has it/.test(shown.html)
+        return /Credited to the wallet/.test(shown.html)
       },
       { what: 'the credit' },
     )
@@ -177,7 +177,7 @@ test('a customer buys in the console', async (t) => {
       (await visitor.get(`/console/top-up?cents=${missing}`)).html.includes(`value="${figure(missing)}"`),
     )
     const paid = await toppedUp(visitor, missing)
-    assert.match(paid.html, /The wallet has it/)
+    assert.match(paid.html, /Credited to the wallet/)
     assert.match(orderIdIn(await visitor.post(premium, orderFormOf(page))), /^ord_/)
   })
 
