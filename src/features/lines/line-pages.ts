@@ -28,9 +28,11 @@ import { isViewing } from '../../platform/ui/page-access.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { countText, oneOf, timeText } from '../../platform/ui/text.ts'
 import type { CurrentLocations } from '../exits/index.ts'
-import { backToPlan, type OwnPlan, type PlanFinder, planCall, planPath, planStatus } from '../plans/index.ts'
+import { backToPlan, type VerifiedPlan, type PlanFinder, planCall, planPath, planStatus } from '../plans/index.ts'
 import { type LineFormat, type LineProtocol, lineFormats, lineProtocols } from './generate-lines.ts'
-import { type LineInput, type LineService, linesText } from './line-service.ts'
+import { type LineInput } from './generate-lines.ts'
+import { type LineService } from './generate-lines.ts'
+import { linesText } from './generate-lines.ts'
 import { type TargetingInput, toTargetingInput } from './targeting-input.ts'
 import {
   type AddToWhitelist,
@@ -74,14 +76,14 @@ const locationPickers = async (
     planFinder,
     locations,
   }: { readonly planFinder: Pick<PlanFinder, 'productOf'>; readonly locations: CurrentLocations },
-  plan: OwnPlan,
+  plan: VerifiedPlan,
   text: FieldText,
   problems: Problems,
 ): Promise<{ readonly fields: Html; readonly place: TargetingInput }> => {
   const form = { typed: emptyFormInput, problems }
   const product = planFinder.productOf(plan)
-  const soldFields = new Set<string>(product && 'generate' in product ? product.generate.targeting : [])
-  if (!soldFields.has('country')) return { fields: nothing, place: {} }
+  const offeredFields = new Set<string>(product && 'generate' in product ? product.generate.targeting : [])
+  if (!offeredFields.has('country')) return { fields: nothing, place: {} }
   const allLocations = await locations(product?.family ?? null)
   const country = alpha2Of(text('country')) ?? ''
   const countryLocations = allLocations.get(country)
@@ -101,7 +103,7 @@ const locationPickers = async (
     any: string,
     namedLocations: readonly NamedLocation[],
   ): Html | null => {
-    if (!soldFields.has(name) || namedLocations.length === 0) return null
+    if (!offeredFields.has(name) || namedLocations.length === 0) return null
     const value = validChoice(namedLocations, text(name))
     chosenValues.set(name, value)
     return selectOf({ name, label, value, choices: choicesWithAny(any, namedLocations) }, form)
@@ -179,7 +181,7 @@ export const linePages = ({
   const { planOf, productOf, nameOf } = planFinder
 
   /** An example line in a command to try it. */
-  const preview = async (visit: AccountVisit, plan: OwnPlan, lineInput: LineInput): Promise<Html> => {
+  const preview = async (visit: AccountVisit, plan: VerifiedPlan, lineInput: LineInput): Promise<Html> => {
     if (isViewing(visit.visitor))
       return html`<p class="soft">Lines contain the password of the plan, so staff cannot see them.</p>`
     try {

@@ -46,8 +46,8 @@ import {
   refusedPurchase,
 } from '../orders/index.ts'
 import type { ReadBalance } from '../wallet/index.ts'
-import type { OwnPlans } from './plan-owners.ts'
-import { createOwnPlan, type Gateway, type OwnPlan, planStatus } from './plan-record.ts'
+import type { VerifyPlans } from './plan-record.ts'
+import { createFindPlan, type Gateway, type VerifiedPlan, planStatus } from './plan-record.ts'
 import { usageOf } from './plan-usage-pages.ts'
 
 const planBadges: Readonly<Record<PlanStatus, BadgeTone>> = {
@@ -74,9 +74,9 @@ const leftOf = ({ total_bytes: total, used_bytes: used, speed_units: speed }: Fo
 export const planPath = (planId: string, end = ''): string => `/console/plans/${planId}${end}`
 
 /** The URL of an operation on a plan, for the API calls on a page. */
-export const planCall = ({ plan_id }: OwnPlan, end = ''): string => `$API/plans/${plan_id}${end}`
+export const planCall = ({ plan_id }: VerifiedPlan, end = ''): string => `$API/plans/${plan_id}${end}`
 
-export const backToPlan = ({ plan_id }: OwnPlan): Html =>
+export const backToPlan = ({ plan_id }: VerifiedPlan): Html =>
   html`<a href="${planPath(plan_id)}">Back to the plan</a>`
 
 type PlanReads = {
@@ -89,17 +89,17 @@ type PlanReads = {
 export const createPlanFinder = ({
   db,
   reads,
-  ownPlans,
+  verifyPlans,
   catalog,
-}: PlanReads & { readonly ownPlans: OwnPlans }) => {
-  const ownPlan = createOwnPlan({ db, reads, ownPlans })
-  const productOf = ({ product_id }: OwnPlan): Product | undefined => catalog.current().resolve(product_id)
+}: PlanReads & { readonly verifyPlans: VerifyPlans }) => {
+  const ownPlan = createFindPlan({ db, reads, verifyPlans })
+  const productOf = ({ product_id }: VerifiedPlan): Product | undefined => catalog.current().resolve(product_id)
   return {
     /** @throws not_found for an absent plan and for one of another account */
-    planOf: ({ account, params }: AccountVisit): Promise<OwnPlan> =>
+    planOf: ({ account, params }: AccountVisit): Promise<VerifiedPlan> =>
       ownPlan(wholeAccount(account.accountId), params.id ?? '', null),
     productOf,
-    nameOf: (plan: OwnPlan): string => plan.label ?? productOf(plan)?.name ?? plan.product_id,
+    nameOf: (plan: VerifiedPlan): string => plan.label ?? productOf(plan)?.name ?? plan.product_id,
   }
 }
 
@@ -135,7 +135,7 @@ export const planPages = ({
   readonly readBalance: ReadBalance
 }): readonly ConsolePage[] => {
   /** The product of a plan that the account itself can top up; null for any other plan. */
-  const productToTopUp = (plan: OwnPlan): Product | null => {
+  const productToTopUp = (plan: VerifiedPlan): Product | null => {
     const product = productOf(plan)
     return product?.renewal === 'topup' && plan.customer_id === null ? product : null
   }

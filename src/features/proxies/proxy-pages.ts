@@ -49,10 +49,11 @@ import {
 } from '../../platform/ui/text.ts'
 import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
 import type { CheckResult, ProxyChecks } from './check-proxy.ts'
-import type { FindOwnProxy, ProxyRecords } from './find-proxy.ts'
+import type { FindProxy } from './own-rentals.ts'
+import type { ProxyRecords } from './own-rentals.ts'
 import { type ProxyRecord, proxyLine } from './proxy-record.ts'
 import { maxComment, type ReplaceAddress, readReplacements } from './replace-address.ts'
-import { rotateNow } from './rotate-password.ts'
+import { rotateNow } from './action-routes.ts'
 
 export const root = '/console/addresses'
 
@@ -83,7 +84,7 @@ const checkedView = ({ success, exitIp, elapsedMs, message, checkedAt }: Checked
 
 /** The rental of the path. @throws not_found */
 export const ownRowOf = (
-  findOwnProxy: FindOwnProxy,
+  findOwnProxy: FindProxy,
   { account, params }: AccountVisit,
 ): Promise<FoundProxy> => findOwnProxy(wholeAccount(account.accountId), params.id ?? '', null)
 
@@ -104,7 +105,7 @@ export const addressPages = ({
   readonly catalog: { current(): Pick<Catalog, 'resolve'> }
   readonly pool: pg.Pool
   readonly clock: Clock
-  readonly findOwnProxy: FindOwnProxy
+  readonly findOwnProxy: FindProxy
   readonly proxyRecords: ProxyRecords
   readonly proxyChecks: ProxyChecks
   readonly replaceAddress: ReplaceAddress

@@ -154,6 +154,7 @@ ${formOf(form, {
     ),
   ],
   submit: 'Set time zone',
+  action: '/console/times',
 })}`,
     }),
     act: {

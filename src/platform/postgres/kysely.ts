@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import type { Kysely, SelectQueryBuilder, Sql } from 'kysely'
 import type pg from 'pg'
-import { statementNamesOf } from './client.ts'
+import { statementNamesOf } from './pipeline.ts'
 
 const require = createRequire(import.meta.url)
 

@@ -9,13 +9,16 @@ import {
   type Format,
   int4Array,
   int8Array,
+  runPipeline,
+  type Step,
+  statementNamesOf,
   textArray,
   timestamptzArray,
+  type Value,
   writeBoolean,
   writeInt4,
   writeTimestamptz,
-} from '../postgres/array-parameters.ts'
-import { runPipeline, type Step, statementNamesOf, type Value } from '../postgres/client.ts'
+} from '../postgres/pipeline.ts'
 import { columnList, columnNames, qualified, type Row } from './definition.ts'
 import type { LoadRows, TableChange } from './fold-batch.ts'
 import type { Column, ColumnType, Table, WorkFold } from './read-model.ts'

@@ -45,7 +45,7 @@ test('the pages of an operator', async (t) => {
     assert.equal((await find(account.accountId)).to, here)
     assert.equal((await find(dedicated.orderId)).to, `/console/operator/orders/${dedicated.orderId}`)
     const proxy = await operator.open(`/console/operator/search?q=${proxyId}`)
-    assert.match(proxy.html, /What happened with a proxy/)
+    assert.match(proxy.html, /History of a proxy/)
     assert.match(proxy.html, /AddressesAllocated/)
     const { rows } = await service.farebox.core.pool.query(
       'select ip from read.proxies where proxy_id = $1',

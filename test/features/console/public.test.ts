@@ -239,11 +239,11 @@ test('public pages', async (t) => {
     assert.match(utc.html, /<time datetime="[^"]+Z">\d{4}-\d\d-\d\d \d\d:\d\d UTC<\/time>/)
     assert.match(
       utc.html,
-      /action="\/console\/times" class="stack">\s*<input type="hidden" name="to" value="\/networks">/,
+      /action="\/console\/times"[^>]*>\s*<input type="hidden" name="form" value="[^"]+">\s*<input type="hidden" name="to" value="\/networks">/,
     )
     assert.equal((await browser.post(page, { zone: 'Asia/Tokyo', to: '/networks' })).to, '/networks')
     const said = await browser.get(page)
-    assert.match(said.html, /Times are those of Asia\/Tokyo: [^<]* UTC\+9\./)
+    assert.match(said.html, /Times are in Asia\/Tokyo: [^<]* UTC\+9\./)
     assert.match(said.html, /<time datetime="[^"]+Z">\d{4}-\d\d-\d\d \d\d:\d\d UTC\+9<\/time>/)
     assert.match(said.html, /value="Asia\/Tokyo" selected/)
     assert.match(said.html, />Times in Asia\/Tokyo<\/a>/)

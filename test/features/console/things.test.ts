@@ -333,7 +333,7 @@ test('resources of an account', async (t) => {
       assert.equal((await browser.get('/console/scrapers/reddit/nothing')).status, 404)
       const balance = async () =>
         (await api('/wallet/transactions?limit=1')).body.transactions[0].balanceAfterMicros as number
-      const price = /Call it for \$([\d.]+)/.exec((await browser.get(path)).html)?.[1]
+      const price = /Call for \$([\d.]+)/.exec((await browser.get(path)).html)?.[1]
       const before = await balance()
 
       const dry = await send(browser, path, { do: 'check', 'in-subreddit': ' AskReddit ' })
