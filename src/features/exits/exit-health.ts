@@ -76,7 +76,7 @@ export const createHealthTable = (pool: pg.Pool): HealthTable => ({
 })
 
 export const createExitHealth = (deps: {
-  readonly table: Pick<HealthTable, 'struck'>
+  readonly table: Pick<HealthTable, 'recordFailure'>
   readonly onError: (error: unknown) => void
 }): ExitHealth => {
   const dead = new Set<string>()

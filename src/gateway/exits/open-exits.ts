@@ -157,8 +157,8 @@ export const startProbes = (deps: {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly live: Pick<LiveExits, 'index'>
-  readonly health: Pick<ExitHealth, 'isAlive' | 'learn'>
-  readonly table: Pick<HealthTable, 'probed'>
+  readonly health: Pick<ExitHealth, 'isAlive' | 'applyChanges'>
+  readonly table: Pick<HealthTable, 'recordProbes'>
   readonly machine: MachineHealth
   readonly probe: ProbeExit
   readonly clock: Clock
