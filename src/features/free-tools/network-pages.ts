@@ -12,8 +12,7 @@ import {
   proxyColumns,
   warning,
 } from '../free-list/index.ts'
-import type { Network } from './rank-networks.ts'
-import type { NetworkRecord } from './rank-networks.ts'
+import type { Network, NetworkRecord } from './rank-networks.ts'
 import { asnOf, compareByLiveProxies, maxNetworkRows, type Networks, type Rank } from './rank-networks.ts'
 
 const root = '/networks'

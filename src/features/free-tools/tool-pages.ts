@@ -10,11 +10,9 @@ import { type ConsolePage, openPage, refused, type Visit, viewWithStatus } from 
 import { detailsOf, filtersOf, tableOf } from '../../platform/ui/table.ts'
 import { stateText } from '../../platform/ui/text.ts'
 import { anonymityText, attributionLine, countryText, networkPath } from '../free-list/index.ts'
-import { type CheckProxies, type Finding, maxProxies } from './check-proxies.ts'
+import { type CheckProxies, type Finding, maxProxies, maxProxyText, proxyForms } from './check-proxies.ts'
 import type { ProxyCheckResult } from './check-result.ts'
 import type { IpLookup, LookUp } from './ip-lookup.ts'
-import { maxProxyText } from './check-proxies.ts'
-import { proxyForms } from './check-proxies.ts'
 
 const lookupPath = '/ip-lookup'
 

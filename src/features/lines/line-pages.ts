@@ -28,11 +28,23 @@ import { isViewing } from '../../platform/ui/page-access.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { countText, oneOf, timeText } from '../../platform/ui/text.ts'
 import type { CurrentLocations } from '../exits/index.ts'
-import { backToPlan, type VerifiedPlan, type PlanFinder, planCall, planPath, planStatus } from '../plans/index.ts'
-import { type LineFormat, type LineProtocol, lineFormats, lineProtocols } from './generate-lines.ts'
-import { type LineInput } from './generate-lines.ts'
-import { type LineService } from './generate-lines.ts'
-import { linesText } from './generate-lines.ts'
+import {
+  backToPlan,
+  type PlanFinder,
+  planCall,
+  planPath,
+  planStatus,
+  type VerifiedPlan,
+} from '../plans/index.ts'
+import {
+  type LineFormat,
+  type LineInput,
+  type LineProtocol,
+  type LineService,
+  lineFormats,
+  lineProtocols,
+  linesText,
+} from './generate-lines.ts'
 import { type TargetingInput, toTargetingInput } from './targeting-input.ts'
 import {
   type AddToWhitelist,

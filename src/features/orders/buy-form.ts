@@ -120,7 +120,7 @@ export const refusedPurchase = (
   const figure = (name: string): number => Number(extra[name])
   const text =
     code === 'insufficient_balance'
-      ? html`The wallet has ${dollarText(figure('balanceCents'))}: ${dollarText(figure('shortfallCents'))} of ${dollarText(figure('amountCents'))} are missing. ${topUpLink(figure('shortfallCents'))}`
+      ? html`The wallet has ${dollarText(figure('balanceCents'))}: ${dollarText(figure('shortfallCents'))} are missing for ${dollarText(figure('amountCents'))}. ${topUpLink(figure('shortfallCents'))}`
       : code === 'price_changed'
         ? html`The price of ${bought} is ${dollarText(figure('amountCents'))}, not ${dollarText(quotedCents)} as quoted. The new quote is below: buy again to accept it.`
         : html`${problem}`

@@ -1,8 +1,8 @@
 import type pg from 'pg'
 import { type FoundPlan, type PlanQueries, type PlanStatus, plansAfter } from '../../../projections/plans.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
-import type { Product } from '../../domain/catalog/product.ts'
 import { numberOf } from '../../domain/catalog/catalog.ts'
+import type { Product } from '../../domain/catalog/product.ts'
 import type { CustomerId } from '../../kernel/ids.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
@@ -47,7 +47,7 @@ import {
 } from '../orders/index.ts'
 import type { ReadBalance } from '../wallet/index.ts'
 import type { VerifyPlans } from './plan-record.ts'
-import { createFindPlan, type Gateway, type VerifiedPlan, planStatus } from './plan-record.ts'
+import { createFindPlan, type Gateway, planStatus, type VerifiedPlan } from './plan-record.ts'
 import { usageOf } from './plan-usage-pages.ts'
 
 const planBadges: Readonly<Record<PlanStatus, BadgeTone>> = {
@@ -93,7 +93,8 @@ export const createPlanFinder = ({
   catalog,
 }: PlanReads & { readonly verifyPlans: VerifyPlans }) => {
   const ownPlan = createFindPlan({ db, reads, verifyPlans })
-  const productOf = ({ product_id }: VerifiedPlan): Product | undefined => catalog.current().resolve(product_id)
+  const productOf = ({ product_id }: VerifiedPlan): Product | undefined =>
+    catalog.current().resolve(product_id)
   return {
     /** @throws not_found for an absent plan and for one of another account */
     planOf: ({ account, params }: AccountVisit): Promise<VerifiedPlan> =>

@@ -48,12 +48,11 @@ import {
   timeText,
 } from '../../platform/ui/text.ts'
 import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
+import { rotateNow } from './action-routes.ts'
 import type { CheckResult, ProxyChecks } from './check-proxy.ts'
-import type { FindProxy } from './own-rentals.ts'
-import type { ProxyRecords } from './own-rentals.ts'
+import type { FindProxy, ProxyRecords } from './own-rentals.ts'
 import { type ProxyRecord, proxyLine } from './proxy-record.ts'
 import { maxComment, type ReplaceAddress, readReplacements } from './replace-address.ts'
-import { rotateNow } from './action-routes.ts'
 
 export const root = '/console/addresses'
 
@@ -83,10 +82,8 @@ const checkedView = ({ success, exitIp, elapsedMs, message, checkedAt }: Checked
   html`<div class="message${success ? nothing : html` bad`}" role="status"><p>${message}</p><p class="soft">${exitIp === null ? 'No address was seen' : `The target saw ${exitIp}`} after ${elapsedMs} ms, ${timeText(checkedAt)}.</p></div>`
 
 /** The rental of the path. @throws not_found */
-export const ownRowOf = (
-  findOwnProxy: FindProxy,
-  { account, params }: AccountVisit,
-): Promise<FoundProxy> => findOwnProxy(wholeAccount(account.accountId), params.id ?? '', null)
+export const ownRowOf = (findOwnProxy: FindProxy, { account, params }: AccountVisit): Promise<FoundProxy> =>
+  findOwnProxy(wholeAccount(account.accountId), params.id ?? '', null)
 
 /** The dedicated addresses of an account: their credentials, labels, checks, rotations and replacements. */
 export const addressPages = ({

@@ -21,22 +21,8 @@ import { refuse } from '../../platform/http/errors.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
 import { type AccountVisit, type ConsolePage, fileOf, resellerPage } from '../../platform/ui/page.ts'
-import {
-  type Column,
-  figureCard,
-  pageRows,
-  pagerOf,
-  plotOf,
-  tableOf,
-} from '../../platform/ui/table.ts'
-import {
-  amountText,
-  buttonLink,
-  countText,
-  dollarText,
-  queryText,
-  timeText,
-} from '../../platform/ui/text.ts'
+import { type Column, figureCard, pageRows, pagerOf, plotOf, tableOf } from '../../platform/ui/table.ts'
+import { amountText, buttonLink, countText, dollarText, queryText, timeText } from '../../platform/ui/text.ts'
 import { customerRefs } from '../accounts/index.ts'
 import { customerIn } from './customer-pages.ts'
 import {

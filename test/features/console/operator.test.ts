@@ -122,41 +122,44 @@ test('the pages of an operator', async (t) => {
     assert.equal(acts[0]?.data.reason, 'card fraud')
   })
 
-  await t.test('a wallet is credited once for the same reference, however often the form is sent', async () => {
-    const before = await wallet()
-    for (const [field, value] of [
-      ['amount', 'ten'],
-      ['amount', '0'],
-      ['amount', '-5'],
-      ['reference', ''],
-    ] as const) {
+  await t.test(
+    'a wallet is credited once for the same reference, however often the form is sent',
+    async () => {
+      const before = await wallet()
+      for (const [field, value] of [
+        ['amount', 'ten'],
+        ['amount', '0'],
+        ['amount', '-5'],
+        ['reference', ''],
+      ] as const) {
+        const form = hiddenField(await operator.get(`${here}/credit`), 'form')
+        const { status, html } = await operator.post(`${here}/credit`, {
+          form,
+          amount: '10',
+          reference: 'ticket 1',
+          [field]: value,
+        })
+        assert.equal(status, 400, value)
+        assert.match(html, new RegExp(`id="${field}-problem"`), value)
+      }
       const form = hiddenField(await operator.get(`${here}/credit`), 'form')
-      const { status, html } = await operator.post(`${here}/credit`, {
-        form,
-        amount: '10',
-        reference: 'ticket 1',
-        [field]: value,
-      })
-      assert.equal(status, 400, value)
-      assert.match(html, new RegExp(`id="${field}-problem"`), value)
-    }
-    const form = hiddenField(await operator.get(`${here}/credit`), 'form')
-    const sent = { form, amount: '$1,000.25', reference: 'ticket 4711' }
-    await Promise.all([1, 2, 3].map(() => operator.post(`${here}/credit`, sent)))
-    assert.equal(await wallet(), before + 100_025)
-    const again = hiddenField(await operator.get(`${here}/credit`), 'form')
-    const second = await operator.post(`${here}/credit`, { ...sent, form: again })
-    assert.equal(second.status, 409)
-    assert.match(second.html, /credited \$1,000\.25 before/)
-    assert.equal(await wallet(), before + 100_025)
-    const credits = (await eventsOf(service, `ledger-${account.accountId}`)).filter(
-      ({ data }) => data.reference === 'ticket 4711',
-    )
-    assert.deepEqual(
-      credits.map(({ type, actor }) => [type, actor]),
-      [['WalletCredited', operator.staffId]],
-    )
-  })
+      const sent = { form, amount: '$1,000.25', reference: 'ticket 4711' }
+      await Promise.all([1, 2, 3].map(() => operator.post(`${here}/credit`, sent)))
+      assert.equal(await wallet(), before + 100_025)
+      const again = hiddenField(await operator.get(`${here}/credit`), 'form')
+      const second = await operator.post(`${here}/credit`, { ...sent, form: again })
+      assert.equal(second.status, 409)
+      assert.match(second.html, /credited \$1,000\.25 before/)
+      assert.equal(await wallet(), before + 100_025)
+      const credits = (await eventsOf(service, `ledger-${account.accountId}`)).filter(
+        ({ data }) => data.reference === 'ticket 4711',
+      )
+      assert.deepEqual(
+        credits.map(({ type, actor }) => [type, actor]),
+        [['WalletCredited', operator.staffId]],
+      )
+    },
+  )
 
   await t.test(
     'above the approval limit a credit waits for another operator, who confirms their identity',

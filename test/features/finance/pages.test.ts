@@ -198,32 +198,38 @@ test('the pages of finance', async (t) => {
     assert.equal(verified.code, 0, verified.out + verified.err)
   })
 
-  await t.test('a verification is started from the page once, with its progress and its verdict', async () => {
-    const page = '/console/finance/verifications'
-    const runs = async () =>
-      (
-        await service.farebox.core.pool.query(
-          `select actor, outcome from work.verifications order by started_at`,
-        )
-      ).rows
-    const before = (await runs()).length
-    const form = hiddenField(await finance.open(page), 'form')
-    assert.match((await finance.post(page, { form })).to ?? '', new RegExp(`^${page}$`))
-    assert.equal((await finance.post(page, { form })).status, 303, 'sent again')
-    let html = ''
-    await until(
-      async () => {
-        html = (await finance.open(page)).html
-        return html.includes('Started from this page') && !/ data-runs|state warn/.test(html)
-      },
-      { what: 'the verdict' },
-    )
-    const now = await runs()
-    assert.equal(now.length, before + 1)
-    assert.equal(now.at(-1)?.outcome, 'clean')
-    assert.match(now.at(-1)?.actor, new RegExp(`^session:${finance.staffId}:`))
-    assert.match(html, /<a href="\/console\/finance\/verifications\/vrf_\w+"><span class="state good">clean/)
-  })
+  await t.test(
+    'a verification is started from the page once, with its progress and its verdict',
+    async () => {
+      const page = '/console/finance/verifications'
+      const runs = async () =>
+        (
+          await service.farebox.core.pool.query(
+            `select actor, outcome from work.verifications order by started_at`,
+          )
+        ).rows
+      const before = (await runs()).length
+      const form = hiddenField(await finance.open(page), 'form')
+      assert.match((await finance.post(page, { form })).to ?? '', new RegExp(`^${page}$`))
+      assert.equal((await finance.post(page, { form })).status, 303, 'sent again')
+      let html = ''
+      await until(
+        async () => {
+          html = (await finance.open(page)).html
+          return html.includes('Started from this page') && !/ data-runs|state warn/.test(html)
+        },
+        { what: 'the verdict' },
+      )
+      const now = await runs()
+      assert.equal(now.length, before + 1)
+      assert.equal(now.at(-1)?.outcome, 'clean')
+      assert.match(now.at(-1)?.actor, new RegExp(`^session:${finance.staffId}:`))
+      assert.match(
+        html,
+        /<a href="\/console\/finance\/verifications\/vrf_\w+"><span class="state good">clean/,
+      )
+    },
+  )
 
   await t.test('a replay computes the balances from the log, and reports balances that differ', async () => {
     const page = '/console/finance/replay'
@@ -296,34 +302,31 @@ test('the pages of finance', async (t) => {
     assert.doesNotMatch((await finance.open('/console/finance/balance')).html, /as of <strong>/)
   })
 
-  await t.test(
-    'an export equals the output of the command, followed by its lines and digest',
-    async () => {
-      const page = '/console/finance/exports'
-      const file = join(await dataDirectory(t), 'ledger.csv')
-      const until = positionToken(beforeOrders)
-      for (const format of ['csv', 'jsonl']) {
-        const sent = await finance.get(`${page}/file?${new URLSearchParams({ format, to: until })}`)
-        assert.equal(sent.status, 200)
-        const command = ['ledger', 'export', '--format', format, '--until', until, '--out', file]
-        assert.equal((await operate(command, service.env)).code, 0)
-        assert.equal(sent.html, await readFile(file, 'utf8'))
-        const { html } = await finance.open(page)
-        const [what = '', state, through, events, lineCount, , digest] = rowsOf(html)[1] ?? []
-        assert.match(what, new RegExp(`^${format}`))
-        assert.deepEqual([state, through], ['complete', until])
-        assert.equal(Number(events), beforeOrders)
-        assert.equal(Number(lineCount), sent.html.split('\n').length - 1)
-        assert.equal(digest, hash('sha256', sent.html, 'hex'))
-        assert.match(html, new RegExp(`ledger export --format ${format} --until ${until}`))
-      }
-      const wrong = new URLSearchParams({ format: 'jsonl', book: 'service', to: 'tomorrow' })
-      const refused = await finance.open(`${page}/file?${wrong}`)
-      assert.match(refused.html, /id="book-problem"/)
-      assert.match(refused.html, /id="to-problem"/)
-      assert.match(refused.html, /value="tomorrow"/)
-    },
-  )
+  await t.test('an export equals the output of the command, followed by its lines and digest', async () => {
+    const page = '/console/finance/exports'
+    const file = join(await dataDirectory(t), 'ledger.csv')
+    const until = positionToken(beforeOrders)
+    for (const format of ['csv', 'jsonl']) {
+      const sent = await finance.get(`${page}/file?${new URLSearchParams({ format, to: until })}`)
+      assert.equal(sent.status, 200)
+      const command = ['ledger', 'export', '--format', format, '--until', until, '--out', file]
+      assert.equal((await operate(command, service.env)).code, 0)
+      assert.equal(sent.html, await readFile(file, 'utf8'))
+      const { html } = await finance.open(page)
+      const [what = '', state, through, events, lineCount, , digest] = rowsOf(html)[1] ?? []
+      assert.match(what, new RegExp(`^${format}`))
+      assert.deepEqual([state, through], ['complete', until])
+      assert.equal(Number(events), beforeOrders)
+      assert.equal(Number(lineCount), sent.html.split('\n').length - 1)
+      assert.equal(digest, hash('sha256', sent.html, 'hex'))
+      assert.match(html, new RegExp(`ledger export --format ${format} --until ${until}`))
+    }
+    const wrong = new URLSearchParams({ format: 'jsonl', book: 'service', to: 'tomorrow' })
+    const refused = await finance.open(`${page}/file?${wrong}`)
+    assert.match(refused.html, /id="book-problem"/)
+    assert.match(refused.html, /id="to-problem"/)
+    assert.match(refused.html, /value="tomorrow"/)
+  })
 })
 
 test('a month is closed from its page as by the command, once, after a preview of what it moves', async (t) => {

@@ -1,3 +1,15 @@
+import type pg from 'pg'
+import { createBatchLoader } from '../../../platform/postgres/batch-loader.ts'
+import { choicesFrom, fieldOf, problemsOf, selectOf } from '../../../platform/ui/form.ts'
+import { html, nothing } from '../../../platform/ui/html.ts'
+import { type ConsolePage, fileOf, financePage, type PersonVisit } from '../../../platform/ui/page.ts'
+import { pagedOf, pageRows, pagerOf } from '../../../platform/ui/table.ts'
+import { buttonLink, oneOf, queryText } from '../../../platform/ui/text.ts'
+import { bookForms, momentForms } from '../input-forms.ts'
+import type { AccountSums, JournalHead } from '../journal.ts'
+import { type FinanceReader, isRange, type ReportRange } from '../reader.ts'
+import { asOfBanner } from '../trail-pages.ts'
+import { trialBalanceCsv } from '../trial-balance.ts'
 import {
   asOfIn,
   checkBook,
@@ -11,18 +23,6 @@ import {
   textOf,
   totalRow,
 } from './report-parts.ts'
-import type pg from 'pg'
-import { createBatchLoader } from '../../../platform/postgres/batch-loader.ts'
-import { choicesFrom, fieldOf, problemsOf, selectOf } from '../../../platform/ui/form.ts'
-import { html, nothing } from '../../../platform/ui/html.ts'
-import { type ConsolePage, fileOf, financePage, type PersonVisit } from '../../../platform/ui/page.ts'
-import { pagedOf, pageRows, pagerOf } from '../../../platform/ui/table.ts'
-import { buttonLink, oneOf, queryText } from '../../../platform/ui/text.ts'
-import { bookForms, momentForms } from '../input-forms.ts'
-import type { AccountSums, JournalHead } from '../journal.ts'
-import { type FinanceReader, isRange, type ReportRange } from '../reader.ts'
-import { asOfBanner } from '../trail-pages.ts'
-import { trialBalanceCsv } from '../trial-balance.ts'
 
 const path = '/console/finance/balance'
 /** The default number of parts of an account's name: all wallets are one line. */

@@ -1,17 +1,3 @@
-import {
-  asOfIn,
-  namedAccount,
-  nonEmptyFields,
-  parseReportQuery,
-  problemOf,
-  refuseProblems,
-  signedWriter,
-  spanOf,
-  sumsRow,
-  sumsTable,
-  textOf,
-  totalRow,
-} from './report-parts.ts'
 import { Readable } from 'node:stream'
 import type pg from 'pg'
 import { parsePosition, positionToken } from '../../../kernel/log-position.ts'
@@ -35,6 +21,20 @@ import { closingMicros, type JournalHead } from '../journal.ts'
 import { type FinanceReader, isRange } from '../reader.ts'
 import { asOfBanner, linkedText } from '../trail-pages.ts'
 import type { Span } from '../trial-balance.ts'
+import {
+  asOfIn,
+  namedAccount,
+  nonEmptyFields,
+  parseReportQuery,
+  problemOf,
+  refuseProblems,
+  signedWriter,
+  spanOf,
+  sumsRow,
+  sumsTable,
+  textOf,
+  totalRow,
+} from './report-parts.ts'
 
 const path = '/console/finance/account'
 

@@ -1,5 +1,3 @@
-import { type ClosingRuns } from '../long-runs.ts'
-import { sumsRow, sumsTable, totalRow } from './report-parts.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { serviceBook } from '../../../domain/ledger/books.ts'
 import { isoTime } from '../../../kernel/clock.ts'
@@ -18,10 +16,11 @@ import {
 } from '../../../platform/ui/page.ts'
 import { listOf, tableOf } from '../../../platform/ui/table.ts'
 import { type BadgeTone, countText, queryText, stateText, timeText } from '../../../platform/ui/text.ts'
-import type { AccountSums } from '../journal.ts'
-import type { JournalHead } from '../journal.ts'
+import type { AccountSums, JournalHead } from '../journal.ts'
+import type { ClosingRuns } from '../long-runs.ts'
 import type { PeriodStatus, Periods } from '../period-service.ts'
 import type { FinanceReader } from '../reader.ts'
+import { sumsRow, sumsTable, totalRow } from './report-parts.ts'
 
 const periodsPath = '/console/finance/periods'
 

@@ -1,5 +1,3 @@
-import { type ReplayRun, type ReplayRuns } from '../long-runs.ts'
-import { parseReportQuery } from './report-parts.ts'
 import { positionToken } from '../../../kernel/log-position.ts'
 import { plainDollars } from '../../../kernel/money.ts'
 import { fieldOf, formOf } from '../../../platform/ui/form.ts'
@@ -9,8 +7,10 @@ import { type ConsolePage, displayNameOf, financePage, goTo, refused } from '../
 import { countText, stateText } from '../../../platform/ui/text.ts'
 import { momentForms } from '../input-forms.ts'
 import type { JournalHead } from '../journal.ts'
+import type { ReplayRun, ReplayRuns } from '../long-runs.ts'
 import type { ReplayCheck } from '../replay.ts'
 import { linkedText } from '../trail-pages.ts'
+import { parseReportQuery } from './report-parts.ts'
 
 const path = '/console/finance/replay'
 const shownDifferences = 20
