@@ -212,15 +212,15 @@ ${result && resultHtml(result, roles)}`,
   }),
 ]
 
-export type VerificationRunRef = { readonly runId: string }
+type VerificationRunRef = { readonly runId: string }
 
-export type VerificationRun = LongRun<VerificationRunRef, VerifyProgress, Verification>
+type VerificationRun = LongRun<VerificationRunRef, VerifyProgress, Verification>
 
 /**
  * The last verifications that pages of this process started, newest first, and the start of another. One runs at a
  * time.
  */
-export type VerificationRuns = {
+type VerificationRuns = {
   list(): readonly VerificationRun[]
   /** @returns a promise that resolves when the run ends; null while another one runs */
   start(request: Omit<VerificationRun, 'state'>, actor: Actor): Promise<void> | null

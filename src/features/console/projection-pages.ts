@@ -227,10 +227,10 @@ type RebuildRequest = {
 }
 
 /** A rebuild of a group of read tables that a page started. */
-export type RebuildRun = LongRun<RebuildRequest, RebuildProgress, RebuildResult>
+type RebuildRun = LongRun<RebuildRequest, RebuildProgress, RebuildResult>
 
 /** Rebuilds all tables of a group. */
-export type Rebuilder = (group: string, options: RebuildOptions) => Promise<RebuildResult | undefined>
+type Rebuilder = (group: string, options: RebuildOptions) => Promise<RebuildResult | undefined>
 
 /** Rebuilds that pages start, one at a time. An aborted rebuild does not change the live tables. */
 export const createRebuildRuns = (rebuilder: Rebuilder) => {
@@ -251,4 +251,4 @@ export const createRebuildRuns = (rebuilder: Rebuilder) => {
   }
 }
 
-export type RebuildRuns = ReturnType<typeof createRebuildRuns>
+type RebuildRuns = ReturnType<typeof createRebuildRuns>

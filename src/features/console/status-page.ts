@@ -12,10 +12,10 @@ import type { LiveList } from '../free-list/index.ts'
 import { deliveryQueue } from '../webhooks/index.ts'
 
 /** The state of a part of the service: it works, is late, does not work, or has no result yet. */
-export type PartState = 'up' | 'late' | 'down' | 'new'
+type PartState = 'up' | 'late' | 'down' | 'new'
 
 /** A part of the service that customers see. `about` says what it does, never how. */
-export type ServicePart = {
+type ServicePart = {
   readonly name: string
   readonly about: string
   /** An error means that the part is down. */

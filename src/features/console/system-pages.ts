@@ -25,7 +25,7 @@ const keyOf = (text: string | null): DeadItemKey | null => {
 }
 
 /** Retries items that a queue gave up; null: all of them. Returns how many. */
-export type RetryWork = (queue: QueueTable, items: readonly string[] | null, cause: Cause) => Promise<number>
+type RetryWork = (queue: QueueTable, items: readonly string[] | null, cause: Cause) => Promise<number>
 
 /** The work queues: waiting items, failed items, and their retry. */
 export const queuePages = ({

@@ -24,7 +24,7 @@ import {
   problemOf,
   textOf,
 } from '../finance/index.ts'
-import { parseReportQuery } from '../finance/pages/report-parts.ts'
+import { parseReportQuery } from '../finance/index.ts'
 import type { ExportRequest, ExportRun, ExportRuns } from './export-runs.ts'
 import { type Format, formats } from './journal-formats.ts'
 

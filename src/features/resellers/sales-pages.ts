@@ -48,7 +48,7 @@ const spanOfMonth = (month: Period): Span & { readonly fromMs: number; readonly 
 const monthQuery = (month: Period): string => `from=${month}-01&to=${nextPeriod(month)}-01`
 
 /** The days of a month that have begun: `2026-11-01` … */
-export const daysOfMonth = (month: Period, nowMs: number): readonly string[] => {
+const daysOfMonth = (month: Period, nowMs: number): readonly string[] => {
   const { fromMs, toMs } = spanOfMonth(month)
   const days: string[] = []
   for (let at = fromMs; at < toMs && at <= nowMs; at += 86_400_000) days.push(isoTime(at).slice(0, 10))

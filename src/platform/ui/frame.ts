@@ -3,7 +3,7 @@ import { type Html, html, nothing } from './html.ts'
 import { pageInZone } from './text.ts'
 
 /** The metadata of a page for search engines. */
-export type SearchEngineMeta = {
+type SearchEngineMeta = {
   /** The canonical path of the page, with its query if the query makes another page. */
   readonly path: string
   readonly description: string
@@ -30,7 +30,7 @@ export type View = {
 
 export type Theme = 'light' | 'dark' | null
 
-export type NavItem = { readonly path: string; readonly label: string }
+type NavItem = { readonly path: string; readonly label: string }
 export type NavGroup = { readonly label: string; readonly items: readonly NavItem[] }
 
 /** The frame of a page. */

@@ -36,7 +36,7 @@ export type LongRun<Request, Progress, Result> = Request & {
 }
 
 /** Does the work. It throws as soon as `signal` is aborted. */
-export type LongWork<Progress, Result> = (on: {
+type LongWork<Progress, Result> = (on: {
   readonly signal: AbortSignal
   readonly onProgress: (progress: Progress) => void
 }) => Promise<Result>

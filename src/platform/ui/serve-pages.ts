@@ -41,7 +41,7 @@ import {
 import { checkFormAccess, checkPageAccess, isViewing, navigationOf, type SingleUse } from './page-access.ts'
 import { zoneOf } from './text.ts'
 
-export type ServeDeps = {
+type ServeDeps = {
   readonly sessions: Pick<Sessions, 'find'>
   readonly visitorOf: (session: Session, requestId: string) => Promise<Visitor | null>
   readonly once: SingleUse

@@ -11,7 +11,7 @@ export type Column<Row> = {
   readonly head?: true
 }
 
-export type TableView<Row> = {
+type TableView<Row> = {
   /** The content of the table, for screen readers. */
   readonly caption: string
   readonly columns: readonly Column<Row>[]
@@ -163,7 +163,7 @@ export const timelineOf = (
   )}</ol>`
 
 /** A bar: its label, its value (below zero it hangs from the line), and the value as text. */
-export type PlotBar = { readonly label: string; readonly value: number; readonly text: string }
+type PlotBar = { readonly label: string; readonly value: number; readonly text: string }
 
 /** Whole cents of a day. */
 export type Bar = { readonly label: string; readonly cents: number }

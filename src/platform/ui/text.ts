@@ -91,10 +91,6 @@ export const timeText = (iso: string | null, none = 'never'): Html =>
     ? softText(none)
     : html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`
 
-/** The day of an instant, in UTC. */
-export const dayText = (iso: string): Html =>
-  html`<time datetime="${iso.slice(0, 10)}">${iso.slice(0, 10)}</time>`
-
 /** A whole id, which can be selected and copied at once. */
 export const idText = (id: string): Html => html`<code class="id">${id}</code>`
 
