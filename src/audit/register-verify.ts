@@ -32,7 +32,6 @@ values. It needs about as much disk in Postgres as the read tables while it runs
 
 Examples:
   npx farebox ledger verify
-  npx farebox ledger verify --list
   npx farebox ledger verify --seals seals-2026-11-21.json --public-key seal-public.pem`,
     )
     .action((...inputs) => ((inputs[0] as { list?: true }).list ? listChecks : verify)(...inputs))

@@ -21,10 +21,10 @@ import {
 } from '../platform/ui/text.ts'
 import type { VerifyOptions, VerifyProgress } from './checks/checks.ts'
 import { findingText } from './checks/finding.ts'
+import { checkRuns, type RunsChain } from './checks/record-checks.ts'
 import { acknowledgedText } from './checks/sequence-check.ts'
-import { checkRuns, type RunsChain } from './checks/verification-chain.ts'
-import { publicKeyPem } from './seals/seal-key.ts'
 import { sealsBefore, sealsFileOf } from './seals/seal-queries.ts'
+import { publicKeyPem } from './seals/seals-file.ts'
 import { findVerification, newRunId, type Verification, verificationsAfter } from './verification-runs.ts'
 
 const outcomeTexts: Readonly<Record<Verification['outcome'], readonly [string, BadgeTone]>> = {

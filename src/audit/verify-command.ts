@@ -7,21 +7,19 @@ import type { CliContext } from '../platform/cli/cli-context.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../platform/cli/output.ts'
 import { createProgressBar, stepsOf } from '../platform/cli/progress-bar.ts'
 import { isLocked } from '../platform/postgres/locks.ts'
-import { workerSession } from '../platform/work/queue-leases.ts'
+import { workerSession } from '../platform/work/queue-table.ts'
 import { checks, type VerifyOptions, type VerifyResult } from './checks/checks.ts'
 import { findingText } from './checks/finding.ts'
+import { checkRuns, trafficTable } from './checks/record-checks.ts'
 import { acknowledgedText } from './checks/sequence-check.ts'
-import { trafficTable } from './checks/traffic-check.ts'
 import { vaultTables } from './checks/vault-check.ts'
-import { checkRuns } from './checks/verification-chain.ts'
 import { type ExternalSeals, readExportedSeals, readWitnessedSeals } from './external-seals/external-seals.ts'
-import { sealKeyOf } from './seals/seal-key.ts'
 import { sealerLock } from './seals/sealing.ts'
-import { readPublicKey } from './seals/seals-file.ts'
+import { readPublicKey, sealKeyOf } from './seals/seals-file.ts'
 import { listVerifications, newRunId, resultJson, runVerification } from './verification-runs.ts'
 
 /** Tables that a verification does not check, by schema, sorted by name. */
-export type UnverifiedTables = Readonly<Record<'engine' | 'vault' | 'work', readonly string[]>>
+type UnverifiedTables = Readonly<Record<'engine' | 'vault' | 'work', readonly string[]>>
 
 /** The tables of these schemas that are compared with the log. All others are not. */
 const checkedTables: readonly string[] = [
@@ -32,7 +30,7 @@ const checkedTables: readonly string[] = [
 ]
 
 /** Reads the unverified tables of this database. Tables of later migrations are included without a change here. */
-export const readUnverifiedTables = async (pool: pg.Pool): Promise<UnverifiedTables> => {
+const readUnverifiedTables = async (pool: pg.Pool): Promise<UnverifiedTables> => {
   const { rows } = await pool.query<{ schema: keyof UnverifiedTables; name: string }>(
     `select n.nspname as schema, c.relname as name
        from pg_class c join pg_namespace n on n.oid = c.relnamespace

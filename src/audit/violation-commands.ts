@@ -1,16 +1,18 @@
 import { createMoments, type Moment, momentWork } from '../features/finance/index.ts'
+import type { Clock } from '../kernel/clock.ts'
 import { pluralize } from '../kernel/formats.ts'
 import type { CliContext } from '../platform/cli/cli-context.ts'
 import { CliMisuse, type CliOutput, CliRefusal, table } from '../platform/cli/output.ts'
 import { createProgressBar } from '../platform/cli/progress-bar.ts'
+import type { EventLog, StoredEvent } from '../platform/eventstore/port.ts'
 import { catchUp } from '../platform/projections/bring-up.ts'
 import { type CheckedEvents, createCheckedEvents } from './checked-events.ts'
 import { readGuardProblem } from './checks/database-guards-check.ts'
+import { createTimeCheck, timeRule } from './checks/sequence-check.ts'
 import { readUncheckedProblem } from './invariant-monitor.ts'
 import { invariantGroup } from './invariants/invariants.ts'
-import { eachRecordedEarly } from './recorded-early.ts'
-import { sealKeyOf } from './seals/seal-key.ts'
 import { readSeals } from './seals/sealing.ts'
+import { sealKeyOf } from './seals/seals-file.ts'
 import { checkSignatures } from './signatures/signature-watch.ts'
 import {
   acknowledgeViolation,
@@ -209,3 +211,37 @@ export const decide = momentWork(
     return { json: { eventId, rules: acknowledged.map(({ rule }) => rule), reason }, text }
   },
 )
+
+const pageSize = 5_000
+
+/**
+ * Events whose time of recording was in the future, in the order of the log. Reads the whole log: only verifications
+ * and operators' commands call it.
+ */
+export const eachRecordedEarly = async function* (
+  { log, clock }: { readonly log: Pick<EventLog, 'readAll' | 'readStream'>; readonly clock: Clock },
+  { after }: { readonly after: number },
+): AsyncGenerator<Violation> {
+  const check = createTimeCheck(log, clock)
+  let ordinal = 1
+  for (let page: readonly StoredEvent[] = []; ; ) {
+    page = await log.readAll(page.at(-1)?.position ?? 0, pageSize)
+    const times = await check(page, ordinal)
+    ordinal += page.length
+    for (const [index, { id, type, stream, position }] of page.entries()) {
+      const problem = times[index]!.problem
+      if (problem !== null && position > after)
+        yield {
+          position,
+          eventId: id,
+          eventType: type,
+          stream,
+          accountId: null,
+          rule: timeRule,
+          problem,
+          decision: null,
+        }
+    }
+    if (page.length < pageSize) return
+  }
+}

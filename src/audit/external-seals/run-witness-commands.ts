@@ -13,14 +13,19 @@ import {
   storeLocationText,
 } from '../../platform/outgoing/object-store.ts'
 import { openStore } from '../../platform/outgoing/open-object-store.ts'
-import { type SealKey, sealKeyOf } from '../seals/seal-key.ts'
-import { readPublicKey, readSealKey, SealsFileRefused } from '../seals/seals-file.ts'
+import { readPublicKey, readSealKey, type SealKey, SealsFileRefused, sealKeyOf } from '../seals/seals-file.ts'
 import { type CheckedSeals, checkExternalSeals, SealMismatchError } from './check-external-seals.ts'
-import { assertKeepsFiles, DeliveryRefused, deliverSeals } from './deliver-seals.ts'
-import { createDeliveryCursor } from './delivery-cursor.ts'
-import { parseRecords, readRecords } from './external-seals.ts'
+import { assertKeepsFiles, createDeliveryCursor, DeliveryRefused, deliverSeals } from './deliver-seals.ts'
+import {
+  cosigned,
+  lastRun,
+  parseRecords,
+  parseWitnessFile,
+  readRecords,
+  type WitnessFile,
+  witnessFileText,
+} from './external-seals.ts'
 import { accessProblem } from './settings.ts'
-import { cosigned, lastRun, parseWitnessFile, type WitnessFile, witnessFileText } from './witness-file.ts'
 
 /** @param systemClock the clock for signing requests to a bucket, without FAREBOX_CLOCK_OFFSET_MS */
 export const deliver =

@@ -3,8 +3,7 @@ import { pluralize } from '../../kernel/formats.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { CliMisuse, CliRefusal, table } from '../../platform/cli/output.ts'
 import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
-import { publicKeyPem, sealKeyOf } from './seal-key.ts'
-import type { SealsFile } from './seals-file.ts'
+import { publicKeyPem, type SealsFile, sealKeyOf } from './seals-file.ts'
 
 /** Loads the dependencies when a command runs. The help texts do not need them. */
 const loadSealing = () => import('./sealing.ts')

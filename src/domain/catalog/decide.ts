@@ -27,12 +27,12 @@ const aliasProblem = (
     ? {
         path: `${owner.path}.aliases`,
         value: owner.product.aliases,
-        expected: `${alias} to stay: old ids resolve for ever`,
+        expected: `${alias} to stay: old ids always resolve`,
       }
     : {
         path: takenPath,
         value: alias,
-        expected: `a new id: ${alias} is an old id of ${owner.product.id} and names it for ever; leave it in the aliases of ${owner.product.id}`,
+        expected: `a new id: ${alias} is an old id of ${owner.product.id} and always names it; leave it in the aliases of ${owner.product.id}`,
       }
 
 const continuityProblems = (
@@ -65,7 +65,7 @@ const continuityProblems = (
         .map((field) => ({
           path: `${at}.${field}`,
           value: next[field],
-          expected: `${product[field]}, as it was sold; make a new product and retire ${product.id}`,
+          expected: `${product[field]}, which never changes; make a new product and retire ${product.id}`,
         })),
       ...product.aliases
         .filter((alias) => !next.aliases.includes(alias))

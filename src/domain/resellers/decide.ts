@@ -208,7 +208,7 @@ export const decideTerms = (states: TermsStates, change: TermsChange): TermsDeci
   if (!account.reseller)
     return refused({
       code: 'not_a_reseller',
-      message: 'the account is no reseller\'s; "accounts create --reseller" makes one that is',
+      message: 'the account is not a reseller\'s; create one with "accounts create --reseller"',
     })
   try {
     return decided(...eventsOf(states, change))

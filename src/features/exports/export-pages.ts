@@ -21,10 +21,10 @@ import {
   linkedText,
   momentForms,
   nonEmptyFields,
+  parseReportQuery,
   problemOf,
   textOf,
 } from '../finance/index.ts'
-import { parseReportQuery } from '../finance/index.ts'
 import type { ExportRequest, ExportRun, ExportRuns } from './export-runs.ts'
 import { type Format, formats } from './journal-formats.ts'
 

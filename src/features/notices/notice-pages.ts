@@ -39,7 +39,7 @@ import {
 import { listOf } from '../../platform/ui/table.ts'
 import { afterText, buttonLink, countText, oneOf, stateText, timeText } from '../../platform/ui/text.ts'
 import type { Notices } from './notice-service.ts'
-import { markNoticeRead } from './read-marks.ts'
+import { markNoticeRead } from './notice-service.ts'
 
 type NoticeReads = { readonly pool: pg.Pool; readonly db: NoticeQueries }
 

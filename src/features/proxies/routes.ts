@@ -36,7 +36,7 @@ import { type GatewayAddress, ProxyRecord, proxyExample, proxyLine } from './pro
 type AskedFor = Readonly<Record<string, string | undefined>>
 
 /** The headers of a page of lines, for the interface description. A line has no room for them. */
-export const pageHeaderTexts = {
+const pageHeaderTexts = {
   'X-Farebox-Total': 'txt only: how many addresses fit, over every page',
   Link: 'txt only, when more lines follow: `<…>; rel="next"`, the path and query of the next page (RFC 8288)',
 } as const

@@ -2,10 +2,15 @@ import type { ReadDatabase } from '../../../projections/database.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
-import { createReadBalance, type ReadBalance } from './read-balance.ts'
 import { walletRoutes } from './routes.ts'
 import { transactionPages } from './transaction-pages.ts'
-import { createWallets, startMovementReactor, type Wallets } from './wallet-service.ts'
+import {
+  createReadBalance,
+  createWallets,
+  type ReadBalance,
+  startMovementReactor,
+  type Wallets,
+} from './wallet-service.ts'
 
 // For the list of workers (src/app/worker-list.ts).
 export { openMovements } from './wallet-service.ts'

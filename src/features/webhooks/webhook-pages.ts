@@ -36,7 +36,7 @@ import {
   stateText,
   timeText,
 } from '../../platform/ui/text.ts'
-import { eventsField, subscriptionOf } from './route-fields.ts'
+import { eventsField, subscriptionOf } from './routes.ts'
 import {
   type DeliveryRecord,
   deliveryRecord,

@@ -1,4 +1,4 @@
-import { asError } from '../../kernel/as-error.ts'
+import { asError } from '../../kernel/failures.ts'
 import { isoTime, maxAheadMs } from '../../kernel/clock.ts'
 import type { DomainEvent, EventMetadata } from '../../kernel/event.ts'
 import { isStorableJson } from '../../kernel/json-text.ts'

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { asError } from '../../kernel/as-error.ts'
+import { asError } from '../../kernel/failures.ts'
 import type { Fold, StreamRef } from '../../kernel/decider.ts'
 import type { DomainEvent } from '../../kernel/event.ts'
 import { withTimeout } from '../../kernel/every.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { asError } from '../../kernel/as-error.ts'
+import { asError } from '../../kernel/failures.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import { withTimeout } from '../../kernel/every.ts'
 import type { StreamName } from '../../kernel/streams.ts'

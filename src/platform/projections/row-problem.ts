@@ -1,14 +1,15 @@
 import { isIP } from 'node:net'
+import { isStorable } from '../../kernel/json-text.ts'
 import type { Row } from './definition.ts'
 import type { Column, ColumnType, Table } from './read-model.ts'
 
 const isText = (value: unknown): boolean => typeof value === 'string' && !value.includes('\0')
 /** A value that JSON can express and `jsonb` can store. */
 const isStorableJson = (value: unknown): boolean => {
-  if (typeof value === 'string') return isText(value)
+  if (typeof value === 'string') return isStorable(value)
   if (typeof value !== 'object' || value === null) return value !== undefined
   return Object.entries(value).every(
-    ([name, inner]) => isText(name) && (inner === undefined || isStorableJson(inner)),
+    ([name, inner]) => isStorable(name) && (inner === undefined || isStorableJson(inner)),
   )
 }
 const isTime = (value: unknown): boolean => typeof value === 'string' && !Number.isNaN(Date.parse(value))

@@ -3,9 +3,18 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import { type Clock, isoTime, type MonotonicClock } from '../../kernel/clock.ts'
 import { isTemporary } from '../commands/command.ts'
-import { type ClaimedOwner, createLeases, type Db, type Membership } from './queue-leases.ts'
-import { createBatcher, createSlots } from './queue-slots.ts'
-import { keyOf, type QueueItem, type QueueTable, type WorkMetrics } from './queue-table.ts'
+import { createBatchLoader } from '../postgres/batch-loader.ts'
+import type { Session } from '../postgres/postgres-session.ts'
+import { createSlots } from './queue-slots.ts'
+import {
+  type ClaimedOwner,
+  createLeases,
+  type Db,
+  keyOf,
+  type QueueItem,
+  type QueueTable,
+  type WorkMetrics,
+} from './queue-table.ts'
 import type { RepeatedWorker } from './worker.ts'
 import type { Recorder } from './worker-runs.ts'
 
@@ -105,6 +114,14 @@ type Lease<Item, Memory, Context> = OwnerLease<Memory, Context> & {
   readonly ending: PromiseWithResolvers<void>
 }
 
+/** The registration of a process as a worker of queues. */
+export type Membership = {
+  readonly worker: number
+  /** The worker's own connection. Its commits do not wait for the disk: leases that a crash loses are claimed again. */
+  readonly db: Db
+  readonly session: Session
+}
+
 /** Returns why this process must not decide at present; null if it may. Its queues start no item in the meantime. */
 export type ProcessGuard = { problem(): string | null }
 
@@ -150,14 +167,26 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
       logger.error({ err: error, queue: queue.name }, description)
       runs.noted(error)
     }
+  /**
+   * Collects entries during a write for the next write, which must be idempotent. While the database cannot answer, the
+   * same entries are written again until the stop; then they are rejected, and a later worker finds them again.
+   */
   const batchWriter = <Entry>(write: (entries: readonly Entry[]) => Promise<void>, description: string) =>
-    createBatcher<Entry>({
-      write,
-      maxItems: batchItems,
-      onError: errorLogger(description),
-      retryMs: backoffMs,
-      signal: stopping.signal,
-    })
+    createBatchLoader<Entry, unknown>(
+      async (entries) => {
+        for (;;)
+          try {
+            await write(entries)
+            return new Map()
+          } catch (error) {
+            if (!isTemporary(error)) throw error
+            errorLogger(description)(error)
+            if (stopping.signal.aborted) throw error
+            await sleep(backoffMs)
+          }
+      },
+      { maxKeys: batchItems, isOfKeys: (error) => !isTemporary(error) },
+    )
   const settle = batchWriter<Settled<Item, Result>>(options.settle, 'results cannot be written yet')
   const releaseLease = batchWriter<Held>(async (all) => {
     for (const [member, ended] of Map.groupBy(all, (lease) => lease.member)) {
@@ -170,7 +199,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
       }))
       await leases.release(member.db, member.worker, rows)
     }
-  }, 'owners cannot be given back yet')
+  }, 'owners cannot be released yet')
 
   const canDecide = (): boolean => clockGuard === undefined || clockGuard.problem() === null
   const canStart = (lease: Held): boolean =>
@@ -186,7 +215,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
    * repeated without a pause.
    */
   const postponeItem = async (item: Item, error: unknown): Promise<void> => {
-    errorLogger('the result of an item cannot be written: it is put off')(error)
+    errorLogger('the result of an item cannot be written: the item is postponed')(error)
     const waitMs = Math.min(longestPostponedMs, postponedMs * 2 ** Math.min(item.attempts, 10))
     await leases.postpone(pool, item, isoTime(clock() + waitMs))
   }
@@ -216,7 +245,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     lease.running.add(key)
     void workOn(lease, item)
       .catch((error) => {
-        errorLogger('an item was left and is tried again')(error)
+        errorLogger('an item failed and is tried again')(error)
         lease.holdUntilMs = clock() + backoffMs
       })
       .finally(() => {
@@ -230,7 +259,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     try {
       await releaseLease(lease)
     } catch (error) {
-      errorLogger('an owner was not given back and is free when its lease is over')(error)
+      errorLogger('an owner was not released and is free when its lease ends')(error)
     }
     heldLeases.delete(lease)
     lease.ending.resolve()
@@ -378,7 +407,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
         await pause()
       } catch (error) {
         if (stopping.signal.aborted) return
-        errorLogger('a queue cannot be looked at and is looked at again')(error)
+        errorLogger('a queue cannot be checked and is checked again')(error)
         await sleep(backoffMs, undefined, { signal: stopping.signal }).catch(() => undefined)
       }
     }

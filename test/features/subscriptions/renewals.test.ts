@@ -11,7 +11,7 @@ import { createCompletion } from '../../../src/features/orders/complete-orders.t
 import type { PriceSources } from '../../../src/features/orders/prepare-order.ts'
 import { readOrder, refundOrder } from '../../../src/features/orders/refund-order.ts'
 import { addAddresses } from '../../../src/features/stock/add-stock.ts'
-import type { SubscriptionInput } from '../../../src/features/subscriptions/prepare-subscription.ts'
+import type { SubscriptionInput } from '../../../src/features/subscriptions/subscription-service.ts'
 import { createRenewals } from '../../../src/features/subscriptions/renew.ts'
 import { createSubscriptions } from '../../../src/features/subscriptions/subscription-service.ts'
 import { createWallets } from '../../../src/features/wallet/wallet-service.ts'

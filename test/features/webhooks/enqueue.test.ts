@@ -176,7 +176,7 @@ test('a reactor that crashes after it enqueued repeats it without effect', async
   await projecting.pause()
   let deaths = 0
   startReactor(t, stage, {
-    onPoint: () => {
+    onEnqueued: () => {
       if (deaths >= 2) return
       deaths += 1
       throw new Error('killed between the log and the tables')

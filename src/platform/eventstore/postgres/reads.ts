@@ -2,10 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { StreamName } from '../../../kernel/streams.ts'
 import { createBatchLoader } from '../../postgres/batch-loader.ts'
-import { type Connection, connect, withAnswerTimeout } from '../../postgres/client.ts'
 import { int8Array, textArray } from '../../postgres/pipeline.ts'
 import { LogUnavailable } from '../errors.ts'
 import type { Appended, EventLog, StoredEvent, SubscribeOptions } from '../port.ts'
+import { listen } from './announcements.ts'
 import type { NewestKnownEvent, RecentAppends } from './revision-cache.ts'
 
 const pageSize = 1_000
@@ -251,9 +251,6 @@ export const createAnnouncer = (
   }
 }
 
-/** Without an answer in this time, a poll counts as a broken connection: TCP may need minutes to detect one. */
-const pollTimeoutMs = 5_000
-
 export type Waker = {
   /** Reports a position of an event in the log. */
   notify(position: number): void
@@ -285,44 +282,19 @@ export const createWaker = ({ connection, pollMs, onTrouble }: WakerOptions): Wa
     for (const each of waiting) if (each.after < known) each.wake()
   }
 
-  const pollUntilLost = async ({ client, isOpen }: Connection): Promise<void> => {
-    while (isOpen() && !closing.signal.aborted) {
-      const query = { name: 'farebox-head', text: 'select last_position from log.head' }
-      const { rows } = await withAnswerTimeout(client.query(query), pollTimeoutMs)
-      notify(Number(rows[0].last_position))
-      await sleep(pollMs, undefined, { signal: closing.signal, ref: false })
-    }
-  }
-
-  const listenOnce = async (onListening: () => void): Promise<void> => {
-    const listening = await connect({ ...connection, application_name: 'farebox-listen' }, (error) => {
-      if (error !== null && !closing.signal.aborted) onTrouble('the listening connection broke', error)
+  const watch = (): Promise<void> =>
+    listen({
+      channel: 'farebox_log',
+      connection: { ...connection, application_name: 'farebox-listen' },
+      signal: closing.signal,
+      onNotification: (payload) => notify(Number(payload)),
+      poll: {
+        everyMs: pollMs,
+        query: { name: 'farebox-head', text: 'select last_position from log.head' },
+        onRow: ({ last_position }) => notify(Number(last_position)),
+      },
+      onTrouble,
     })
-    try {
-      listening.client.on('notification', ({ payload }) => notify(Number(payload)))
-      await withAnswerTimeout(listening.client.query('listen farebox_log'), pollTimeoutMs)
-      onListening()
-      await pollUntilLost(listening)
-    } finally {
-      listening.destroy()
-    }
-  }
-
-  const watch = async (): Promise<void> => {
-    let retryMs = firstRetryMs
-    while (!closing.signal.aborted) {
-      try {
-        await listenOnce(() => {
-          retryMs = firstRetryMs
-        })
-      } catch (error) {
-        if (closing.signal.aborted) return
-        onTrouble('listening to the log failed', error as Error)
-      }
-      await sleep(retryMs, undefined, { signal: closing.signal, ref: false }).catch(() => undefined)
-      retryMs = Math.min(2 * retryMs, lastRetryMs)
-    }
-  }
 
   return {
     notify,

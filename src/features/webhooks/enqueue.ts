@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
+import { webhookDue } from '../../../projections/groups.ts'
 import type { OrderEvent } from '../../domain/orders/events.ts'
 import { orderAfter } from '../../domain/orders/fold.ts'
 import type { PlanRanLow } from '../../domain/plans/events.ts'
@@ -10,18 +11,90 @@ import type {
   WebhookEnqueued,
   WebhookEventName,
 } from '../../domain/webhooks/events.ts'
-import type { Clock } from '../../kernel/clock.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
+import { isolateFailures } from '../../kernel/failures.ts'
 import { deriveId, type OrderId } from '../../kernel/ids.ts'
-import { isolateFailures } from '../../kernel/isolate-failures.ts'
 import { deliveryStream, orderStream, type StreamName } from '../../kernel/streams.ts'
 import { isTemporary } from '../../platform/commands/command.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
+import type { QueueTable } from '../../platform/work/queue-table.ts'
+import type { Leadership, RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
+import { worker } from '../../platform/work/worker.ts'
 import { orderRecord } from '../orders/index.ts'
-import { appendEvents, type EventAppend } from './append-outcomes.ts'
-import { readEnqueueProgress } from './enqueue-state.ts'
-import { keepMissed } from './missed-webhooks.ts'
+import { appendEvents, type EventAppend } from './settle.ts'
+
+export const webhookEnqueue = worker({
+  name: 'webhook-enqueue',
+  about: 'Writes due webhooks to the log, one for each subscribed endpoint',
+  trigger: { everyMs: 500, or: 'a webhook is due' },
+  per: 'cluster',
+  lock: 'webhook reactor',
+  session: 'farebox webhooks',
+  process: 'server',
+})
+/** For this time after the last work, polling is faster. */
+const busyMs = 2_000
+const busyPollMs = 100
+const backoffMs = 1_000
+
+export type EnqueueDependencies = {
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+export type EnqueuerDependencies = EnqueueDependencies & {
+  readonly scheduler: Scheduler
+  /** Webhooks of a page were enqueued: a point where tests inject failures. */
+  readonly onEnqueued?: (() => void) | undefined
+  /** The longest silence of its session by Postgres or by this process, milliseconds; default 30,000. */
+  readonly answerTimeoutMs?: number
+}
+
+/** Does some of the due work and returns whether there may be more. */
+type Round = () => Promise<boolean>
+
+/**
+ * Repeats rounds of several kinds of work at the same time, in one process at a time. A failure of one kind restarts
+ * all.
+ */
+export const leadEnqueuer = (
+  dependencies: EnqueuerDependencies,
+  kinds: readonly ((dependencies: EnqueuerDependencies, signal: AbortSignal) => Promise<Round> | Round)[],
+): Pick<RunningWorker, 'wake' | 'stop'> => {
+  const { scheduler, logger, answerTimeoutMs } = dependencies
+  const work = async ({ signal, repeat }: Leadership): Promise<void> => {
+    const groupAbort = new AbortController()
+    const combinedSignal = AbortSignal.any([signal, groupAbort.signal])
+    const loops = kinds.map(async (open) => {
+      const round = await open(dependencies, combinedSignal)
+      let busyUntilMs = 0
+      await repeat(async () => {
+        if (await round()) {
+          busyUntilMs = performance.now() + busyMs
+          return 0
+        }
+        return performance.now() < busyUntilMs ? busyPollMs : webhookEnqueue.trigger.everyMs
+      }, combinedSignal)
+    })
+    try {
+      await Promise.race(loops)
+    } finally {
+      groupAbort.abort(new Error('another part of the enqueuer has ended'))
+      await Promise.allSettled(loops)
+    }
+  }
+  return scheduler.lead(webhookEnqueue, work, {
+    answerTimeoutMs,
+    onError: (error) => {
+      logger.error({ err: error, reactor: 'webhooks' }, 'the webhook reactor failed and will try again')
+      return backoffMs
+    },
+  })
+}
 
 /** A webhook that is due to one endpoint, as in the read tables. The event at `position` decides. */
 export type DueEvent = {
@@ -145,7 +218,7 @@ const payloadOf = (
  * @throws AppendRejected, LogUnavailable, OutcomeUnknown and database errors; some events may be appended by then
  */
 export const enqueueTogether = async (
-  { log, logger }: { readonly log: EventLog; readonly logger: Logger },
+  { log, logger }: Pick<EnqueueDependencies, 'log' | 'logger'>,
   dueEvents: readonly DueEvent[],
   nowMs: number,
 ): Promise<void> => {
@@ -158,7 +231,7 @@ export const enqueueTogether = async (
       const cause = causeOf(each)
       const data = cause && payloadOf(each, cause, orders)
       if (cause === null || data === null) {
-        logger.error({ endpointId, event, resource }, 'a webhook that no event causes is not enqueued')
+        logger.error({ endpointId, event, resource }, 'a webhook is not enqueued: no event causes it')
         return []
       }
       const deliveryId = deliveryIdOf(endpointId, event, resource)
@@ -186,24 +259,114 @@ export const enqueueTogether = async (
   )
 }
 
+/** A webhook to enqueue: the event at a position, for one endpoint. */
+export type WebhookRef = {
+  readonly endpoint_id: string
+  readonly event: string
+  readonly resource: string
+  /** Position of its cause. */
+  readonly position: number
+}
+
+export const firstRetryMs = 60_000
+export const maxRetryMs = 3_600_000
+
+/** Webhooks that could not be enqueued. The rows identify them; payload and receiver come from the read tables. */
+export const missedQueue: QueueTable = {
+  name: 'webhook-enqueue-retries',
+  table: 'work.webhook_enqueue_retries',
+  key: ['endpoint_id', 'event', 'resource'],
+  owner: 'endpoint_id',
+  longestWaitMs: maxRetryMs,
+  columns: ['position'],
+}
+
+/** Stores webhooks that could not be enqueued, so that each is tried again. Existing rows do not change. */
+export const storeMissed = async (
+  pool: pg.Pool,
+  missed: readonly WebhookRef[],
+  nowMs: number,
+): Promise<void> => {
+  await pool.query({
+    name: 'webhooks-missed',
+    text: `insert into work.webhook_enqueue_retries as r (endpoint_id, event, resource, position, status, due_at)
+           select m.*, 'pending', $5::timestamptz
+             from unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) as m (endpoint_id, event, resource, position)
+           on conflict (endpoint_id, event, resource) do update
+             set position = excluded.position, status = 'pending', due_at = excluded.due_at, attempts = 0,
+                 finished_at = null, result = null
+             where r.status <> 'pending'`,
+    values: [
+      missed.map(({ endpoint_id }) => endpoint_id),
+      missed.map(({ event }) => event),
+      missed.map(({ resource }) => resource),
+      missed.map(({ position }) => position),
+      isoTime(nowMs + firstRetryMs),
+    ],
+  })
+}
+
+/** Deletes rows of webhooks that were enqueued before an instant. */
+export const deleteOldMissed = async (pool: pg.Pool, beforeMs: number): Promise<void> => {
+  await pool.query({
+    name: 'webhooks-missed-forget',
+    text: 'delete from work.webhook_enqueue_retries where finished_at < $1::timestamptz',
+    values: [isoTime(beforeMs)],
+  })
+}
+
 /**
  * Enqueues due webhooks. A webhook that cannot be enqueued does not block the others. It is stored and tried again
  * alone.
  * @throws LogUnavailable, OutcomeUnknown, and database errors of an outage
  */
 export const enqueue = async (
-  { pool, ...deps }: { readonly log: EventLog; readonly pool: pg.Pool; readonly logger: Logger },
+  dependencies: Omit<EnqueueDependencies, 'clock'>,
   dueEvents: readonly DueEvent[],
   nowMs: number,
 ): Promise<void> => {
-  const failed = await isolateFailures(dueEvents, (part) => enqueueTogether(deps, part, nowMs), isTemporary)
+  const failed = await isolateFailures(
+    dueEvents,
+    (part) => enqueueTogether(dependencies, part, nowMs),
+    isTemporary,
+  )
   if (failed.size === 0) return
   for (const [{ endpoint_id: endpointId, event, resource }, err] of failed)
-    deps.logger.error(
+    dependencies.logger.error(
       { err, endpointId, event, resource },
       'a webhook cannot be enqueued and is tried again later',
     )
-  await keepMissed(pool, [...failed.keys()], nowMs)
+  await storeMissed(dependencies.pool, [...failed.keys()], nowMs)
+}
+
+/**
+ * The last announcement that was enqueued; `endpoint` is the last endpoint that it was enqueued for, null at its end.
+ */
+export type AnnouncementProgress = { readonly position: number; readonly endpoint: string | null }
+
+/** Where enqueuing resumes in the read tables. */
+export type EnqueueProgress = {
+  /** Everything due up to this position was enqueued by an older release, which had its own checkpoint. */
+  readonly dueAfter: number
+  readonly announced: AnnouncementProgress
+}
+
+/**
+ * SQL: one row. Positions apply to the tables that they were read from. For the tables of another log they restart at
+ * 0.
+ */
+export const enqueueProgressSql = `
+  select coalesce(e.due_after, 0) as due_after, coalesce(e.announced_position, 0) as position,
+         e.announced_endpoint as endpoint
+    from engine.checkpoints c left join work.webhook_enqueuing e on e.lineage = c.lineage
+   where c.name = '${webhookDue.name}'`
+
+export const readEnqueueProgress = async (pool: pg.Pool): Promise<EnqueueProgress> => {
+  const { rows } = await pool.query<{ due_after: number; position: number; endpoint: string | null }>(
+    enqueueProgressSql,
+  )
+  const { due_after: dueAfter = 0, position = 0, endpoint = null } = rows[0] ?? {}
+  return { dueAfter, announced: { position, endpoint } }
 }
 
 /** Webhooks in one append. */
@@ -227,14 +390,8 @@ const dueSql = `
  * event is projected, so this process skips rows up to the last position. After a restart they are enqueued again,
  * which changes nothing. Each call returns whether there may be more.
  */
-export const openDueEvents = async (deps: {
-  readonly pool: pg.Pool
-  readonly log: EventLog
-  readonly clock: Clock
-  readonly logger: Logger
-  readonly onEnqueued: () => void
-}): Promise<() => Promise<boolean>> => {
-  const { pool, clock, onEnqueued } = deps
+export const openDueEvents = async (dependencies: EnqueuerDependencies): Promise<Round> => {
+  const { pool, clock, onEnqueued } = dependencies
   const { dueAfter } = await readEnqueueProgress(pool)
   let after = { position: dueAfter + 1, endpoint_id: '', resource: '' }
   return async () => {
@@ -245,8 +402,8 @@ export const openDueEvents = async (deps: {
     })
     const last = rows.at(-1)
     if (last === undefined) return false
-    await enqueue(deps, rows, clock())
-    onEnqueued()
+    await enqueue(dependencies, rows, clock())
+    onEnqueued?.()
     after = last
     return rows.length === page
   }

@@ -25,3 +25,7 @@ export const isolateFailures = async <Item>(
   if (items.length > 0) await workOn(items)
   return failed
 }
+
+/** A thrown value as an Error: itself, or an Error with its text. */
+export const asError = (thrown: unknown): Error =>
+  thrown instanceof Error ? thrown : new Error(String(thrown))
