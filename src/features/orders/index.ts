@@ -1,5 +1,14 @@
-export { chargeOf, noQuote, orderOfForm, payPart, quoteForm, refusedPurchase } from './buy-form.ts'
-export { orderTable } from './order-admin-pages.ts'
+export {
+  chargeOf,
+  noQuote,
+  orderOfForm,
+  payPart,
+  quotedView,
+  quoteForm,
+  quoteOrProblems,
+  refusedPurchase,
+} from './buy-form.ts'
+export { operatorOrderColumns } from './order-admin-pages.ts'
 export { orderColumns } from './order-pages.ts'
 export {
   type CompanionAppend,

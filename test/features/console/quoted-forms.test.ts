@@ -254,7 +254,7 @@ test('a form with a quote orders exactly what its fields say', async (t) => {
     await page.goto(`${origin}/console/catalogue/isp-static`)
     await page.getByLabel('Country').selectOption('DEU')
     await page.locator('#live-quote').getByText('Germany').waitFor()
-    const period = page.getByLabel('For', { exact: true })
+    const period = page.getByLabel('Period', { exact: true })
     const choices = await period.locator('option').evaluateAll((all) => all.map((each) => each.value))
     const other = choices.find((value) => value !== '30') ?? '30'
     await period.focus()

@@ -192,7 +192,7 @@ test('resources of an account', async (t) => {
       new Set(links(list, /\/console\/addresses\/(prx_[0-9a-f]+)"/g)),
       new Set(placed.proxyIds),
     )
-    assert.match((await browser.get('/console/addresses?family=mobile')).html, /No address fits/)
+    assert.match((await browser.get('/console/addresses?family=mobile')).html, /Nothing matches/)
     assert.match((await browser.get('/console/addresses?country=usa&status=running')).html, /prx_/)
     assert.equal((await browser.get('/console/addresses?country=xyz&status=y&before=z')).status, 200)
 
@@ -303,14 +303,14 @@ test('resources of an account', async (t) => {
     assert.match((await browser.get('/console/subscriptions?status=active')).html, new RegExp(id))
     assert.doesNotMatch((await browser.get('/console/subscriptions?status=canceled')).html, new RegExp(id))
     const path = `/console/subscriptions/${id}`
-    assert.match((await browser.get(path)).html, /Cancel it/)
+    assert.match((await browser.get(path)).html, /Cancel subscription/)
     for (const end of ['', '/cancel']) assert.equal((await stranger.get(path + end)).status, 404)
     assert.equal((await stranger.post(`${path}/cancel`)).status, 404)
     assert.equal((await browser.post(`${path}/cancel`)).to, path)
     assert.equal((await api(`/subscriptions/${id}`)).body.cancelAtPeriodEnd, true)
     const shown = (await browser.get(path)).html
     assert.match(shown, /ends with its period/)
-    assert.doesNotMatch(shown, /Cancel it/)
+    assert.doesNotMatch(shown, /Cancel subscription/)
     assert.match((await actors(`subscription-${id}`)).join(), /session/)
   })
 
@@ -324,7 +324,7 @@ test('resources of an account', async (t) => {
       assert.equal((await browser.get('/console/scrapers/reddit/nothing')).status, 404)
       const balance = async () =>
         (await api('/wallet/transactions?limit=1')).body.transactions[0].balanceAfterMicros as number
-      const price = /Call it for \$([\d.]+)/.exec((await browser.get(path)).html)?.[1]
+      const price = /Call for \$([\d.]+)/.exec((await browser.get(path)).html)?.[1]
       const before = await balance()
 
       const dry = await send(browser, path, { do: 'check', 'in-subreddit': ' AskReddit ' })
@@ -343,7 +343,7 @@ test('resources of an account', async (t) => {
       const after = await balance()
       assert.equal(before - after, Math.round(Number(price) * 1_000_000))
       const again = await Promise.all([1, 2].map(() => browser.post(path, sent)))
-      for (const { html } of again) assert.match(html, /were charged before, and no more now/)
+      for (const { html } of again) assert.match(html, /were charged before, and nothing now/)
       const changed = await browser.post(path, { ...sent, 'in-subreddit': 'node' })
       assert.equal(changed.status, 409)
       assert.match(changed.html, /This form was sent before with other values\./)
@@ -379,7 +379,7 @@ test('resources of an account', async (t) => {
     'a batch of scrapes is listed with its progress, and its results are downloaded as a file',
     async () => {
       const root = '/console/scrapers/batches'
-      assert.match((await browser.get(root)).html, /There is none now/)
+      assert.match((await browser.get(root)).html, /There are no batches now/)
       const id = await sendBatch(service, account.accountId, [
         { subreddit: 'AskReddit' },
         { subreddit: '<b>node</b>' },

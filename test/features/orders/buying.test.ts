@@ -8,7 +8,7 @@ import { until } from '../../support/until.ts'
 /** The form fields that buy the quoted item of a page. */
 /** The default submission of a product's form. */
 const orderFormOf = ({ html }: Page): Record<string, string> => {
-  const [form = ''] = /<form [^>]*data-asks[\s\S]*?<\/form>/.exec(html) ?? []
+  const [form = ''] = /<form [^>]*data-quotes[\s\S]*?<\/form>/.exec(html) ?? []
   const fields: Record<string, string> = {}
   for (const [tag] of form.matchAll(/<input [^>]*>/g)) {
     const [, name = ''] = / name="([^"]*)"/.exec(tag) ?? []
@@ -58,7 +58,7 @@ test('a customer buys in the console', async (t) => {
     await until(
       async () => {
         shown = await visitor.get(made.to!)
-        return /The wallet has it/.test(shown.html)
+        return /Credited to the wallet/.test(shown.html)
       },
       { what: 'the credit' },
     )
@@ -180,7 +180,7 @@ test('a customer buys in the console', async (t) => {
       (await visitor.get(`/console/top-up?cents=${missing}`)).html.includes(`value="${figure(missing)}"`),
     )
     const paid = await toppedUp(visitor, missing)
-    assert.match(paid.html, /The wallet has it/)
+    assert.match(paid.html, /Credited to the wallet/)
     assert.match(orderIdIn(await visitor.post(premium, orderFormOf(page))), /^ord_/)
   })
 
