@@ -1,15 +1,12 @@
 import { bareCommand, command } from '../../platform/cli/command.ts'
 import { argument, defaulted, flag, oneOf } from '../../platform/cli/input.ts'
-import type { CheckingConfig, FeedFormat } from './settings.ts'
-import { type Command, Option } from 'commander'
 import { feedFormats } from '../../domain/free-list/endpoint.ts'
-import type { Cli, CliSettings } from '../../platform/cli/cli-context.ts'
 
 const runs = () => import('./run-commands.ts')
 
 export const importInput = {
   file: argument('<file>', 'lines of ip:port, or JSON as in feeds'),
-  format: defaulted('<format>', 'the format of the file', 'text', oneOf<FeedFormat>(['text', 'json'])),
+  format: defaulted('<format>', 'the format of the file', 'text', oneOf(feedFormats)),
   dryRun: flag('only read the file'),
 }
 
