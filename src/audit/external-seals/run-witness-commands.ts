@@ -9,8 +9,8 @@ import { CliMisuse, type CliOutput, CliRefusal, fields } from '../../platform/cl
 import { UnwritableFile, writeFileAtomically } from '../../platform/outgoing/file-sink.ts'
 import { locationExpected, StoreFailed, storeLocationText } from '../../platform/outgoing/object-store.ts'
 import { openStore } from '../../platform/outgoing/open-object-store.ts'
-import { type SealKey, SealsFileRefused, readPublicKey, readSealKey, sealKeyOf } from '../seals/seals-file.ts'
 import type { witnessInput } from '../commands.ts'
+import { readPublicKey, readSealKey, type SealKey, SealsFileRefused, sealKeyOf } from '../seals/seals-file.ts'
 import { type CheckedSeals, checkExternalSeals, SealMismatchError } from './check-external-seals.ts'
 import { assertKeepsFiles, createDeliveryCursor, DeliveryRefused, deliverSeals } from './deliver-seals.ts'
 import {

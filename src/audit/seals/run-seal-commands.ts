@@ -7,9 +7,9 @@ import { replaceSealKey } from '../../platform/vault/keys.ts'
 import { openUnsealedCheck } from '../signatures/unsealed-check.ts'
 import { UnresolvedViolation } from '../violations.ts'
 import { createDigestStore } from './digests.ts'
-import { type SealsFile, publicKeyPem, readSealKey, sealKeyOf } from './seals-file.ts'
 import { listSeals, sealsFileOf } from './seal-queries.ts'
-import { SealRefused, chainToHead, openSealing, readSeals, rotateSealKey } from './sealing.ts'
+import { chainToHead, openSealing, readSeals, rotateSealKey, SealRefused } from './sealing.ts'
+import { publicKeyPem, readSealKey, type SealsFile, sealKeyOf } from './seals-file.ts'
 
 /**
  * Seals all new events by the same rules as a server; null when there are none.

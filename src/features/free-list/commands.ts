@@ -1,6 +1,6 @@
+import { feedFormats } from '../../domain/free-list/endpoint.ts'
 import { bareCommand, command } from '../../platform/cli/command.ts'
 import { argument, defaulted, flag, oneOf } from '../../platform/cli/input.ts'
-import { feedFormats } from '../../domain/free-list/endpoint.ts'
 
 const runs = () => import('./run-commands.ts')
 

@@ -178,8 +178,7 @@ const parserProblems: Readonly<Partial<Record<string, string>>> = {
 const cellProblem = (cells: readonly string[]): string | null => {
   if (cells.length > maxCells) return `more than ${maxCells} cells`
   if (cells.some((cell) => cell.includes('\0'))) return 'a NUL character; a statement is a CSV file'
-  if (/\r(?!\n|$)/.test(cells.join(',')))
-    return 'a carriage return inside a line; lines end with LF or CRLF'
+  if (/\r(?!\n|$)/.test(cells.join(','))) return 'a carriage return inside a line; lines end with LF or CRLF'
   return null
 }
 

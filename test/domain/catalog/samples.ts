@@ -3,8 +3,7 @@ import { createCatalog } from '../../../src/domain/catalog/catalog.ts'
 import { parseCatalog } from '../../../src/domain/catalog/catalog-file.ts'
 import { decideImport } from '../../../src/domain/catalog/decide.ts'
 import { emptyCatalog, evolveCatalog } from '../../../src/domain/catalog/fold.ts'
-import { type CatalogState } from '../../../src/domain/catalog/product.ts'
-import type { Product } from '../../../src/domain/catalog/product.ts'
+import type { CatalogState, Product } from '../../../src/domain/catalog/product.ts'
 import { factsOf } from '../../support/decisions.ts'
 
 export const demoText = readFileSync(new URL('../../../src/app/demo/catalog.json', import.meta.url), 'utf8')
