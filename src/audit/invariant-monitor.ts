@@ -152,7 +152,7 @@ const blockAccount = async (
   return answer
 }
 
-export const lawGuard = worker({
+export const invariantMonitor = worker({
   name: 'law-guard',
   about: 'Reports events that break an invariant, and blocks their accounts if a setting says so',
   trigger: { everyMs: 1_000 },
@@ -234,6 +234,6 @@ export const startViolationMonitor = (deps: {
     if (currentState === processedState && hiddenCount === 0) return
     processedState = (await processAll()) ? currentState : ''
   }
-  const { stop } = scheduler.start(lawGuard, check, { everyMs: deps.intervalMs })
+  const { stop } = scheduler.start(invariantMonitor, check, { everyMs: deps.intervalMs })
   return { open: () => ({ count: openViolations.count + hiddenCount, first: openViolations.first }), stop }
 }

@@ -140,7 +140,7 @@ export const ScrapeDryRun = z
     dryRun: z.literal(true),
     input: z
       .record(z.string(), z.json())
-      .meta({ description: 'The fields as the platform would be asked with them.' }),
+      .meta({ description: 'The fields as they would be sent to the platform.' }),
     billing: z.object({
       priceUsd: z.string().meta({ description: 'What it would cost, in dollars with four decimals.' }),
       billed: z.literal(false),
@@ -238,8 +238,7 @@ export const scrapeRoutes = (deps: {
       ...(rate && { limit: { per: 'account' as const, take: rate } }),
       responses: {
         200: {
-          description:
-            'What was found, or that nothing was; with `dryRun=true` what would be asked and its price.',
+          description: 'What was found, or that nothing was; with `dryRun=true` the call and its price.',
           body: z.union([ScrapeAnswer, ScrapeDryRun]),
           example: scrapeExample,
           headers,

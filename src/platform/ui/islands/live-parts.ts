@@ -1,6 +1,6 @@
 /**
  * Replaces the parts of a page with `data-live` by those of the same id in a fresh copy of the page. A form with
- * `data-quotes` starts this while somebody types. A part with `data-runs` starts it every two seconds, as long as it has
+ * `data-quotes` starts this while the user types. A part with `data-runs` starts it every two seconds, as long as it has
  * that attribute. Without script, the form's button and a link have the same effect.
  *
  * From a change of the form until the answer, the parts do not match the fields. Meanwhile the form cannot be sent,
@@ -115,7 +115,7 @@ class LiveParts extends HTMLElement {
       isSent = keyField() !== null
       showState()
     })
-    // Somebody pressed Stop during the submission. Browsers from before 2026 do not report that.
+    // The user pressed Stop during the submission. Browsers from before 2026 do not report that.
     window.navigation?.addEventListener('navigateerror', () => {
       if (!isSent) return
       isSent = false
