@@ -105,7 +105,7 @@ export const restart: Bench = {
             const replayMs = await place(base, key, 'restart-0-0', 200)
             placed += 1
             print(
-              `log in ${eventStore === undefined ? 'Postgres' : 'EventStoreDB'}, ${figure(placed)} orders, ${how}: ended in ${figure((startedMs - endedMs) / 1000, 1)} s, ${snapshot}, ready after ${figure(readyMs / 1000, 1)} s, first order ${figure(firstMs)} ms, ${figure(firstMs / limitMs, 2)} of what it may take; an order of before asked again ${figure(replayMs)} ms`,
+              `log in ${eventStore === undefined ? 'Postgres' : 'EventStoreDB'}, ${figure(placed)} orders, ${how}: ended in ${figure((startedMs - endedMs) / 1000, 1)} s, ${snapshot}, ready after ${figure(readyMs / 1000, 1)} s, first order ${figure(firstMs)} ms, ${figure(firstMs / limitMs, 2)} of what it may take; a repeated older order ${figure(replayMs)} ms`,
             )
           }
         } finally {

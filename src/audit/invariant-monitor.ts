@@ -59,7 +59,7 @@ export const readUncheckedProblem = async (
 ): Promise<string | null> =>
   (await checked.covers(range))
     ? null
-    : `no process of this service is known to have checked all events after position ${range.after} up to ${range.through} against the invariants: somebody changed engine.checkpoints or work.checked_events; "farebox projections rebuild laws" checks all events again`
+    : `no process of this service is known to have checked all events after position ${range.after} up to ${range.through} against the invariants: engine.checkpoints or work.checked_events was changed; "farebox projections rebuild laws" checks all events again`
 
 /**
  * Resolves when every event up to a position is checked against the invariants, none violates one, and the database has

@@ -219,7 +219,7 @@ export const scrapeRoutes = (deps: {
       operationId: 'scrape',
       summary: 'Call a scraper',
       description:
-        'Fetches public data of a platform and charges the wallet the price of the scraper: when there is a result, and when the platform says that the target does not exist. Nothing else is charged. A retry with the same `X-Request-Id` and body gets the first answer again, byte for byte, for 24 hours, and is never charged twice; a call that failed is tried anew. `GET /v1/scrape` lists the scrapers with their fields and prices.',
+        'Fetches public data of a platform and charges the wallet the price of the scraper: when there is a result, and when the platform says that the target does not exist. Nothing else is charged. A retry with the same `X-Request-Id` and body returns the first answer again, byte for byte, for 24 hours, and is never charged twice; a failed call is made again. `GET /v1/scrape` lists the scrapers with their fields and prices.',
       tag: 'Scrapers',
       access: 'scrape',
       writes: true,

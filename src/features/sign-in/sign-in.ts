@@ -22,7 +22,7 @@ export const signInPurpose = 'sign-in'
 export const waitText = (seconds: number): string =>
   `Too many attempts. Wait ${Math.ceil(seconds)} seconds and try again.`
 
-const closingText = `If you did not request it, ignore this e-mail. Without it nobody else can sign in.`
+const closingText = `If you did not request it, ignore this e-mail. No other person can sign in without it.`
 
 /** The link has its own line and is short enough not to be wrapped. */
 const signInMail = (to: string, merchant: string, link: string): MailMessage => ({

@@ -5,7 +5,7 @@
  *
  * From a change of the form until the answer, the parts do not match the fields. Meanwhile the form cannot be sent,
  * except by a button with `formmethod="get"`, which changes nothing. A form that counts once (it has a field `form`)
- * can be sent once: its parts do not change until the next page arrives. If that page does not arrive because somebody
+ * can be sent once: its parts do not change until the next page arrives. If that page does not arrive because the user
  * pressed Stop, the form can be sent again, with the same key. The service may have processed the first submission, and
  * processes a key once.
  */
