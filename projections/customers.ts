@@ -1,53 +1,44 @@
-import type { Kysely } from 'kysely'
 import type { CustomerEvent } from '../src/domain/ledger/events.ts'
 import { customerMovementOf } from '../src/domain/ledger/movements.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import { ownerOf } from '../src/kernel/streams.ts'
-import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
+import {
+  column,
+  type RowOf,
+  type Rows,
+  readModel,
+  readTable,
+} from '../src/platform/projections/read-model.ts'
 
 /** A customer's account with its reseller: one row from its first money event. Micro-dollars, none of them negative. */
-export type CustomerRow = {
-  readonly customer_id: string
-  /** The reseller. */
-  readonly account_id: string
-  readonly credit_micros: number
-  /** The debt after a chargeback. The next credits pay it first. */
-  readonly receivable_micros: number
-  /** The payments of the customer through the reseller's gateways. */
-  readonly deposited_micros: number
-  /** The number of charged orders. */
-  readonly orders: number
-  /** The sum of the prices for the customer; `cost_micros`: the sum of the prices for the reseller. */
-  readonly charged_micros: number
-  readonly cost_micros: number
-  /** The refunds of both sums. */
-  readonly refunded_micros: number
-  readonly refunded_cost_micros: number
-  /** The time of the last money event. */
-  readonly moved_at: string
-}
-
-export type CustomerQueries = Kysely<{ 'read.customers': CustomerRow }>
-
-const customersTable: Table<CustomerRow> = {
+const customersTable = readTable({
   name: 'customers',
   columns: {
-    customer_id: { type: 'text' },
-    account_id: { type: 'text' },
-    credit_micros: { type: 'bigint' },
-    receivable_micros: { type: 'bigint' },
-    deposited_micros: { type: 'bigint' },
-    orders: { type: 'bigint' },
-    charged_micros: { type: 'bigint' },
-    cost_micros: { type: 'bigint' },
-    refunded_micros: { type: 'bigint' },
-    refunded_cost_micros: { type: 'bigint' },
-    moved_at: { type: 'timestamptz' },
+    customerId: column.text(),
+    /** The reseller. */
+    accountId: column.text(),
+    creditMicros: column.bigint(),
+    /** The debt after a chargeback. The next credits pay it first. */
+    receivableMicros: column.bigint(),
+    /** The payments of the customer through the reseller's gateways. */
+    depositedMicros: column.bigint(),
+    /** The number of charged orders. */
+    orders: column.bigint(),
+    /** The sum of the prices for the customer; `cost_micros`: the sum of the prices for the reseller. */
+    chargedMicros: column.bigint(),
+    costMicros: column.bigint(),
+    /** The refunds of both sums. */
+    refundedMicros: column.bigint(),
+    refundedCostMicros: column.bigint(),
+    /** The time of the last money event. */
+    movedAt: column.timestamptz(),
   },
-  key: ['customer_id'],
+  key: ['customerId'],
   indexes: ['account_id'],
   rewritten: true,
-}
+})
+
+export type CustomerRow = RowOf<typeof customersTable>
 
 const customerEvents: ReadonlySet<string> = new Set<CustomerEvent['type']>([
   'CustomerCredited',
@@ -60,34 +51,34 @@ const isOfCustomer = (event: RecordedEvent): event is RecordedEvent<CustomerEven
   customerEvents.has(event.type)
 
 const emptyRow = (event: RecordedEvent<CustomerEvent>): CustomerRow => ({
-  customer_id: event.data.customerId,
-  account_id: ownerOf(event.stream),
-  credit_micros: 0,
-  receivable_micros: 0,
-  deposited_micros: 0,
+  customerId: event.data.customerId,
+  accountId: ownerOf(event.stream),
+  creditMicros: 0,
+  receivableMicros: 0,
+  depositedMicros: 0,
   orders: 0,
-  charged_micros: 0,
-  cost_micros: 0,
-  refunded_micros: 0,
-  refunded_cost_micros: 0,
-  moved_at: event.metadata.recordedAt,
+  chargedMicros: 0,
+  costMicros: 0,
+  refundedMicros: 0,
+  refundedCostMicros: 0,
+  movedAt: event.metadata.recordedAt,
 })
 
 /** The totals after the event. */
 const totalsAfter = (row: CustomerRow, event: CustomerEvent): Partial<CustomerRow> => {
   switch (event.type) {
     case 'CustomerCredited':
-      return { deposited_micros: row.deposited_micros + event.data.amountMicros }
+      return { depositedMicros: row.depositedMicros + event.data.amountMicros }
     case 'CustomerCharged':
       return {
         orders: row.orders + 1,
-        charged_micros: row.charged_micros + event.data.amountMicros,
-        cost_micros: row.cost_micros + event.data.costMicros,
+        chargedMicros: row.chargedMicros + event.data.amountMicros,
+        costMicros: row.costMicros + event.data.costMicros,
       }
     case 'CustomerRefunded':
       return {
-        refunded_micros: row.refunded_micros + event.data.amountMicros,
-        refunded_cost_micros: row.refunded_cost_micros + event.data.costMicros,
+        refundedMicros: row.refundedMicros + event.data.amountMicros,
+        refundedCostMicros: row.refundedCostMicros + event.data.costMicros,
       }
     case 'CustomerAdjusted':
       return {}
@@ -102,15 +93,15 @@ const fold = (event: RecordedEvent<CustomerEvent>, rows: Rows): void => {
   const row = rows.get(customersTable, [event.data.customerId]) ?? emptyRow(event)
   rows.put(customersTable, {
     ...row,
-    credit_micros: event.data.creditAfterMicros,
-    receivable_micros: row.receivable_micros + customerMovementOf(event).receivableMicros,
+    creditMicros: event.data.creditAfterMicros,
+    receivableMicros: row.receivableMicros + customerMovementOf(event).receivableMicros,
     ...totalsAfter(row, event),
-    moved_at: event.metadata.recordedAt,
+    movedAt: event.metadata.recordedAt,
   })
 }
 
 /** The credit and the totals of every reseller's customers. */
-export const customers: ReadModel = {
+export const customers = readModel({
   name: 'customers',
   version: 2,
   tables: [customersTable],
@@ -119,4 +110,4 @@ export const customers: ReadModel = {
   apply: (event, rows) => {
     if (isOfCustomer(event)) fold(event, rows)
   },
-}
+})

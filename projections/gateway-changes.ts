@@ -1,68 +1,60 @@
-import type pg from 'pg'
 import type { DepositChangeReported, DepositChangeReviewed } from '../src/domain/deposits/events.ts'
 import type { GatewayChange } from '../src/domain/payments/payments.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
-import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
+import type { Db } from '../src/platform/postgres/kysely.ts'
+import { column, nullable, type RowOf, readModel, readTable } from '../src/platform/projections/read-model.ts'
 
 /** A report of a payment provider about a deposit that no event books. It is open until an operator reviews it. */
-export type GatewayChangeRow = {
-  readonly deposit_id: string
-  /** Numbers the changes of the deposit, from 1. */
-  readonly number: number
-  readonly account_id: string
-  readonly change: GatewayChange['change']
-  readonly reference: string
-  readonly amount: string | null
-  readonly reported_at: string
-  /** Null while it is open. */
-  readonly reviewed_at: string | null
-  readonly note: string | null
-}
-
-const gatewayChangesTable: Table<GatewayChangeRow> = {
+const gatewayChangesTable = readTable({
   name: 'gateway_changes',
   columns: {
-    deposit_id: { type: 'text' },
-    number: { type: 'bigint' },
-    account_id: { type: 'text' },
-    change: { type: 'text' },
-    reference: { type: 'text' },
-    amount: { type: 'text', nullable: true },
-    reported_at: { type: 'timestamptz' },
-    reviewed_at: { type: 'timestamptz', nullable: true },
-    note: { type: 'text', nullable: true },
+    depositId: column.text(),
+    /** Numbers the changes of the deposit, from 1. */
+    number: column.bigint(),
+    accountId: column.text(),
+    change: column.text<GatewayChange['change']>(),
+    reference: column.text(),
+    amount: nullable(column.text()),
+    reportedAt: column.timestamptz(),
+    /** Null while it is open. */
+    reviewedAt: nullable(column.timestamptz()),
+    note: nullable(column.text()),
   },
-  key: ['deposit_id', 'number'],
+  key: ['depositId', 'number'],
   indexes: [
     'reported_at desc, deposit_id desc, number desc',
     'reported_at desc, deposit_id desc, number desc where reviewed_at is null',
   ],
-}
+})
+
+export type GatewayChangeRow = RowOf<typeof gatewayChangesTable>
 
 /** A change with data of its deposit. */
 export type FoundGatewayChange = GatewayChangeRow & {
-  readonly gateway_id: string
-  readonly customer_id: string | null
+  readonly gatewayId: string
+  readonly customerId: string | null
 }
 
 /** The changes without a review, or (`all`) all changes; the last report first. */
-export const listGatewayChanges = async (
-  pool: pg.Pool,
+export const listGatewayChanges = (
+  db: Db,
   { all, limit, offset }: { readonly all: boolean; readonly limit: number; readonly offset: number },
 ): Promise<readonly FoundGatewayChange[]> => {
-  const { rows } = await pool.query<FoundGatewayChange>({
-    name: all ? 'list-gateway-changes' : 'list-open-gateway-changes',
-    text: `select g.*, d.gateway_id, d.customer_id
-             from read.gateway_changes g join read.deposits d using (deposit_id)
-            ${all ? '' : 'where g.reviewed_at is null'}
-            order by g.reported_at desc, g.deposit_id desc, g.number desc limit $1::bigint offset $2::bigint`,
-    values: [limit, offset],
-  })
-  return rows
+  const changes = db
+    .selectFrom('read.gateway_changes as g')
+    .innerJoin('read.deposits as d', 'd.depositId', 'g.depositId')
+    .selectAll('g')
+    .select(['d.gatewayId', 'd.customerId'])
+    .orderBy('g.reportedAt', 'desc')
+    .orderBy('g.depositId', 'desc')
+    .orderBy('g.number', 'desc')
+    .limit(limit)
+    .offset(offset)
+  return (all ? changes : changes.where('g.reviewedAt', 'is', null)).execute()
 }
 
 /** Reports of providers about deposits that no event books, for operators. */
-export const gatewayChanges: ReadModel = {
+export const gatewayChanges = readModel({
   name: 'gateway-changes',
   version: 1,
   tables: [gatewayChangesTable],
@@ -76,14 +68,14 @@ export const gatewayChanges: ReadModel = {
       const { data, metadata } = event as RecordedEvent<DepositChangeReported>
       const { depositId, accountId, number, change, reference, amount } = data
       return rows.put(gatewayChangesTable, {
-        deposit_id: depositId,
+        depositId,
         number,
-        account_id: accountId,
+        accountId,
         change,
         reference,
         amount,
-        reported_at: metadata.recordedAt,
-        reviewed_at: null,
+        reportedAt: metadata.recordedAt,
+        reviewedAt: null,
         note: null,
       })
     }
@@ -92,6 +84,6 @@ export const gatewayChanges: ReadModel = {
     const { depositId, number, note } = data
     const row = rows.get(gatewayChangesTable, [depositId, number])
     if (!row) throw new Error(`change ${number} of deposit ${depositId}, which was never reported`)
-    rows.put(gatewayChangesTable, { ...row, reviewed_at: metadata.recordedAt, note })
+    rows.put(gatewayChangesTable, { ...row, reviewedAt: metadata.recordedAt, note })
   },
-}
+})

@@ -27,7 +27,7 @@ import { webhookQueue } from './webhook-queue.ts'
 import { webhooks } from './webhooks.ts'
 
 /** The models that a GET needs together: one checkpoint, so that a wallet never shows a debit without its order. */
-export const hot: ReadModelGroup = {
+export const hot = {
   name: 'hot',
   held: ['catalog', 'reseller_terms', 'accounts', 'keys'],
   models: [
@@ -53,21 +53,25 @@ export const hot: ReadModelGroup = {
     exits,
     proposals,
   ],
-}
+} as const satisfies ReadModelGroup
 
 /**
  * The read models of finance. They may lag, and never delay the hot group. Nearly all of their rows are new, so large
  * batches cost least.
  */
-export const books: ReadModelGroup = {
+export const books = {
   name: 'books',
   models: [journal, margins, scrapeUsage],
   batchWindowMs: 75,
   maxBatch: 5000,
-}
+} as const satisfies ReadModelGroup
 
 /** The causes of webhooks. An event that stops this group stops no other group. */
-export const webhookDue: ReadModelGroup = { name: 'webhooks', models: [webhookCauses], batchWindowMs: 25 }
+export const webhookDue = {
+  name: 'webhooks',
+  models: [webhookCauses],
+  batchWindowMs: 25,
+} as const satisfies ReadModelGroup
 
 /** The queue of deliveries, which workers also change. */
 export const webhookDeliveries: ReadModelGroup = {

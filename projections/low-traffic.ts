@@ -1,19 +1,35 @@
 import type { PlanEvent } from '../src/domain/plans/events.ts'
 import { isLow } from '../src/domain/plans/fold.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
-import type { ReadModel, RowKey, Rows, Table } from '../src/platform/projections/read-model.ts'
+import {
+  column,
+  nullable,
+  type RowKey,
+  type RowOf,
+  type Rows,
+  readModel,
+  readTable,
+} from '../src/platform/projections/read-model.ts'
+
+const lowPlansTable = <const Name extends string>(name: Name) =>
+  readTable({
+    name,
+    columns: {
+      planId: column.text(),
+      accountId: column.text(),
+      productId: column.text(),
+      totalBytes: column.bigint(),
+      usedBytes: column.bigint(),
+      expiresAt: nullable(column.timestamptz()),
+      /** When it reached 10 % or less of its total. */
+      lowSince: column.timestamptz(),
+    },
+    key: ['planId'],
+    indexes: ['account_id'],
+  })
 
 /** A plan with low traffic. Whether it has expired is computed on read. */
-export type LowTrafficRow = {
-  readonly plan_id: string
-  readonly account_id: string
-  readonly product_id: string
-  readonly total_bytes: number
-  readonly used_bytes: number
-  readonly expires_at: string | null
-  /** When it reached 10 % or less of its total. */
-  readonly low_since: string
-}
+export type LowTrafficRow = RowOf<ReturnType<typeof lowPlansTable>>
 
 const prefix = 'plan-'
 const planIdOf = ({ stream }: RecordedEvent): string => stream.slice(prefix.length)
@@ -28,11 +44,11 @@ const changeTypes: ReadonlySet<string> = new Set<PlanEvent['type']>([
 const changedRow = (plan: LowTrafficRow, event: PlanEvent): LowTrafficRow | null => {
   switch (event.type) {
     case 'PlanToppedUp':
-      return { ...plan, total_bytes: plan.total_bytes + event.data.bytes }
+      return { ...plan, totalBytes: plan.totalBytes + event.data.bytes }
     case 'PlanUnitsWithdrawn':
-      return { ...plan, total_bytes: plan.total_bytes - event.data.bytes }
+      return { ...plan, totalBytes: plan.totalBytes - event.data.bytes }
     case 'TrafficMetered':
-      return { ...plan, used_bytes: event.data.usedBytes }
+      return { ...plan, usedBytes: event.data.usedBytes }
     default:
       return null
   }
@@ -43,21 +59,8 @@ const changedRow = (plan: LowTrafficRow, event: PlanEvent): LowTrafficRow | null
  * threshold removes it. Orders that open plans write nothing to it. Each group that needs the table has its own, as
  * of its own position.
  */
-export const createLowPlans = (name: string) => {
-  const table: Table<LowTrafficRow> = {
-    name,
-    columns: {
-      plan_id: { type: 'text' },
-      account_id: { type: 'text' },
-      product_id: { type: 'text' },
-      total_bytes: { type: 'bigint' },
-      used_bytes: { type: 'bigint' },
-      expires_at: { type: 'timestamptz', nullable: true },
-      low_since: { type: 'timestamptz' },
-    },
-    key: ['plan_id'],
-    indexes: ['account_id'],
-  }
+export const createLowPlans = <const Name extends string>(name: Name) => {
+  const table = lowPlansTable(name)
   return {
     table,
     reads: (event: RecordedEvent): readonly RowKey[] =>
@@ -71,13 +74,13 @@ export const createLowPlans = (name: string) => {
       if (event.type === 'PlanRanLow') {
         const { planId, accountId, productId, totalBytes, usedBytes, expiresAt } = event.data
         const plan = {
-          plan_id: planId,
-          account_id: accountId,
-          product_id: productId,
-          total_bytes: totalBytes,
-          used_bytes: usedBytes,
-          expires_at: expiresAt,
-          low_since: event.metadata.recordedAt,
+          planId,
+          accountId,
+          productId,
+          totalBytes,
+          usedBytes,
+          expiresAt,
+          lowSince: event.metadata.recordedAt,
         }
         rows.put(table, plan)
         return { plan, low: true }
@@ -86,9 +89,9 @@ export const createLowPlans = (name: string) => {
       const previous = rows.get(table, [planIdOf(event)])
       if (!previous) return null
       const plan = changedRow(previous, event)
-      const low = plan !== null && isLow(plan.total_bytes, plan.used_bytes)
+      const low = plan !== null && isLow(plan.totalBytes, plan.usedBytes)
       if (low) rows.put(table, plan)
-      else rows.remove(table, [previous.plan_id])
+      else rows.remove(table, [previous.planId])
       return { plan: plan ?? previous, low }
     },
   }
@@ -97,10 +100,10 @@ export const createLowPlans = (name: string) => {
 const lowPlans = createLowPlans('low_traffic')
 
 /** The low plans that the plans of an account show. */
-export const lowTraffic: ReadModel = {
+export const lowTraffic = readModel({
   name: 'low-traffic',
   version: 1,
   tables: [lowPlans.table],
   reads: lowPlans.reads,
   apply: (event, rows) => void lowPlans.fold(event, rows),
-}
+})

@@ -3,34 +3,32 @@ import { attemptOfHold, holdIdOf, type ScrapeEvent } from '../src/domain/scraper
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId, ScrapeId } from '../src/kernel/ids.ts'
 import { ownerOf } from '../src/kernel/streams.ts'
-import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
+import {
+  column,
+  type RowOf,
+  type Rows,
+  readModel,
+  readTable,
+} from '../src/platform/projections/read-model.ts'
 
 /** An open attempt of a scrape: it is running, or its money hold is open. */
-export type OpenScrapeRow = {
-  readonly hold_id: string
-  readonly scrape_id: string
-  readonly account_id: string
-  readonly attempt: number
-  readonly running: boolean
-  readonly held: boolean
-  /** Until this time it belongs to the process that works on it. */
-  readonly lease_until: string
-}
-
-const openScrapesTable: Table<OpenScrapeRow> = {
+const openScrapesTable = readTable({
   name: 'open_scrapes',
   columns: {
-    hold_id: { type: 'text' },
-    scrape_id: { type: 'text' },
-    account_id: { type: 'text' },
-    attempt: { type: 'bigint' },
-    running: { type: 'boolean' },
-    held: { type: 'boolean' },
-    lease_until: { type: 'timestamptz' },
+    holdId: column.text(),
+    scrapeId: column.text(),
+    accountId: column.text(),
+    attempt: column.bigint(),
+    running: column.boolean(),
+    held: column.boolean(),
+    /** Until this time it belongs to the process that works on it. */
+    leaseUntil: column.timestamptz(),
   },
-  key: ['hold_id'],
+  key: ['holdId'],
   indexes: ['lease_until'],
-}
+})
+
+export type OpenScrapeRow = RowOf<typeof openScrapesTable>
 
 type HoldEvent = RecordedEvent<ScrapeEvent | FundsHeld | HoldCaptured | HoldReleased>
 
@@ -52,20 +50,20 @@ const holdIn = (recorded: RecordedEvent): string | null => {
 
 const putOrRemove = (rows: Rows, row: OpenScrapeRow): void => {
   if (row.running || row.held) rows.put(openScrapesTable, row)
-  else rows.remove(openScrapesTable, [row.hold_id])
+  else rows.remove(openScrapesTable, [row.holdId])
 }
 
 /** A money hold whose attempt is finished. A log that can lose the end of a decision may append it late. */
 const lateHold = (event: HoldEvent, holdId: string): OpenScrapeRow => {
   const { scrapeId, attempt } = attemptOfHold(holdId)!
   return {
-    hold_id: holdId,
-    scrape_id: scrapeId satisfies ScrapeId,
-    account_id: ownerOf(event.stream) as AccountId,
+    holdId,
+    scrapeId: scrapeId satisfies ScrapeId,
+    accountId: ownerOf(event.stream) as AccountId,
     attempt,
     running: false,
     held: true,
-    lease_until: event.metadata.recordedAt,
+    leaseUntil: event.metadata.recordedAt,
   }
 }
 
@@ -74,7 +72,7 @@ const lateHold = (event: HoldEvent, holdId: string): OpenScrapeRow => {
  * attempt. Postgres appends start and hold, and finish and end of the hold, in one commit. A row that is inserted and
  * removed within one batch is never written.
  */
-export const openScrapes: ReadModel = {
+export const openScrapes = readModel({
   name: 'open-scrapes',
   version: 1,
   tables: [openScrapesTable],
@@ -91,13 +89,13 @@ export const openScrapes: ReadModel = {
       case 'ScrapeStarted': {
         const { scrapeId, accountId, attempt, leaseUntil } = event.data
         return rows.put(openScrapesTable, {
-          hold_id: holdId,
-          scrape_id: scrapeId,
-          account_id: accountId,
+          holdId,
+          scrapeId,
+          accountId,
           attempt,
           running: true,
           held: false,
-          lease_until: leaseUntil,
+          leaseUntil,
         })
       }
       case 'FundsHeld':
@@ -109,4 +107,4 @@ export const openScrapes: ReadModel = {
         return row && putOrRemove(rows, { ...row, held: false })
     }
   },
-}
+})

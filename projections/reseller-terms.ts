@@ -2,29 +2,24 @@ import type { TermsEvent } from '../src/domain/resellers/events.ts'
 import { emptyTerms, evolveTerms, type Terms } from '../src/domain/resellers/fold.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import { ownerOf } from '../src/kernel/streams.ts'
-import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
+import { column, type RowOf, readModel, readTable } from '../src/platform/projections/read-model.ts'
 
 /** A reseller's present terms, one row per reseller; no row before the first change. */
-export type ResellerTermsRow = {
-  reseller_id: string
-  terms: Terms
-  /** The revision of the last event of the `terms-…` stream. */
-  revision: number
-  /** The position of that event. A process with an older one reads again. */
-  position: number
-}
-
-const resellerTermsTable: Table<ResellerTermsRow> = {
+const resellerTermsTable = readTable({
   name: 'reseller_terms',
   columns: {
-    reseller_id: { type: 'text' },
-    terms: { type: 'jsonb' },
-    revision: { type: 'bigint' },
-    position: { type: 'bigint' },
+    resellerId: column.text(),
+    terms: column.jsonb<Terms>(),
+    /** The revision of the last event of the `terms-…` stream. */
+    revision: column.bigint(),
+    /** The position of that event. A process with an older one reads again. */
+    position: column.bigint(),
   },
-  key: ['reseller_id'],
+  key: ['resellerId'],
   indexes: ['position'],
-}
+})
+
+export type ResellerTermsRow = RowOf<typeof resellerTermsTable>
 
 const termsEvents: ReadonlySet<string> = new Set<TermsEvent['type']>([
   'DiscountChanged',
@@ -42,7 +37,7 @@ const termsEvents: ReadonlySet<string> = new Set<TermsEvent['type']>([
 const isTerms = (event: RecordedEvent): event is RecordedEvent<TermsEvent> => termsEvents.has(event.type)
 
 /** The terms. Every process caches them in memory and reads them again when they change. */
-export const resellerTerms: ReadModel = {
+export const resellerTerms = readModel({
   name: 'reseller_terms',
   version: 1,
   tables: [resellerTermsTable],
@@ -50,10 +45,10 @@ export const resellerTerms: ReadModel = {
     isTerms(event) ? [{ table: resellerTermsTable.name, key: [ownerOf(event.stream)] }] : [],
   apply: (event, rows) => {
     if (!isTerms(event)) return
-    const reseller_id = ownerOf(event.stream)
-    const before = rows.get(resellerTermsTable, [reseller_id])?.terms ?? emptyTerms
+    const resellerId = ownerOf(event.stream)
+    const before = rows.get(resellerTermsTable, [resellerId])?.terms ?? emptyTerms
     const { type, data, revision, position } = event
     const terms = evolveTerms(before, { type, data } as TermsEvent)
-    rows.put(resellerTermsTable, { reseller_id, terms, revision, position })
+    rows.put(resellerTermsTable, { resellerId, terms, revision, position })
   },
-}
+})

@@ -22,6 +22,7 @@ import { createCodec } from '../platform/eventstore/codec.ts'
 import { guardAppends } from '../platform/eventstore/event-times.ts'
 import type { Core } from '../platform/feature/core.ts'
 import { withStartFiles } from '../platform/postgres/errors.ts'
+import { createKysely } from '../platform/postgres/kysely.ts'
 import { clientConfig, createPool } from '../platform/postgres/pool.ts'
 import { checkKeys, keysInUse, loadKeys } from '../platform/vault/keys.ts'
 import { createScheduler } from '../platform/work/scheduler.ts'
@@ -192,6 +193,7 @@ export const openCoreOn = async (
     keys,
     postgresUrl: postgres.url,
     pool,
+    db: createKysely(pool),
     log,
     isLogInPostgres: config.eventStoreUrl === null,
     logWait,

@@ -1,9 +1,10 @@
-import type { ProposalQueries, ProposalRow } from '../../../projections/proposals.ts'
+import type { ProposalRow } from '../../../projections/proposals.ts'
 import { approvalLimitAt } from '../../domain/ledger/approvals.ts'
 import { type ApprovalRefusal, operatorOf } from '../../domain/ledger/decide-approval.ts'
 import type { EventCodec } from '../../platform/eventstore/codec.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { CaughtUp } from '../../platform/projections/read-your-writes.ts'
 import {
   emptyFormInput,
@@ -44,11 +45,11 @@ const stateOf = (row: ProposalRow, nowMs: number): Html => {
   return stateText(status, status === 'approved' ? 'good' : 'off')
 }
 
-const isOwn = ({ proposed_by: by }: ProposalRow, { cause }: PersonVisit): boolean =>
+const isOwn = ({ proposedBy: by }: ProposalRow, { cause }: PersonVisit): boolean =>
   operatorOf(cause.actor) === by
 
 /** A link to the account or the order of the proposal. */
-const aboutOf = ({ what, account_id: accountId }: ProposalRow, { visitor }: PersonVisit): Html | string =>
+const aboutOf = ({ what, accountId }: ProposalRow, { visitor }: PersonVisit): Html | string =>
   what.kind === 'refund'
     ? linkedText(what.orderId, visitor.roles)
     : accountId === null
@@ -57,7 +58,7 @@ const aboutOf = ({ what, account_id: accountId }: ProposalRow, { visitor }: Pers
 
 type ProposalReads = { readonly log: EventLog; readonly codec: EventCodec }
 type ProposalServices = ProposalReads & {
-  readonly db: ProposalQueries
+  readonly db: Db
   readonly caughtUp: CaughtUp
   readonly proposals: Pick<Proposals, 'limits' | 'approve' | 'close'>
 }
@@ -72,7 +73,7 @@ const list = async ({ db, caughtUp, proposals }: ProposalServices, visit: Person
     proposalsAfter(db, { waiting: !showsAll, after, limit: pageRows + 1, nowMs }),
     proposals.limits(cause),
   ])
-  const { rows, next } = pagedOf(found, (row) => afterText(row.proposed_at, row.proposal_id))
+  const { rows, next } = pagedOf(found, (row) => afterText(row.proposedAt, row.proposalId))
   const limit = approvalLimitAt(limits, nowMs)
   return show({
     title: 'Proposals',
@@ -90,16 +91,16 @@ ${tableOf({
     {
       title: 'What',
       head: true,
-      cell: (row) => html`<a href="${proposalPath(row.proposal_id)}">${whatText(row.what)}</a>`,
+      cell: (row) => html`<a href="${proposalPath(row.proposalId)}">${whatText(row.what)}</a>`,
     },
     { title: 'State', cell: (row) => stateOf(row, nowMs) },
     { title: 'About', cell: (row) => aboutOf(row, visit) },
     {
       title: 'Proposed by',
-      cell: (row) => (isOwn(row, visit) ? 'you' : html`<code>${row.proposed_by}</code>`),
+      cell: (row) => (isOwn(row, visit) ? 'you' : html`<code>${row.proposedBy}</code>`),
     },
-    { title: 'When', cell: (row) => timeText(row.proposed_at) },
-    { title: 'Until', cell: (row) => timeText(row.expires_at) },
+    { title: 'When', cell: (row) => timeText(row.proposedAt) },
+    { title: 'Until', cell: (row) => timeText(row.expiresAt) },
   ],
 })}
 ${pagerOf(root, showsAll ? { show: 'all' } : {}, { before: after === null ? null : before, next })}`,
@@ -121,19 +122,19 @@ const proposalOf = async (reads: ProposalReads, { params }: PersonVisit): Promis
 const factsOf = (row: ProposalRow, visit: PersonVisit): Html => html`<dl class="facts">
 <dt>What</dt><dd>${whatText(row.what)}</dd>
 <dt>State</dt><dd>${stateOf(row, visit.nowMs)}</dd>
-${row.account_id === null ? nothing : html`<dt>Account</dt><dd>${linkedText(row.account_id, visit.visitor.roles)}</dd>`}
+${row.accountId === null ? nothing : html`<dt>Account</dt><dd>${linkedText(row.accountId, visit.visitor.roles)}</dd>`}
 ${row.what.kind === 'refund' ? html`<dt>Order</dt><dd>${linkedText(row.what.orderId, visit.visitor.roles)}</dd>` : nothing}
-<dt>Proposed by</dt><dd><code>${row.proposed_by}</code>${isOwn(row, visit) ? ' (you)' : nothing}</dd>
-<dt>Proposed</dt><dd>${timeText(row.proposed_at)}</dd>
-<dt>Until</dt><dd>${timeText(row.expires_at)}</dd>
-${row.closed_by === null ? nothing : html`<dt>Answered by</dt><dd><code>${row.closed_by}</code> ${timeText(row.closed_at)}</dd>`}
+<dt>Proposed by</dt><dd><code>${row.proposedBy}</code>${isOwn(row, visit) ? ' (you)' : nothing}</dd>
+<dt>Proposed</dt><dd>${timeText(row.proposedAt)}</dd>
+<dt>Until</dt><dd>${timeText(row.expiresAt)}</dd>
+${row.closedBy === null ? nothing : html`<dt>Answered by</dt><dd><code>${row.closedBy}</code> ${timeText(row.closedAt)}</dd>`}
 ${row.note === null ? nothing : html`<dt>Why</dt><dd>${row.note}</dd>`}
-<dt>Proposal</dt><dd>${idText(row.proposal_id)}</dd>
+<dt>Proposal</dt><dd>${idText(row.proposalId)}</dd>
 </dl>`
 
 const proposalView = async (reads: ProposalReads, visit: PersonVisit) => {
   const row = await proposalOf(reads, visit)
-  const pagePath = proposalPath(row.proposal_id)
+  const pagePath = proposalPath(row.proposalId)
   const waits = statusOf(row, visit.nowMs) === 'open'
   const isOwnProposal = isOwn(row, visit)
   return show({
@@ -144,13 +145,13 @@ const proposalView = async (reads: ProposalReads, visit: PersonVisit) => {
       : nothing,
     body: html`${factsOf(row, visit)}${waits && isOwnProposal ? html`<p>Another operator approves it. Nothing moved yet.</p>` : nothing}
 <p><a href="${root}">All proposals</a></p>`,
-    same: [`npx farebox proposals show ${row.proposal_id}`],
+    same: [`npx farebox proposals show ${row.proposalId}`],
   })
 }
 
 const approveView = async (reads: ProposalReads, visit: PersonVisit, problems: Problems): Promise<View> => {
   const row = await proposalOf(reads, visit)
-  const pagePath = proposalPath(row.proposal_id)
+  const pagePath = proposalPath(row.proposalId)
   return {
     title: 'Approve a proposal',
     body: html`${problemsOf(problems)}${factsOf(row, visit)}
@@ -159,7 +160,7 @@ const approveView = async (reads: ProposalReads, visit: PersonVisit, problems: P
 ${keyField(visit.formKey)}
 <div class="acts"><button class="first">Approve: ${whatText(row.what)}</button> <a href="${pagePath}">Back</a></div>
 </form>`,
-    same: [`npx farebox proposals approve ${row.proposal_id}`],
+    same: [`npx farebox proposals approve ${row.proposalId}`],
   }
 }
 
@@ -206,9 +207,9 @@ const closeView = async (
     body: html`${problemsOf(problems)}${factsOf(row, visit)}
 <form method="post" class="stack" novalidate>
 ${fieldOf({ name: 'note', label: 'Why', hint: 'May be left empty. It stays in the log for good: name no person.', maxlength: 200 }, typed, problems)}
-<div class="acts"><button class="danger">${closeLabel}: ${whatText(row.what)}</button> <a href="${proposalPath(row.proposal_id)}">Back</a></div>
+<div class="acts"><button class="danger">${closeLabel}: ${whatText(row.what)}</button> <a href="${proposalPath(row.proposalId)}">Back</a></div>
 </form>`,
-    same: [`npx farebox proposals ${closeLabel.toLowerCase()} ${row.proposal_id}`],
+    same: [`npx farebox proposals ${closeLabel.toLowerCase()} ${row.proposalId}`],
   }
 }
 
@@ -221,10 +222,10 @@ const close = async (services: ProposalServices, visit: PersonVisit, typed: Form
     )
   const reason = isOwn(row, visit) ? 'withdrawn' : 'declined'
   const closure = { reason, note: note === '' ? null : note } as const
-  const answer = await services.proposals.close(row.proposal_id, closure, visit.cause)
+  const answer = await services.proposals.close(row.proposalId, closure, visit.cause)
   if (answer.outcome === 'refused')
     return refusedView(await closeView(services, visit, typed, { form: refusals[answer.refusal.code] }), 409)
-  return goTo(proposalPath(row.proposal_id), `It is ${reason}.`)
+  return goTo(proposalPath(row.proposalId), `It is ${reason}.`)
 }
 
 /** The pages of proposals that need the approval of a second operator: list, approve, decline, withdraw. */

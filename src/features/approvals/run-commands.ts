@@ -1,4 +1,3 @@
-import type { ReadDatabase } from '../../../projections/database.ts'
 import type { ProposalRow } from '../../../projections/proposals.ts'
 import { approvalLimitAt } from '../../domain/ledger/approvals.ts'
 import { isoTime } from '../../kernel/clock.ts'
@@ -6,7 +5,6 @@ import { microsToCentsFloor } from '../../kernel/money.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { requireReadTable } from '../../platform/cli/options.ts'
 import { type CliOutput, CliRefusal, dollars, fields, table } from '../../platform/cli/output.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createMeter } from '../plans/index.ts'
 import { approvalNeeded, approvalRefusal, refusalOf } from '../wallet/index.ts'
 import {
@@ -19,24 +17,24 @@ import {
 } from './approval-service.ts'
 
 const jsonOf = (row: ProposalRow, nowMs: number) => ({
-  proposalId: row.proposal_id,
+  proposalId: row.proposalId,
   status: statusOf(row, nowMs),
   what: row.what,
-  accountId: row.account_id,
-  proposedBy: row.proposed_by,
-  proposedAt: row.proposed_at,
-  expiresAt: row.expires_at,
-  closedBy: row.closed_by,
-  closedAt: row.closed_at,
+  accountId: row.accountId,
+  proposedBy: row.proposedBy,
+  proposedAt: row.proposedAt,
+  expiresAt: row.expiresAt,
+  closedBy: row.closedBy,
+  closedAt: row.closedAt,
   note: row.note,
 })
 
 const proposalsOf = (context: CliContext) =>
   createProposals({ ...context, settleTraffic: createMeter(context).settle })
 
-const readable = async ({ pool }: CliContext) => {
+const readable = async ({ pool, db }: CliContext) => {
   await requireReadTable(pool, 'read.proposals')
-  return createKysely<ReadDatabase>(pool)
+  return db
 }
 
 export const list = async (
@@ -51,12 +49,12 @@ export const list = async (
     text: table(
       rows,
       [
-        { title: 'proposal', value: (row) => row.proposal_id },
+        { title: 'proposal', value: (row) => row.proposalId },
         { title: 'state', value: (row) => statusOf(row, nowMs) },
         { title: 'what', value: (row) => whatText(row.what) },
-        { title: 'account', value: (row) => row.account_id ?? '-' },
-        { title: 'by', value: (row) => row.proposed_by },
-        { title: 'until', value: (row) => row.expires_at },
+        { title: 'account', value: (row) => row.accountId ?? '-' },
+        { title: 'by', value: (row) => row.proposedBy },
+        { title: 'until', value: (row) => row.expiresAt },
       ],
       all ? 'nothing was proposed yet' : 'nothing waits for approval; --all shows the rest',
     ),

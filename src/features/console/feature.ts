@@ -1,12 +1,9 @@
-import type { ReadDatabase } from '../../../projections/database.ts'
-import type { DepositPagesDatabase, ReadMarkDatabase } from '../../../projections/other-tables.ts'
 import type { LiveStock } from '../../domain/catalog/availability.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { Family } from '../../domain/shared/order-terms.ts'
 import { type ServerCore, yieldingLog } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
 import type { Probe } from '../../platform/http/health.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
 import type { ReadModelGroup } from '../../platform/projections/read-model.ts'
 import { rebuild } from '../../platform/projections/rebuild.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
@@ -63,6 +60,7 @@ export type ConsoleNeeds = {
 export const open = (core: ServerCore, needs: ConsoleNeeds): Feature => {
   const {
     pool,
+    db,
     log,
     clock,
     reads,
@@ -72,7 +70,6 @@ export const open = (core: ServerCore, needs: ConsoleNeeds): Feature => {
     assets: { island },
   } = core
   const { name, accounts, findAccount, catalog, stock, wallets, liveScrapers, people, queues } = needs
-  const db = createKysely<ReadDatabase & DepositPagesDatabase & ReadMarkDatabase>(pool)
   const modelsOf = (group: string): readonly string[] =>
     needs.groups.find((each) => each.name === group)?.models.map((model) => model.name) ?? []
   const rebuilds = createRebuildRuns(async (group, options) => {
@@ -94,7 +91,7 @@ export const open = (core: ServerCore, needs: ConsoleNeeds): Feature => {
       ...overviewPages({ pool, db, reads, catalog }),
       ...homePages({ catalog, stock, liveScrapers, name }),
       ...statusPages({ serviceParts: parts, clock }),
-      ...searchPages({ pool, log, findAccount, caughtUp }),
+      ...searchPages({ pool, db, log, findAccount, caughtUp }),
       ...accountListPages({ pool, caughtUp }),
       ...accountPages({ accounts, db, reads, log, wallets }),
       ...blockAccountPages({ accounts }),
@@ -103,7 +100,7 @@ export const open = (core: ServerCore, needs: ConsoleNeeds): Feature => {
       ...ownGatewayPages({
         ownGateways,
         callbackUrl: needs.callbackUrl,
-        pool,
+        db,
         depositPages: createDepositPages(core),
         reads,
         findAccount,

@@ -1,11 +1,12 @@
 import type pg from 'pg'
-import { type BalanceQueries, transactionsBefore } from '../../../projections/balances.ts'
-import { type OrderQueries, ordersAfter } from '../../../projections/orders.ts'
+import { transactionsBefore } from '../../../projections/balances.ts'
+import { ordersAfter } from '../../../projections/orders.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { CaughtUp, Reads } from '../../platform/projections/read-your-writes.ts'
 import {
   emptyFormInput,
@@ -90,7 +91,7 @@ ${pagerOf('/console/operator/accounts', {}, { before, next })}`,
 }
 
 type AccountServices = AccountReads & {
-  readonly db: BalanceQueries & OrderQueries
+  readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
   readonly log: Pick<EventLog, 'readStream'>
   readonly wallets: Pick<Wallets, 'read'>
@@ -134,15 +135,15 @@ ${tableOf({
   rows: movements,
   empty: html`<p>Nothing moved the wallet yet.</p>`,
   columns: [
-    { title: 'When', cell: ({ created_at }) => timeText(created_at) },
+    { title: 'When', cell: ({ createdAt }) => timeText(createdAt) },
     { title: 'What', head: true, cell: ({ type }) => type },
     {
       title: 'About',
-      cell: ({ order_id, deposit_id, reference }) =>
-        linkedText(order_id ?? deposit_id ?? reference ?? '', visitor.roles),
+      cell: ({ orderId, depositId, reference }) =>
+        linkedText(orderId ?? depositId ?? reference ?? '', visitor.roles),
     },
-    { title: 'Moved, USD', number: true, cell: ({ amount_micros }) => microsText(amount_micros) },
-    { title: 'Balance, USD', number: true, cell: (row) => microsText(row.balance_after_micros) },
+    { title: 'Moved, USD', number: true, cell: ({ amountMicros }) => microsText(amountMicros) },
+    { title: 'Balance, USD', number: true, cell: (row) => microsText(row.balanceAfterMicros) },
   ],
 })}`,
     same: [

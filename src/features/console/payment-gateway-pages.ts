@@ -1,4 +1,3 @@
-import type pg from 'pg'
 import { findDeposit } from '../../../projections/deposits.ts'
 import { serviceBook } from '../../domain/ledger/books.ts'
 import { gatewayAccount } from '../../domain/ledger/postings.ts'
@@ -6,6 +5,7 @@ import { floorCents, type Rail } from '../../domain/payments/payments.ts'
 import { amountWriter } from '../../kernel/money.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import {
   choicesOf,
@@ -101,7 +101,7 @@ type GatewayServices = {
   readonly ownGateways: OwnGateways
   /** The address for callbacks of a gateway. */
   readonly callbackUrl: (gatewayId: string) => string
-  readonly pool: pg.Pool
+  readonly db: Db
   /** Opens the pay page of a deposit. */
   readonly depositPages: Pick<DepositPages, 'of'>
   readonly reads: Pick<Reads, 'settled' | 'settledHere'>
@@ -111,14 +111,14 @@ type GatewayServices = {
 
 /** The invoice of the last test, with its pay page. */
 const madeOf = async (
-  { pool, depositPages, reads }: Pick<GatewayServices, 'pool' | 'depositPages' | 'reads'>,
+  { db, depositPages, reads }: Pick<GatewayServices, 'db' | 'depositPages' | 'reads'>,
   { query, visitor, nowMs }: PersonVisit,
 ): Promise<Html> => {
   const accountId = accountIdOf(query.get('account'))
   const depositId = query.get('deposit') ?? ''
   if (accountId === null || depositId === '') return nothing
   await reads.settled(accountId)
-  const row = await findDeposit(pool, wholeAccount(accountId), depositId)
+  const row = await findDeposit(db, wholeAccount(accountId), depositId)
   if (row === undefined) return nothing
   const { status, pay_url: payUrl, amount_cents: cents } = depositRecord(row, nowMs, depositPages)
   return html`<h2>The test invoice</h2>
@@ -131,13 +131,7 @@ ${payUrl === null ? nothing : html`<p class="acts"><a class="button" href="${pay
 }
 
 const gatewayView = async (
-  {
-    ownGateways,
-    callbackUrl,
-    pool,
-    depositPages,
-    reads,
-  }: Omit<GatewayServices, 'findAccount' | 'openDeposit'>,
+  { ownGateways, callbackUrl, db, depositPages, reads }: Omit<GatewayServices, 'findAccount' | 'openDeposit'>,
   visit: PersonVisit,
   typed: FormInput,
   problems: Problems,
@@ -168,7 +162,7 @@ ${
     : html`<p>At ${name}, ${asked} goes to this address.</p>
 <code class="secret">${callbackUrl(gatewayId)}</code>`
 }
-${await madeOf({ pool, depositPages, reads }, visit)}
+${await madeOf({ db, depositPages, reads }, visit)}
 ${
   rails.length === 0
     ? nothing

@@ -7,6 +7,7 @@ import { parsePosition } from '../../kernel/log-position.ts'
 import { addressStream } from '../../kernel/streams.ts'
 import { readStreamState } from '../../platform/commands/handle.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { CaughtUp } from '../../platform/projections/read-your-writes.ts'
 import { emptyFormInput, fieldOf } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
@@ -43,6 +44,7 @@ ${resultHtml}`,
 
 type SearchReads = {
   readonly pool: pg.Pool
+  readonly db: Db
   readonly log: Pick<EventLog, 'readStream'>
   readonly findAccount: FindAccount
   readonly caughtUp: CaughtUp
@@ -50,14 +52,14 @@ type SearchReads = {
 
 /** The stock state of an address and its current rentals. */
 const address = async (
-  { pool, log, caughtUp }: Omit<SearchReads, 'findAccount'>,
+  { db, log, caughtUp }: Omit<SearchReads, 'findAccount'>,
   ip: string,
   visit: PersonVisit,
 ): Promise<Html> => {
   await caughtUp()
   const [{ state }, rentals] = await Promise.all([
     readStreamState(log, { stream: addressStream(ip), fold: addressFold }),
-    rentalsAt(pool, ip),
+    rentalsAt(db, ip),
   ])
   const { roles } = visit.visitor
   return html`<h2>${ip}</h2>
@@ -71,11 +73,11 @@ ${tableOf({
   rows: rentals,
   empty: html`<p>Nobody rents it now.</p>`,
   columns: [
-    { title: 'Rental', head: true, cell: ({ proxy_id }) => linkedText(proxy_id, roles) },
-    { title: 'Account', cell: ({ account_id }) => linkedText(account_id, roles) },
-    { title: 'Order', cell: ({ order_id }) => linkedText(order_id, roles) },
-    { title: 'Since', cell: ({ created_at }) => timeText(created_at) },
-    { title: 'Until', cell: ({ expires_at }) => timeText(expires_at) },
+    { title: 'Rental', head: true, cell: ({ proxyId }) => linkedText(proxyId, roles) },
+    { title: 'Account', cell: ({ accountId }) => linkedText(accountId, roles) },
+    { title: 'Order', cell: ({ orderId }) => linkedText(orderId, roles) },
+    { title: 'Since', cell: ({ createdAt }) => timeText(createdAt) },
+    { title: 'Until', cell: ({ expiresAt }) => timeText(expiresAt) },
   ],
 })}`
 }

@@ -1,4 +1,3 @@
-import type pg from 'pg'
 import { findDeposit, listDeposits } from '../../../projections/deposits.ts'
 import type { DepositEvent } from '../../domain/deposits/events.ts'
 import { floorCents, maxDepositCents } from '../../domain/payments/payments.ts'
@@ -9,6 +8,7 @@ import { depositStream } from '../../kernel/streams.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import {
   choicesOf,
@@ -85,12 +85,12 @@ const timelineText = (
 
 /** Top-ups of the wallet by the service's gateways, on their own pages. */
 export const topUpPages = ({
-  pool,
+  db,
   reads,
   gateways,
   openDeposit,
 }: {
-  readonly pool: pg.Pool
+  readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
   readonly gateways: Pick<Gateways, 'liveRails'>
   readonly openDeposit: OpenDepositByForm
@@ -100,7 +100,7 @@ export const topUpPages = ({
     await reads.settled(account.accountId)
     const [rails, latest] = await Promise.all([
       gateways.liveRails(null),
-      listDeposits(pool, wholeAccount(account.accountId), { limit: maxShown, offset: 0, status: undefined }),
+      listDeposits(db, wholeAccount(account.accountId), { limit: maxShown, offset: 0, status: undefined }),
     ])
     const cents = parseWholeCents(query.get('cents') ?? '')
     const form =
@@ -202,12 +202,12 @@ ${tableOf({
 
 /** A deposit of the wallet or of a reseller's customer. */
 export const depositPages = ({
-  pool,
+  db,
   pages,
   reads,
   log,
 }: {
-  readonly pool: pg.Pool
+  readonly db: Db
   readonly pages: Pick<DepositPages, 'of'>
   readonly reads: Pick<Reads, 'settled'>
   readonly log: Pick<EventLog, 'readStream'>
@@ -226,7 +226,7 @@ export const depositPages = ({
 
   const depositPage = async ({ account, params, nowMs }: AccountVisit) => {
     await reads.settled(account.accountId)
-    const row = await findDeposit(pool, wholeAccount(account.accountId), params.id ?? '')
+    const row = await findDeposit(db, wholeAccount(account.accountId), params.id ?? '')
     if (!row) throw refuse('not_found', 'no deposit has this id')
     const deposit = depositRecord(row, nowMs, pages)
     const { pay_url: payUrl, order_id: orderId, status } = deposit
@@ -236,22 +236,22 @@ export const depositPages = ({
       acts:
         payUrl === null
           ? html`<a href="${path}">Top up</a>`
-          : html`<a class="button first" href="${payUrl}" rel="noreferrer">${row.customer_id === null ? html`Pay ${dollarText(deposit.amount_cents)}` : 'Open its pay page'}</a>`,
-      body: html`${isPayable ? html`<p>${row.customer_id === null ? 'Pay on the page of the payment provider. The money is in the wallet' : 'Your customer pays on the page of your payment provider. It has the credit'} as soon as the provider reports it, mostly within a minute. <a href="/console/deposits/${deposit.deposit_id}">Refresh</a></p>` : null}
+          : html`<a class="button first" href="${payUrl}" rel="noreferrer">${row.customerId === null ? html`Pay ${dollarText(deposit.amount_cents)}` : 'Open its pay page'}</a>`,
+      body: html`${isPayable ? html`<p>${row.customerId === null ? 'Pay on the page of the payment provider. The money is in the wallet' : 'Your customer pays on the page of your payment provider. It has the credit'} as soon as the provider reports it, mostly within a minute. <a href="/console/deposits/${deposit.deposit_id}">Refresh</a></p>` : null}
 <dl class="facts">
 <dt>State</dt><dd>${depositState(status)}</dd>
 <dt>Deposit</dt><dd>${idText(deposit.deposit_id)}</dd>
 ${
-  row.customer_id === null
+  row.customerId === null
     ? nothing
-    : html`<dt>Of</dt><dd><a href="/console/reseller/customers/${row.customer_id}">${row.customer_ref ?? idText(row.customer_id)}</a></dd>
+    : html`<dt>Of</dt><dd><a href="/console/reseller/customers/${row.customerId}">${row.customerRef ?? idText(row.customerId)}</a></dd>
 `
 }<dt>Paid by</dt><dd>${railName(deposit.method)}</dd>
 <dt>Invoiced</dt><dd>${dollarText(deposit.amount_cents)}</dd>
 <dt>Credited</dt><dd>${dollarText(deposit.credited_cents)}</dd>
 ${deposit.charged_back_cents === 0 ? nothing : html`<dt>Charged back</dt><dd>${dollarText(deposit.charged_back_cents)}</dd>\n`}${orderId === null ? nothing : html`<dt>For order</dt><dd><a href="/console/orders/${orderId}">${idText(orderId)}</a></dd>\n`}${deposit.expires_at === null ? nothing : html`<dt>Can be paid until</dt><dd>${timeText(String(deposit.expires_at))}</dd>\n`}</dl>
 <h2>What happened</h2>
-${await timeline(deposit.deposit_id, row.customer_id !== null)}`,
+${await timeline(deposit.deposit_id, row.customerId !== null)}`,
       same: [`curl $API/deposits/${deposit.deposit_id} -H "X-API-Key: $KEY"`],
     })
   }

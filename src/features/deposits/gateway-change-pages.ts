@@ -1,7 +1,7 @@
-import type pg from 'pg'
 import { listGatewayChanges } from '../../../projections/gateway-changes.ts'
 import type { DepositId } from '../../kernel/ids.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { CaughtUp } from '../../platform/projections/read-your-writes.ts'
 import { type FormInput, hiddenOf, type Problems, problemsOf } from '../../platform/ui/form.ts'
 import { html } from '../../platform/ui/html.ts'
@@ -24,11 +24,11 @@ const maxOffset = 1_000_000
 
 /** Changes that payment providers reported and no event books, until an operator closes them. */
 export const gatewayChangePages = ({
-  pool,
+  db,
   caughtUp,
   runner,
 }: {
-  readonly pool: pg.Pool
+  readonly db: Db
   readonly caughtUp: CaughtUp
   readonly runner: CommandRunner
 }): readonly ConsolePage[] => {
@@ -37,7 +37,7 @@ export const gatewayChangePages = ({
     const from = Number(/^\d{1,7}$/.exec(query.get('before') ?? '')?.[0] ?? 0)
     const offset = Math.min(from, maxOffset)
     await caughtUp()
-    const changeRows = await listGatewayChanges(pool, { all: showAll, limit: pageRows + 1, offset })
+    const changeRows = await listGatewayChanges(db, { all: showAll, limit: pageRows + 1, offset })
     const next = changeRows.length > pageRows ? String(offset + pageRows) : null
     return {
       title: 'Changes at payment providers',
@@ -57,14 +57,14 @@ ${tableOf({
     },
     {
       title: 'Deposit',
-      cell: ({ deposit_id: id, account_id: account }) =>
+      cell: ({ depositId: id, accountId: account }) =>
         html`${idText(id)}<br>${linkedText(account, visitor.roles)}`,
     },
-    { title: 'Gateway', cell: ({ gateway_id: gateway }) => html`<code>${gateway}</code>` },
-    { title: 'Reported', cell: ({ reported_at: at }) => timeText(at) },
+    { title: 'Gateway', cell: ({ gatewayId: gateway }) => html`<code>${gateway}</code>` },
+    { title: 'Reported', cell: ({ reportedAt: at }) => timeText(at) },
     {
       title: 'Close',
-      cell: ({ deposit_id: id, number, reviewed_at: at, note }) =>
+      cell: ({ depositId: id, number, reviewedAt: at, note }) =>
         at !== null
           ? html`${timeText(at)}<br><small>${note}</small>`
           : html`<form method="post" class="inline">${hiddenOf('deposit', id)}${hiddenOf('number', number)}<label class="skip" for="note-${id}-${number}">What was done about it</label><input id="note-${id}-${number}" name="note" maxlength="200" placeholder="What was done" required> <button>Close</button></form>`,

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import type pg from 'pg'
 import { z } from 'zod'
 import { findDeposit, listDeposits } from '../../../projections/deposits.ts'
 import { depositStatuses } from '../../domain/deposits/fold.ts'
@@ -10,6 +9,7 @@ import { refuse } from '../../platform/http/errors.ts'
 import { keyHeader, keyHeaders, replayHeaders } from '../../platform/http/idempotency.ts'
 import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { base, colours, pageOf, pageRoute } from '../../platform/ui/bare-page.ts'
 import { html } from '../../platform/ui/html.ts'
@@ -109,10 +109,10 @@ export const depositRoutes = (deps: {
   readonly customers: Customers
   readonly returnUrls: ReturnUrls
   readonly reads: Pick<Reads, 'settled'>
-  readonly pool: pg.Pool
+  readonly db: Db
   readonly clock: Clock
 }): readonly Route[] => {
-  const { deposits, pages, customers, returnUrls, reads, pool, clock } = deps
+  const { deposits, pages, customers, returnUrls, reads, db, clock } = deps
   return [
     route({
       method: 'POST',
@@ -210,7 +210,7 @@ export const depositRoutes = (deps: {
       errors: ['not_found'],
       handler: async ({ scope, params, after }) => {
         await reads.settled(scope.accountId, after ?? 0)
-        const row = await findDeposit(pool, scope, params.id)
+        const row = await findDeposit(db, scope, params.id)
         if (!row) throw refuse('not_found', 'no deposit has this id')
         return { status: 200, body: depositRecord(row, clock(), pages) }
       },
@@ -242,7 +242,7 @@ export const depositRoutes = (deps: {
       handler: async ({ scope, query, after }) => {
         const { limit, offset, status } = query
         await reads.settled(scope.accountId, after ?? 0)
-        const page = await listDeposits(pool, scope, { limit, offset, status })
+        const page = await listDeposits(db, scope, { limit, offset, status })
         const nowMs = clock()
         const deposits = page.deposits.map((row) => depositRecord(row, nowMs, pages))
         return { status: 200, body: { deposits, total: page.total, limit, offset } }

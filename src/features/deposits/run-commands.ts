@@ -17,20 +17,20 @@ type Shown = z.input<typeof DepositRecord>
 export const deposits: ListedResource<Shown> = {
   owner: { table: 'read.deposits', id: 'deposit_id' },
   reads: (context) => {
-    const { pool, clock } = context
+    const { db, clock } = context
     const pages = createDepositPages(context)
     return {
       list: async (scope, page) => {
         const status = page.status as DepositStatus | undefined
-        const found = await listDeposits(pool, scope, { ...page, status })
+        const found = await listDeposits(db, scope, { ...page, status })
         const rows = found.deposits.map((row) => ({
           ...depositRecord(row, clock(), pages),
-          accountId: row.account_id as AccountId,
+          accountId: row.accountId as AccountId,
         }))
         return { rows, total: found.total }
       },
       find: async (account, id) => {
-        const found = await findDeposit(pool, wholeAccount(account), id)
+        const found = await findDeposit(db, wholeAccount(account), id)
         return found ? depositRecord(found, clock(), pages) : null
       },
     }
@@ -63,24 +63,24 @@ export const deposits: ListedResource<Shown> = {
 }
 
 export const listChanges = async (
-  { pool }: CliContext,
+  { pool, db }: CliContext,
   { all = false, limit }: { readonly all?: boolean; readonly limit: number },
 ): Promise<CliOutput> => {
   await requireReadTable(pool, 'read.gateway_changes')
-  const rows = await listGatewayChanges(pool, { all, limit, offset: 0 })
+  const rows = await listGatewayChanges(db, { all, limit, offset: 0 })
   return {
     json: { changes: rows.map(changeRecord) },
     text: table(
       rows,
       [
-        { title: 'deposit', value: (row) => row.deposit_id },
+        { title: 'deposit', value: (row) => row.depositId },
         { title: 'number', value: (row) => String(row.number), align: 'right' },
         { title: 'what', value: (row) => row.change },
         { title: 'of', value: (row) => row.reference },
         { title: 'amount', value: (row) => row.amount ?? '-' },
-        { title: 'gateway', value: (row) => row.gateway_id },
-        { title: 'reported', value: (row) => row.reported_at },
-        { title: 'closed', value: (row) => row.reviewed_at ?? '-' },
+        { title: 'gateway', value: (row) => row.gatewayId },
+        { title: 'reported', value: (row) => row.reportedAt },
+        { title: 'closed', value: (row) => row.reviewedAt ?? '-' },
       ],
       all ? 'nothing was reported' : 'nothing is open',
     ),

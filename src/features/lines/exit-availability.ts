@@ -23,9 +23,9 @@ export const createExitAvailability = (deps: {
   const { catalog, exits } = deps
 
   const sellableTargetingOf = (
-    plan: Pick<FoundPlan, 'product_id'>,
+    plan: Pick<FoundPlan, 'productId'>,
   ): { readonly generate: Generate; readonly family: Family | null } => {
-    const product = catalog.current().resolve(plan.product_id)
+    const product = catalog.current().resolve(plan.productId)
     return product && 'generate' in product
       ? { generate: product.generate, family: product.family }
       : { generate: { maxCount: 0, targeting: [] }, family: null }

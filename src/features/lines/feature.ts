@@ -1,9 +1,7 @@
-import type { PlanQueries } from '../../../projections/plans.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { Family } from '../../domain/shared/order-terms.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createCredentials } from '../../platform/vault/credentials.ts'
 import type { ExitHealth, LiveExits, LocationsByCountry } from '../exits/index.ts'
 import { createOwnPlans, type Gateway, type PlanFinder } from '../plans/index.ts'
@@ -50,7 +48,7 @@ export const open = (
     await exits.recent()
     return exits.locations(family)
   }
-  const db: PlanQueries = createKysely(pool)
+  const { db } = core
   const ownPlans = createOwnPlans(core)
   const credentials = createCredentials(core.keys.master)
   const reach = {

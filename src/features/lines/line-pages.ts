@@ -208,7 +208,7 @@ export const linePages = ({
           : html`<section aria-label="Lines"><copy-text><label for="lines">${countText(lines.split('\n').length, 'line')}</label> <button type="button" hidden>Copy</button>
 <textarea id="lines" rows="10" readonly spellcheck="false">\n${lines}</textarea></copy-text></section>`
       }
-<live-parts><form method="post" action="${planPath(plan.plan_id, '/lines')}" class="stack" data-asks novalidate>
+<live-parts><form method="post" action="${planPath(plan.planId, '/lines')}" class="stack" data-asks novalidate>
 ${fields}
 ${fieldOf({ name: 'sticky', label: 'Minutes that a line keeps its address', hint: `Up to ${maxStickyMinutes}; 0: another address for each connection.`, inputmode: 'numeric', maxlength: 9, value: text('sticky') === '' ? '0' : text('sticky') }, emptyFormInput, problems)}
 ${selectOf({ name: 'protocol', label: 'Protocol', value: protocol, choices: lineProtocols.map((value) => ({ value, label: protocolNames[value] })) }, problems)}
@@ -236,7 +236,7 @@ ${Object.keys(inputProblems).length > 0 ? html`<p class="soft">See the fields.</
       if (typed.text('as') === 'file' || generated.count > maxShown)
         return {
           kind: 'file',
-          name: `lines-${plan.plan_id}.txt`,
+          name: `lines-${plan.planId}.txt`,
           mediaType: 'text/plain',
           content: `${lines}\n`,
         }

@@ -1,11 +1,11 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import type { PlanQueries } from '../../../projections/plans.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { maxStickyMinutes } from '../../domain/exits/exit-targeting.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { type Route, route } from '../../platform/http/route.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import { maxReleased, releaseSessions } from '../exits/index.ts'
@@ -61,7 +61,7 @@ const lineExample = `${host}:${ports.http}:${username}-country-us-session-k3v9q2
 export const lineRoutes = (deps: {
   readonly catalog: { current(): Catalog }
   readonly reads: Pick<Reads, 'settled'>
-  readonly db: PlanQueries
+  readonly db: Db
   readonly ownPlans: OwnPlans
   readonly pool: pg.Pool
   readonly runner: CommandRunner
@@ -171,7 +171,7 @@ export const lineRoutes = (deps: {
       },
       errors: ['not_found'],
       handler: async ({ caller, scope, params: { id }, requestId, after }) => {
-        const { plan_id: planId } = await planOf(scope, id, after)
+        const { planId } = await planOf(scope, id, after)
         const { generation, rotatedAtMs, position } = await rotatePlanPassword(runner, planId, {
           accountId: caller.accountId,
           actor: { kind: 'key', accountId: caller.accountId, keyId: caller.keyId },
@@ -219,7 +219,7 @@ export const lineRoutes = (deps: {
       },
       errors: ['not_found'],
       handler: async ({ scope, params: { id }, body: { sessions = null }, after }) => {
-        const { plan_id: planId } = await planOf(scope, id, after)
+        const { planId } = await planOf(scope, id, after)
         const released = await releaseSessions(pool, planId, sessions, clock())
         return { status: 200, body: { planId, released } }
       },

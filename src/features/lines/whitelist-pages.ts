@@ -71,8 +71,8 @@ export const whitelistPages = ({
     problems: Problems,
   ) => {
     // All entries: an account has no more on all of its plans.
-    const { entries } = await whitelist.list(plan.plan_id, { limit: maxWhitelist, offset: 0 })
-    const path = planPath(plan.plan_id, '/whitelist')
+    const { entries } = await whitelist.list(plan.planId, { limit: maxWhitelist, offset: 0 })
+    const path = planPath(plan.planId, '/whitelist')
     const { address } = visit.browser
     const { fields } = await locationPickers({ planFinder, locations }, plan, text, problems)
     return {
@@ -116,10 +116,10 @@ ${fields}
 
   const change = async (visit: AccountVisit, typed: FormInput) => {
     const plan = await planOf(visit)
-    const path = planPath(plan.plan_id, '/whitelist')
+    const path = planPath(plan.planId, '/whitelist')
     const removed = typed.text('remove')
     if (removed !== '') {
-      const planRef = { planId: plan.plan_id, accountId: visit.account.accountId }
+      const planRef = { planId: plan.planId, accountId: visit.account.accountId }
       const wasRemoved = await whitelist.remove(planRef, removed, visit.cause)
       return goTo(path, wasRemoved ? 'It is off the whitelist.' : 'It was not on the whitelist any more.')
     }

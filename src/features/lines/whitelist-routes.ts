@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import type { PlanQueries } from '../../../projections/plans.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { causeOf } from '../../platform/http/auth.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { createOwnPlan, type OwnPlans, planExample } from '../plans/index.ts'
 import { targetingCodes, targetingFields, toTargetingInput } from './targeting-input.ts'
@@ -56,7 +56,7 @@ const entryJson = (entry: Entry): z.infer<typeof WhitelistEntry> => ({
 export const whitelistRoutes = (deps: {
   readonly catalog: { current(): Catalog }
   readonly reads: Pick<Reads, 'settled'>
-  readonly db: PlanQueries
+  readonly db: Db
   readonly ownPlans: OwnPlans
   readonly whitelist: Whitelist
   readonly addToWhitelist: AddToWhitelist
@@ -88,7 +88,7 @@ export const whitelistRoutes = (deps: {
       },
       errors: ['not_found'],
       handler: async ({ scope, params: { id }, query: { limit, offset }, after }) => {
-        const { plan_id: planId } = await planOf(scope, id, after)
+        const { planId } = await planOf(scope, id, after)
         const { entries, total } = await whitelist.list(planId, { limit, offset })
         return { status: 200, body: { whitelist: entries.map(entryJson), total, limit, offset } }
       },
@@ -175,7 +175,7 @@ export const whitelistRoutes = (deps: {
       responses: { 204: { description: 'It is off.' } },
       errors: ['not_found'],
       handler: async ({ caller, scope, params: { id, entryId }, after, requestId }) => {
-        const { plan_id: planId } = await planOf(scope, id, after)
+        const { planId } = await planOf(scope, id, after)
         const plan = { planId, accountId: caller.accountId }
         if (!(await whitelist.remove(plan, entryId, causeOf({ caller, requestId }))))
           throw refuse('not_found', 'the plan has no such entry on its whitelist')

@@ -1,7 +1,5 @@
-import type { NoticeQueries } from '../../../projections/notices.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
 import { operatorNoticePages } from './notice-admin-pages.ts'
 import { noticePages } from './notice-pages.ts'
 import { createNotices } from './notice-service.ts'
@@ -9,7 +7,7 @@ import { noticeRoutes } from './routes.ts'
 
 export const open = (core: ServerCore): Feature => {
   const { pool, reads, clock, caughtUp } = core
-  const db: NoticeQueries = createKysely(pool)
+  const { db } = core
   return {
     routes: noticeRoutes({ reads, db, clock }),
     pages: [

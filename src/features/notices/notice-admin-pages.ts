@@ -1,14 +1,10 @@
-import {
-  countAudience,
-  type NoticeQueries,
-  type NoticeRow,
-  noticesAfter,
-} from '../../../projections/notices.ts'
+import { countAudience, type NoticeRow, noticesAfter } from '../../../projections/notices.ts'
 import { type Audience, audiences, type NoticeKind, noticeKinds } from '../../domain/notices/audiences.ts'
 import { type NoticeDraft, noticeProblems } from '../../domain/notices/decide.ts'
 import { instantOf } from '../../domain/notices/notice-dates.ts'
 import { deriveId, type NoticeId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { CaughtUp } from '../../platform/projections/read-your-writes.ts'
 import {
   emptyFormInput,
@@ -36,14 +32,14 @@ import type { Notices } from './notice-service.ts'
 
 const root = '/console/operator/notices'
 
-const isActive = ({ expires_at: expiresAt }: NoticeRow, nowMs: number): boolean =>
+const isActive = ({ expiresAt }: NoticeRow, nowMs: number): boolean =>
   expiresAt === null || Date.parse(expiresAt) > nowMs
 
-const list = async (db: NoticeQueries, { query, nowMs }: PersonVisit) => {
+const list = async (db: Db, { query, nowMs }: PersonVisit) => {
   const before = query.get('before')
   const after = afterOf(before)
   const found = await noticesAfter(db, { after, limit: pageRows + 1 })
-  const { rows, next } = pagedOf(found, ({ published_at, notice_id }) => afterText(published_at, notice_id))
+  const { rows, next } = pagedOf(found, ({ publishedAt, noticeId }) => afterText(publishedAt, noticeId))
   return show({
     title: 'All notices',
     acts: html`<a class="button first" href="${root}/new">Write one</a>`,
@@ -55,29 +51,29 @@ const list = async (db: NoticeQueries, { query, nowMs }: PersonVisit) => {
         {
           title: 'Title',
           head: true,
-          cell: ({ notice_id, title }) => html`<a href="/console/trail/${notice_id}">${title}</a>`,
+          cell: ({ noticeId, title }) => html`<a href="/console/trail/${noticeId}">${title}</a>`,
         },
         { title: 'Kind', cell: ({ kind }) => kind },
         {
           title: 'For',
-          cell: ({ account_id, audience }) =>
-            account_id === null
+          cell: ({ accountId, audience }) =>
+            accountId === null
               ? audience
-              : html`<a href="/console/operator/accounts/${account_id}">${account_id}</a>`,
+              : html`<a href="/console/operator/accounts/${accountId}">${accountId}</a>`,
         },
-        { title: 'Published', cell: ({ published_at }) => timeText(published_at) },
+        { title: 'Published', cell: ({ publishedAt }) => timeText(publishedAt) },
         {
           title: 'State',
           cell: (notice) =>
             isActive(notice, nowMs)
-              ? html`${stateText('stands', 'good')}${notice.expires_at === null ? nothing : html` <small>until ${timeText(notice.expires_at)}</small>`}`
-              : html`${stateText('over', 'off')} <small>since ${timeText(notice.expires_at)}</small>`,
+              ? html`${stateText('stands', 'good')}${notice.expiresAt === null ? nothing : html` <small>until ${timeText(notice.expiresAt)}</small>`}`
+              : html`${stateText('over', 'off')} <small>since ${timeText(notice.expiresAt)}</small>`,
         },
         {
           title: 'Act',
           cell: (notice) =>
             isActive(notice, nowMs)
-              ? html`<a href="${root}/${notice.notice_id}/expire">Take down <span class="skip">${notice.title}</span></a>`
+              ? html`<a href="${root}/${notice.noticeId}/expire">Take down <span class="skip">${notice.title}</span></a>`
               : '',
         },
       ],
@@ -123,7 +119,7 @@ const problemsOfRefusal = (refusalProblems: readonly string[]): Problems =>
     }),
   )
 
-const previewOf = async (db: NoticeQueries, draft: NoticeDraft): Promise<Html> => {
+const previewOf = async (db: Db, draft: NoticeDraft): Promise<Html> => {
   const count = await countAudience(db, draft.audience)
   return html`<article class="card" aria-label="Preview"><h2>${draft.title}</h2>
 <p><small>${draft.kind.toLowerCase().replaceAll('_', ' ')}</small></p>
@@ -157,7 +153,7 @@ ${fieldOf({ name: 'linkLabel', label: 'Words of the link', maxlength: 64 }, type
 })
 
 const write = async (
-  { db, notices }: { readonly db: NoticeQueries; readonly notices: Pick<Notices, 'publish'> },
+  { db, notices }: { readonly db: Db; readonly notices: Pick<Notices, 'publish'> },
   visit: PersonVisit,
   typed: FormInput,
 ) => {
@@ -185,18 +181,18 @@ const write = async (
   return refusedView(await newView(visit, typed, refusalProblems, null), 409)
 }
 
-const expireView = async (db: NoticeQueries, { params }: PersonVisit): Promise<View> => {
+const expireView = async (db: Db, { params }: PersonVisit): Promise<View> => {
   const [notice] = await db
     .selectFrom('read.notices')
     .selectAll()
-    .where('notice_id', '=', params.id ?? '')
+    .where('noticeId', '=', params.id ?? '')
     .execute()
   if (notice === undefined) throw refuse('not_found', 'no notice has this id')
   return {
     title: `Take down “${notice.title}”`,
     body: html`<p>It drops out of every feed at once. The log keeps it, and who took it down.</p>
-<form method="post" action="${root}/${notice.notice_id}/expire"><div class="acts"><button class="first">Take it down</button> <a href="${root}">Back</a></div></form>`,
-    same: [`npx farebox notices expire ${notice.notice_id}`],
+<form method="post" action="${root}/${notice.noticeId}/expire"><div class="acts"><button class="first">Take it down</button> <a href="${root}">Back</a></div></form>`,
+    same: [`npx farebox notices expire ${notice.noticeId}`],
   }
 }
 
@@ -212,7 +208,7 @@ export const operatorNoticePages = ({
   notices,
   caughtUp,
 }: {
-  readonly db: NoticeQueries
+  readonly db: Db
   readonly notices: Notices
   readonly caughtUp: CaughtUp
 }): readonly ConsolePage[] => {

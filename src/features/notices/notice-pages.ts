@@ -1,8 +1,9 @@
 import type pg from 'pg'
-import { listAnnouncements, type NoticeQueries } from '../../../projections/notices.ts'
+import { listAnnouncements } from '../../../projections/notices.ts'
 import { audiencesOf } from '../../domain/notices/events.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { NoticeId } from '../../kernel/ids.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { html, nothing } from '../../platform/ui/html.ts'
 import {
@@ -16,7 +17,7 @@ import {
 import { stateText, timeText } from '../../platform/ui/text.ts'
 import { markNoticeRead } from './read-marks.ts'
 
-type NoticeReads = { readonly pool: pg.Pool; readonly db: NoticeQueries }
+type NoticeReads = { readonly pool: pg.Pool; readonly db: Db }
 
 /** The current notices of an account, as `GET /announcements` returns them. */
 export const noticesOf = async (
@@ -45,12 +46,12 @@ const list = async (services: NoticeReads, { account, nowMs }: AccountVisit) => 
       notices.length === 0
         ? html`<div class="empty"><p>The service has nothing to say to you now.</p></div>`
         : html`${notices.map(
-            (notice) => html`<article class="card" id="${notice.notice_id}">
+            (notice) => html`<article class="card" id="${notice.noticeId}">
 <h2>${notice.title}</h2>
-<p>${notice.unread ? stateText('unread', 'warn') : stateText('read', 'off')} <small>${notice.kind.toLowerCase().replaceAll('_', ' ')} · ${timeText(notice.published_at)}</small></p>
+<p>${notice.unread ? stateText('unread', 'warn') : stateText('read', 'off')} <small>${notice.kind.toLowerCase().replaceAll('_', ' ')} · ${timeText(notice.publishedAt)}</small></p>
 ${notice.body.split('\n').map((line) => html`<p>${line}</p>`)}
-${notice.link_href === null ? null : html`<p><a href="${notice.link_href}" rel="noreferrer">${notice.link_label ?? notice.link_href}</a></p>`}
-${notice.unread ? html`<form method="post" action="/console/notices"><button name="read" value="${notice.notice_id}">Mark as read</button></form>` : null}
+${notice.linkHref === null ? null : html`<p><a href="${notice.linkHref}" rel="noreferrer">${notice.linkLabel ?? notice.linkHref}</a></p>`}
+${notice.unread ? html`<form method="post" action="/console/notices"><button name="read" value="${notice.noticeId}">Mark as read</button></form>` : null}
 </article>\n`,
           )}`,
     same: ['curl $API/announcements -H "X-API-Key: $KEY"   # unread is set here alone'],
@@ -79,10 +80,10 @@ export const noticePages = ({
         const notices = await noticesOf({ pool, db }, account, nowMs)
         // Marks are stored only for notices that the account can see.
         const read = notices.filter(
-          ({ notice_id, unread }) => unread && (selection === 'all' || notice_id === selection),
+          ({ noticeId, unread }) => unread && (selection === 'all' || noticeId === selection),
         )
-        for (const { notice_id } of read)
-          await markNoticeRead(pool, account.accountId, notice_id as NoticeId, isoTime(nowMs))
+        for (const { noticeId } of read)
+          await markNoticeRead(pool, account.accountId, noticeId as NoticeId, isoTime(nowMs))
         return goTo('/console/notices')
       },
     },

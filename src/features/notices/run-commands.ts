@@ -1,4 +1,3 @@
-import type { NoticeRow } from '../../../projections/notices.ts'
 import type { Audience, NoticeKind } from '../../domain/notices/audiences.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { deriveId, type NoticeId, newId } from '../../kernel/ids.ts'
@@ -80,31 +79,36 @@ export const publish = async (context: CliContext, options: PublishOptions): Pro
 }
 
 export const list = async (
-  { pool, clock }: CliContext,
+  { pool, db, clock }: CliContext,
   options: { readonly all?: boolean },
 ): Promise<CliOutput> => {
   await requireReadTable(pool, 'read.notices')
-  const { rows } = await pool.query<NoticeRow>(
-    `select * from read.notices where $1::boolean or expires_at is null or expires_at > $2::timestamptz
-      order by published_at desc, notice_id desc`,
-    [options.all === true, isoTime(clock())],
-  )
+  const all = db
+    .selectFrom('read.notices')
+    .selectAll()
+    .orderBy('publishedAt', 'desc')
+    .orderBy('noticeId', 'desc')
+  const now = isoTime(clock())
+  const rows = await (options.all === true
+    ? all
+    : all.where((eb) => eb.or([eb('expiresAt', 'is', null), eb('expiresAt', '>', now)]))
+  ).execute()
   return {
     json: {
       notices: rows.map((row) => ({
-        noticeId: row.notice_id,
-        accountId: row.account_id,
+        noticeId: row.noticeId,
+        accountId: row.accountId,
         ...noticeFields(row),
       })),
     },
     text: table(
       rows,
       [
-        { title: 'notice', value: (row) => row.notice_id },
-        { title: 'published', value: (row) => row.published_at },
-        { title: 'expires', value: (row) => row.expires_at ?? '-' },
+        { title: 'notice', value: (row) => row.noticeId },
+        { title: 'published', value: (row) => row.publishedAt },
+        { title: 'expires', value: (row) => row.expiresAt ?? '-' },
         { title: 'kind', value: (row) => row.kind },
-        { title: 'audience', value: (row) => row.account_id ?? row.audience },
+        { title: 'audience', value: (row) => row.accountId ?? row.audience },
         { title: 'title', value: (row) => row.title },
       ],
       'no notice stands; --all shows the expired ones too',

@@ -1,9 +1,7 @@
-import type { Kysely } from 'kysely'
 import type pg from 'pg'
 import { z } from 'zod'
-import type { ReadDatabase } from '../../../projections/database.ts'
+import type { PayUrlOf } from '../../../projections/deposits.ts'
 import { type FoundOrder, findOrder, listOrders } from '../../../projections/orders.ts'
-import type { DepositPagesDatabase, PayUrlOf } from '../../../projections/other-tables.ts'
 import { orderIdsOfSubscription } from '../../../projections/subscriptions.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { orderStatuses } from '../../domain/orders/fold.ts'
@@ -15,6 +13,7 @@ import { refuse } from '../../platform/http/errors.ts'
 import { idempotentAnswer, idempotentResponses } from '../../platform/http/idempotency.ts'
 import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, type RouteError, route } from '../../platform/http/route.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { customerRefs } from '../accounts/index.ts'
 import { OrderRecord, orderExample, orderRecord } from './order-record.ts'
@@ -66,7 +65,7 @@ export const orderRoutes = (deps: {
   readonly log: Pick<EventLog, 'lastOf'>
   readonly catalog: { current(): Catalog }
   readonly reads: Pick<Reads, 'settled'>
-  readonly db: Kysely<ReadDatabase & DepositPagesDatabase>
+  readonly db: Db
   readonly pool: pg.Pool
   readonly clock: Clock
   readonly payUrlOf: PayUrlOf

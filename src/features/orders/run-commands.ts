@@ -1,13 +1,10 @@
-import type { ReadDatabase } from '../../../projections/database.ts'
 import { type AwaitedInvoice, listOrders } from '../../../projections/orders.ts'
-import type { DepositPagesDatabase } from '../../../projections/other-tables.ts'
 import type { Order, OrderStatus, Refund } from '../../domain/orders/fold.ts'
 import type { RefundRequest } from '../../domain/orders/refunds.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { type DepositId, newId, type OrderId, type ProxyId } from '../../kernel/ids.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { CliMisuse, CliRefusal, dollars, fields } from '../../platform/cli/output.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
 import { customerRefs, type Listing } from '../accounts/index.ts'
 import { createDepositPages, readDeposit } from '../deposits/index.ts'
 import { approvalNeeded, approvalRefusal } from '../wallet/index.ts'
@@ -19,7 +16,7 @@ export const listing: Listing<ReturnType<typeof orderRecord>> = {
   owner: { table: 'read.orders' },
   reads: (context) => {
     const { pool, clock } = context
-    const db = createKysely<ReadDatabase & DepositPagesDatabase>(pool)
+    const { db } = context
     return {
       list: async (scope, page) => {
         const filter = { ...page, status: page.status as OrderStatus | undefined, orderIds: undefined }

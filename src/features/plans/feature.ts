@@ -1,9 +1,7 @@
-import type { PlanQueries } from '../../../projections/plans.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { RefreshTerms, TermsOf } from '../../domain/catalog/pricing.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createCredentials } from '../../platform/vault/credentials.ts'
 import type { Customers } from '../accounts/index.ts'
 import type { Quotes } from '../catalog/index.ts'
@@ -43,7 +41,7 @@ export const open = (
   } = core
   const { gateway, catalog, quotes, placeOrder, readBalance } = dependencies
   const meter = createMeter(core)
-  const db: PlanQueries = createKysely(pool)
+  const { db } = core
   const ownPlans = createOwnPlans(core)
   const planFinder = createPlanFinder({ db, reads, ownPlans, catalog })
   const credentials = createCredentials(core.keys.master)

@@ -4,24 +4,22 @@ import type { PlanId } from '../../kernel/ids.ts'
 import { planStream } from '../../kernel/streams.ts'
 import { createGenuineRows, type GenuineRows } from '../../platform/commands/genuine-rows.ts'
 
-type Owned = Pick<PlanRow, 'plan_id' | 'customer_id' | 'product_id'>
+type Owned = Pick<PlanRow, 'planId' | 'customerId' | 'productId'>
 
 /** Verifies owner and product of plans in the log, because credentials derive from plan ids, and top-ups are priced. */
 export type OwnPlans = GenuineRows<Owned>
 
 export const createOwnPlans = (deps: Parameters<typeof createGenuineRows>[0]): OwnPlans =>
   createGenuineRows<Owned>(deps, {
-    keyOf: (row) => `${row.plan_id} ${row.customer_id} ${row.product_id}`,
-    streamOf: (row) => planStream(row.plan_id as PlanId),
+    keyOf: (row) => `${row.planId} ${row.customerId} ${row.productId}`,
+    streamOf: (row) => planStream(row.planId as PlanId),
     // The first event activates the plan and names its owner.
     limitEach: 1,
     isGenuine: (accountId, row, [event]) => {
       if (event?.type !== 'PlanActivated') return false
       const plan = event.data as PlanActivated['data']
       return (
-        plan.accountId === accountId &&
-        plan.customerId === row.customer_id &&
-        plan.productId === row.product_id
+        plan.accountId === accountId && plan.customerId === row.customerId && plan.productId === row.productId
       )
     },
   })

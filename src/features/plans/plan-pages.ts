@@ -1,8 +1,9 @@
 import type pg from 'pg'
-import { type FoundPlan, type PlanQueries, type PlanStatus, plansAfter } from '../../../projections/plans.ts'
+import { type FoundPlan, type PlanStatus, plansAfter } from '../../../projections/plans.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { Product } from '../../domain/catalog/product.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { emptyFormInput, type FormInput, fieldOf, type Problems, problemsOf } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
@@ -40,7 +41,7 @@ export const planState = (status: PlanStatus, isLow: boolean): Html =>
   status === 'active' && isLow ? stateText('low', 'warn') : stateText(status, planBadges[status])
 
 /** The remaining bytes of a plan, as a figure and as a bar. */
-export const leftOf = ({ total_bytes: total, used_bytes: used, speed_units: speed }: FoundPlan): Html => {
+export const leftOf = ({ totalBytes: total, usedBytes: used, speedUnits: speed }: FoundPlan): Html => {
   if (total === null) return html`${speed ?? 0} units of speed`
   const leftBytes = Math.max(0, total - used)
   return html`${bytesText(leftBytes)} <small>of ${bytesText(total)}</small><br><meter min="0" max="${total}" low="${Math.floor(total / 10)}" value="${leftBytes}" aria-label="left of the plan"></meter>`
@@ -50,13 +51,13 @@ export const leftOf = ({ total_bytes: total, used_bytes: used, speed_units: spee
 export const planPath = (planId: string, end = ''): string => `/console/plans/${planId}${end}`
 
 /** The URL of an operation on a plan, for the API calls on a page. */
-export const planCall = ({ plan_id }: OwnPlan, end = ''): string => `$API/plans/${plan_id}${end}`
+export const planCall = ({ planId }: OwnPlan, end = ''): string => `$API/plans/${planId}${end}`
 
-export const backToPlan = ({ plan_id }: OwnPlan): Html =>
-  html`<a href="${planPath(plan_id)}">Back to the plan</a>`
+export const backToPlan = ({ planId }: OwnPlan): Html =>
+  html`<a href="${planPath(planId)}">Back to the plan</a>`
 
 type PlanReads = {
-  readonly db: PlanQueries
+  readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
   readonly ownPlans: OwnPlans
   readonly catalog: { current(): Pick<Catalog, 'resolve'> }
@@ -65,13 +66,13 @@ type PlanReads = {
 /** Finds the plan of a page, and its name. */
 export const createPlanFinder = ({ db, reads, ownPlans, catalog }: PlanReads) => {
   const ownPlan = createOwnPlan({ db, reads, ownPlans })
-  const productOf = ({ product_id }: OwnPlan): Product | undefined => catalog.current().resolve(product_id)
+  const productOf = ({ productId }: OwnPlan): Product | undefined => catalog.current().resolve(productId)
   return {
     /** @throws not_found for an absent plan and for one of another account */
     planOf: ({ account, params }: AccountVisit): Promise<OwnPlan> =>
       ownPlan(wholeAccount(account.accountId), params.id ?? '', null),
     productOf,
-    nameOf: (plan: OwnPlan): string => plan.label ?? productOf(plan)?.name ?? plan.product_id,
+    nameOf: (plan: OwnPlan): string => plan.label ?? productOf(plan)?.name ?? plan.productId,
   }
 }
 
@@ -85,7 +86,7 @@ const list = async (
   const after = afterOf(before)
   await reads.settled(account.accountId)
   const planRows = await plansAfter(db, wholeAccount(account.accountId), { after, limit: pageRows + 1 })
-  const { rows, next } = pagedOf(planRows, (plan) => afterText(plan.started_at, plan.plan_id))
+  const { rows, next } = pagedOf(planRows, (plan) => afterText(plan.startedAt, plan.planId))
   return show({
     title: 'Plans',
     body: html`${tableOf({
@@ -97,13 +98,13 @@ const list = async (
           title: 'Plan',
           head: true,
           cell: (plan) =>
-            html`<a href="${planPath(plan.plan_id)}">${catalog.current().resolve(plan.product_id)?.name ?? plan.product_id}</a>${plan.label ? html` <small>${plan.label}</small>` : null}<br>${idText(plan.plan_id)}`,
+            html`<a href="${planPath(plan.planId)}">${catalog.current().resolve(plan.productId)?.name ?? plan.productId}</a>${plan.label ? html` <small>${plan.label}</small>` : null}<br>${idText(plan.planId)}`,
         },
-        { title: 'State', cell: (plan) => planState(planStatus(plan, nowMs), plan.low_since !== null) },
+        { title: 'State', cell: (plan) => planState(planStatus(plan, nowMs), plan.lowSince !== null) },
         { title: 'Left', number: true, cell: leftOf },
-        { title: 'Used', number: true, cell: ({ used_bytes }) => bytesText(used_bytes) },
-        { title: 'Began', cell: ({ started_at }) => timeText(started_at) },
-        { title: 'Ends', cell: ({ expires_at }) => timeText(expires_at) },
+        { title: 'Used', number: true, cell: ({ usedBytes }) => bytesText(usedBytes) },
+        { title: 'Began', cell: ({ startedAt }) => timeText(startedAt) },
+        { title: 'Ends', cell: ({ expiresAt }) => timeText(expiresAt) },
       ],
     })}
 ${pagerOf('/console/plans', {}, { before: after === null ? null : before, next })}`,
@@ -145,37 +146,37 @@ export const onePlanPages = ({
   readonly gateway: Gateway
 }): readonly ConsolePage[] => {
   const actsOf = (plan: OwnPlan): Html => {
-    const path = (end: string): string => planPath(plan.plan_id, end)
+    const path = (end: string): string => planPath(plan.planId, end)
     const topUpLink =
       productOf(plan)?.renewal === 'topup'
         ? html`<a class="button" href="${path('/top-up')}">Top up</a>`
-        : html`<a class="button" href="/console/catalogue/${plan.product_id}">Buy another</a>`
+        : html`<a class="button" href="/console/catalogue/${plan.productId}">Buy another</a>`
     return html`<a class="button first" href="${path('/lines')}">Lines</a> <a class="button" href="${path('/whitelist')}">Whitelist</a> ${topUpLink}`
   }
 
   const view = async (visit: AccountVisit, typed: FormInput, problems: Problems) => {
     const plan = await planOf(visit)
     const { nowMs, query } = visit
-    const usage = await usageOf(pool, { planId: plan.plan_id, asked: query.get('usage'), nowMs })
+    const usage = await usageOf(pool, { planId: plan.planId, asked: query.get('usage'), nowMs })
     const { host, port, tls } = gateway
     return {
       title: nameOf(plan),
       acts: actsOf(plan),
       body: html`${problemsOf(problems)}<dl class="facts">
-${detailRow('State', planState(planStatus(plan, nowMs), plan.low_since !== null))}
-${detailRow('Plan', idText(plan.plan_id))}
-${detailRow('Product', productOf(plan)?.name ?? plan.product_id)}
-${plan.customer_id === null ? nothing : detailRow('For customer', idText(plan.customer_id))}
+${detailRow('State', planState(planStatus(plan, nowMs), plan.lowSince !== null))}
+${detailRow('Plan', idText(plan.planId))}
+${detailRow('Product', productOf(plan)?.name ?? plan.productId)}
+${plan.customerId === null ? nothing : detailRow('For customer', idText(plan.customerId))}
 ${detailRow('Left', leftOf(plan))}
-${detailRow('Used', bytesText(plan.used_bytes))}
-${detailRow('Began', timeText(plan.started_at))}
-${detailRow('Ends', timeText(plan.expires_at))}
+${detailRow('Used', bytesText(plan.usedBytes))}
+${detailRow('Began', timeText(plan.startedAt))}
+${detailRow('Ends', timeText(plan.expiresAt))}
 ${detailRow('Gateway', html`<code>${host}:${port}</code>${tls === null ? nothing : html`, with TLS <code>${host}:${tls.port}</code>`}`)}
-${detailRow('Whitelist', html`<a href="${planPath(plan.plan_id, '/whitelist')}">${countText(plan.whitelist_count, 'address', 'addresses')}</a>`)}
-${detailRow('Orders', ordersOf(plan.order_ids))}</dl>
+${detailRow('Whitelist', html`<a href="${planPath(plan.planId, '/whitelist')}">${countText(plan.whitelistCount, 'address', 'addresses')}</a>`)}
+${detailRow('Orders', ordersOf(plan.orderIds))}</dl>
 ${usage.shown}
 <h2>Label</h2>
-<form method="post" action="${planPath(plan.plan_id)}" class="stack" novalidate>
+<form method="post" action="${planPath(plan.planId)}" class="stack" novalidate>
 ${fieldOf({ name: 'label', label: 'What you call it', hint: 'Empty: no label.', maxlength: maxLabelLength, value: plan.label ?? '' }, typed, problems)}
 <div class="acts"><button>Set the label</button></div>
 </form>`,
@@ -194,8 +195,8 @@ ${fieldOf({ name: 'label', label: 'What you call it', hint: 'Empty: no label.', 
       const problems = { label: `A label has at most ${maxLabelLength} characters, on one line.` }
       return refusedView(await view(visit, typed, problems))
     }
-    await setLabel(pool, visit.account.accountId, plan.plan_id, text)
-    return goTo(planPath(plan.plan_id), text === '' ? 'The label is gone.' : 'The label is set.')
+    await setLabel(pool, visit.account.accountId, plan.planId, text)
+    return goTo(planPath(plan.planId), text === '' ? 'The label is gone.' : 'The label is set.')
   }
 
   return [

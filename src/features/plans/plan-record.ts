@@ -1,11 +1,5 @@
 import { z } from 'zod'
-import {
-  type FoundPlan,
-  findPlan,
-  type PlanQueries,
-  type PlanStatus,
-  planStatuses,
-} from '../../../projections/plans.ts'
+import { type FoundPlan, findPlan, type PlanStatus, planStatuses } from '../../../projections/plans.ts'
 import type { Product } from '../../domain/catalog/product.ts'
 import { maxStickyMinutes } from '../../domain/exits/exit-targeting.ts'
 import { thresholdPct } from '../../domain/plans/fold.ts'
@@ -13,11 +7,12 @@ import { isoTime } from '../../kernel/clock.ts'
 import type { PlanId } from '../../kernel/ids.ts'
 import type { AccountScope as Scope } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { customerField, customerIdField } from '../accounts/index.ts'
 import type { OwnPlans } from './plan-owners.ts'
 
-export type OwnPlan = FoundPlan & { readonly plan_id: PlanId }
+export type OwnPlan = FoundPlan & { readonly planId: PlanId }
 
 /**
  * Reads a plan within a caller's scope, including the account's own changes up to `after`.
@@ -30,7 +25,7 @@ export const createOwnPlan =
     ownPlans,
   }: {
     readonly reads: Pick<Reads, 'settled'>
-    readonly db: PlanQueries
+    readonly db: Db
     readonly ownPlans: OwnPlans
   }) =>
   async (scope: Scope, planId: string, after: number | null): Promise<OwnPlan> => {
@@ -107,8 +102,8 @@ export type Gateway = {
 
 /** Computes expired and depleted at the time of the read, so that they apply at once. */
 export const planStatus = (row: FoundPlan, nowMs: number): PlanStatus => {
-  if (row.expires_at !== null && row.expires_at <= isoTime(nowMs)) return 'expired'
-  return row.total_bytes !== null && row.used_bytes >= row.total_bytes ? 'depleted' : 'active'
+  if (row.expiresAt !== null && row.expiresAt <= isoTime(nowMs)) return 'expired'
+  return row.totalBytes !== null && row.usedBytes >= row.totalBytes ? 'depleted' : 'active'
 }
 
 const gb = (bytes: number): number => bytes / 1_000_000_000
@@ -125,25 +120,25 @@ type PlanContext = {
 export type PlanFacts = Omit<PlanRecord, 'connection' | 'generate' | 'whitelistCount'>
 
 export const planFacts = (row: FoundPlan, { product, nowMs, customer }: PlanContext): PlanFacts => ({
-  planId: row.plan_id,
-  product: product?.name ?? row.product_id,
-  productId: row.product_id,
+  planId: row.planId,
+  product: product?.name ?? row.productId,
+  productId: row.productId,
   label: row.label ?? '',
-  customerId: row.customer_id,
+  customerId: row.customerId,
   customer,
   status: planStatus(row, nowMs),
   shape: row.shape,
   renewal: row.renewal,
-  dataGbTotal: row.total_bytes === null ? null : gb(row.total_bytes),
-  dataGbUsed: gb(row.used_bytes),
-  dataGbRemaining: row.total_bytes === null ? null : gb(Math.max(0, row.total_bytes - row.used_bytes)),
-  bytesUsed: row.used_bytes,
+  dataGbTotal: row.totalBytes === null ? null : gb(row.totalBytes),
+  dataGbUsed: gb(row.usedBytes),
+  dataGbRemaining: row.totalBytes === null ? null : gb(Math.max(0, row.totalBytes - row.usedBytes)),
+  bytesUsed: row.usedBytes,
   thresholdPct,
-  lowTrafficSince: row.low_since,
-  speedUnits: row.speed_units,
-  startedAt: row.started_at,
-  expiresAt: row.expires_at,
-  orderIds: [...row.order_ids],
+  lowTrafficSince: row.lowSince,
+  speedUnits: row.speedUnits,
+  startedAt: row.startedAt,
+  expiresAt: row.expiresAt,
+  orderIds: [...row.orderIds],
 })
 
 /** The connection data of a plan: one port for HTTP and SOCKS5, another one for HTTP over TLS. */
@@ -170,7 +165,7 @@ export const planRecord = (
       targeting: [...generate.targeting],
       stickyMaxMinutes: maxStickyMinutes,
     },
-    whitelistCount: row.whitelist_count,
+    whitelistCount: row.whitelistCount,
   }
 }
 

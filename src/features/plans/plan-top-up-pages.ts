@@ -53,13 +53,13 @@ export const planTopUpPages = ({
   /** The product of a plan that the account itself can top up; null for any other plan. */
   const productToTopUp = (plan: OwnPlan): Product | null => {
     const product = productOf(plan)
-    return product?.renewal === 'topup' && plan.customer_id === null ? product : null
+    return product?.renewal === 'topup' && plan.customerId === null ? product : null
   }
 
   const unavailableView = (plan: OwnPlan): View => ({
     title: `Top up ${nameOf(plan)}`,
     acts: backToPlan(plan),
-    body: html`<div class="empty"><p>${plan.customer_id === null ? 'This plan is not topped up: buy another one.' : 'It is held for a customer, whose credit pays: top it up by the API, and name the customer.'}</p></div>`,
+    body: html`<div class="empty"><p>${plan.customerId === null ? 'This plan is not topped up: buy another one.' : 'It is held for a customer, whose credit pays: top it up by the API, and name the customer.'}</p></div>`,
   })
 
   const view = async (
@@ -84,7 +84,7 @@ export const planTopUpPages = ({
         acts: backToPlan(plan),
         body: html`${refused}<p>Left: ${leftOf(plan)}</p>
 ${quoteForm({
-  action: planPath(plan.plan_id, '/top-up'),
+  action: planPath(plan.planId, '/top-up'),
   fields: fieldOf(
     {
       name: 'quantity',
@@ -126,15 +126,15 @@ ${payPart(visit, { cents: chargeOf(figures), balanceCents })}`,
         orderOfForm(visit, typed.key, product.id, body, {
           kind: 'topup',
           plan: {
-            planId: plan.plan_id,
+            planId: plan.planId,
             productId: product.id,
-            customerId: plan.customer_id as CustomerId | null,
+            customerId: plan.customerId as CustomerId | null,
           },
           quantity,
         }),
       )
       return goTo(
-        planPath(plan.plan_id),
+        planPath(plan.planId),
         `${placed.replayed ? 'It was topped up before' : 'Topped up'}: order ${placed.order.details.orderId}.`,
       )
     } catch (error) {

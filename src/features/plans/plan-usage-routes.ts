@@ -1,11 +1,11 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import type { PlanQueries } from '../../../projections/plans.ts'
 import { remedyOf } from '../../domain/exits/connection-failures.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { inRange, instantQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { OwnPlans } from './plan-owners.ts'
 import { createOwnPlan } from './plan-record.ts'
@@ -71,7 +71,7 @@ const examples = { params: { id: example.planId } }
 /** The usage of a plan: statistics of the gateway, by hour or day. */
 export const planUsageRoutes = (deps: {
   readonly pool: pg.Pool
-  readonly db: PlanQueries
+  readonly db: Db
   readonly ownPlans: OwnPlans
   readonly reads: Pick<Reads, 'settled'>
   readonly clock: Clock
@@ -140,7 +140,7 @@ export const planUsageRoutes = (deps: {
       handler: async ({ scope, params: { id }, query, after }) => {
         const { bucket = 'hour' } = query
         const range = rangeOf(bucket, query)
-        return { status: 200, body: await usageOf((await planOf(scope, id, after)).plan_id, range, bucket) }
+        return { status: 200, body: await usageOf((await planOf(scope, id, after)).planId, range, bucket) }
       },
     }),
     route({
@@ -160,7 +160,7 @@ export const planUsageRoutes = (deps: {
       responses: { 200: { description: 'The usage of the last day.', body: PlanUsage, example } },
       errors: ['not_found'],
       handler: async ({ scope, params: { id }, body: { countsHosts }, after }) => {
-        const { plan_id: planId } = await planOf(scope, id, after)
+        const { planId } = await planOf(scope, id, after)
         await setCountsHosts(pool, planId, countsHosts)
         return { status: 200, body: await usageOf(planId, rangeOf('hour', {}), 'hour') }
       },

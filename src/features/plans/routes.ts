@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import { type FoundPlan, listPlans, type PlanQueries, planStatuses } from '../../../projections/plans.ts'
+import { type FoundPlan, listPlans, planStatuses } from '../../../projections/plans.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { decideRotation } from '../../domain/plans/decide.ts'
 import { planFold } from '../../domain/plans/fold.ts'
@@ -14,6 +14,7 @@ import type { Caller } from '../../platform/http/auth.ts'
 import { idempotentAnswer, idempotentResponses } from '../../platform/http/idempotency.ts'
 import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
@@ -83,7 +84,7 @@ export const planRoutes = (deps: {
   readonly log: Pick<EventLog, 'lastOf'>
   readonly catalog: { current(): Catalog }
   readonly reads: Pick<Reads, 'settled'>
-  readonly db: PlanQueries
+  readonly db: Db
   readonly ownPlans: OwnPlans
   readonly pool: pg.Pool
   readonly credentials: Credentials
@@ -97,15 +98,15 @@ export const planRoutes = (deps: {
     const refs = await customerRefs(
       pool,
       accountId,
-      rows.map((row) => row.customer_id),
+      rows.map((row) => row.customerId),
     )
     return rows.map((row) =>
       planRecord(row, {
-        product: catalog.current().resolve(row.product_id),
-        credentials: credentials.of(row.plan_id as PlanId, row.generation),
+        product: catalog.current().resolve(row.productId),
+        credentials: credentials.of(row.planId as PlanId, row.generation),
         gateway,
         nowMs: clock(),
-        customer: refs.get(row.customer_id) ?? null,
+        customer: refs.get(row.customerId) ?? null,
       }),
     )
   }
@@ -186,7 +187,7 @@ export const planRoutes = (deps: {
       errors: ['not_found'],
       handler: async ({ caller, scope, params: { id }, body: { label }, after }) => {
         const plan = await planOf(scope, id, after)
-        await setLabel(pool, caller.accountId, plan.plan_id as PlanId, label)
+        await setLabel(pool, caller.accountId, plan.planId as PlanId, label)
         return { status: 200, body: await recordOf(caller, { ...plan, label }) }
       },
     }),
@@ -229,10 +230,9 @@ export const planRoutes = (deps: {
       knownKey: (caller, key) => isOrderKey(log, caller.accountId, key),
       handler: async (request) => {
         const { caller, scope, params, body, customerRef, after } = request
-        const { plan_id, product_id: productId, customer_id } = await planOf(scope, params.id, after)
-        const planId = plan_id as PlanId
+        const { planId, productId, customerId } = await planOf(scope, params.id, after)
         const path = `/api/v1/plans/${planId}/topup`
-        const plan = { planId, productId, customerId: customer_id as CustomerId | null }
+        const plan = { planId, productId, customerId: customerId as CustomerId | null }
         const item = { kind: 'topup', plan, quantity: body.quantity } as const
         const placed = await placeOrder(orderOf({ ...request, path }, productId, item))
         const { order, invoice = null, position } = placed

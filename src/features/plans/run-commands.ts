@@ -1,11 +1,8 @@
-import type { ReadDatabase } from '../../../projections/database.ts'
-import type { LabelDatabase, TrafficDatabase } from '../../../projections/other-tables.ts'
 import { type FoundPlan, findPlan, listPlans, type PlanStatus } from '../../../projections/plans.ts'
 import { type AccountId, newId, type PlanId } from '../../kernel/ids.ts'
 import { type ListScope, wholeAccount } from '../../kernel/scopes.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { CliMisuse, CliRefusal, fields } from '../../platform/cli/output.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
 import { customerRefs, type ListedResource, type Owned } from '../accounts/index.ts'
 import { createMeter } from './meter-traffic.ts'
 import { type PlanFacts, planFacts } from './plan-record.ts'
@@ -18,11 +15,11 @@ const factsOf = async (
   const refs = await customerRefs(
     pool,
     accountId,
-    rows.map((row) => row.customer_id),
+    rows.map((row) => row.customerId),
   )
   return rows.map((row) => ({
-    ...planFacts(row, { product: undefined, nowMs: clock(), customer: refs.get(row.customer_id) ?? null }),
-    accountId: row.account_id as AccountId,
+    ...planFacts(row, { product: undefined, nowMs: clock(), customer: refs.get(row.customerId) ?? null }),
+    accountId: row.accountId as AccountId,
   }))
 }
 
@@ -31,7 +28,7 @@ const gigabytes = (gb: number | null): string => (gb === null ? '-' : `${gb} GB`
 export const plans: ListedResource<PlanFacts> = {
   owner: { table: 'read.plans', id: 'plan_id' },
   reads: (context) => {
-    const db = createKysely<ReadDatabase & LabelDatabase & TrafficDatabase>(context.pool)
+    const { db } = context
     return {
       list: async (scope, page) => {
         const filter = { ...page, productId: undefined, status: page.status as PlanStatus | undefined }

@@ -1,9 +1,10 @@
 import type pg from 'pg'
-import { type FoundProxy, findProxies, type ProxyQueries } from '../../../projections/proxies.ts'
+import { type FoundProxy, findProxies } from '../../../projections/proxies.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import type { AccountScope as Scope } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import { customerRefs } from '../accounts/index.ts'
@@ -18,7 +19,7 @@ import { proxySecrets } from './rotate-password.ts'
 export const createFindOwnProxy =
   (deps: {
     readonly reads: Pick<Reads, 'settled'>
-    readonly db: ProxyQueries
+    readonly db: Db
     readonly ownRentals: OwnRentals
     readonly clock: Clock
   }) =>
@@ -47,10 +48,10 @@ export const createProxyRecords =
     const refs = await customerRefs(
       deps.pool,
       accountId,
-      rows.map((row) => row.customer_id),
+      rows.map((row) => row.customerId),
     )
     return rows.map((row) => {
-      const customer = refs.get(row.customer_id) ?? null
+      const customer = refs.get(row.customerId) ?? null
       return proxyRecord(row, proxySecrets(deps, row), deps.clock(), customer, deps.gateway)
     })
   }

@@ -1,7 +1,6 @@
 import type pg from 'pg'
 import {
   type FoundProxy,
-  type ProxyQueries,
   type ProxyStatus,
   proxiesAfter,
   proxyStatuses,
@@ -14,6 +13,7 @@ import type { ProxyId } from '../../kernel/ids.ts'
 import { isStorable } from '../../kernel/json-text.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
 import {
@@ -101,7 +101,7 @@ export const addressListPages = ({
   catalog,
   proxyRecords,
 }: {
-  readonly db: ProxyQueries
+  readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
   readonly catalog: Products
   readonly proxyRecords: ProxyRecords
@@ -117,7 +117,7 @@ export const addressListPages = ({
     const scope = wholeAccount(account.accountId)
     const page = { after, limit: pageRows + 1 }
     const proxyRows = await proxiesAfter(db, scope, { status, family, country }, page, nowMs)
-    const { rows, next } = pagedOf(proxyRows, (row) => afterText(row.created_at, row.proxy_id))
+    const { rows, next } = pagedOf(proxyRows, (row) => afterText(row.createdAt, row.proxyId))
     const records = await proxyRecords(account.accountId, rows)
     const filter: Readonly<Record<string, string>> = {
       ...(status !== undefined && { status }),
@@ -310,8 +310,8 @@ ${await history(proxy)}`,
       const problems = { label: `A label has at most ${maxLabelLength} characters, on one line.` }
       return refusedView(await oneView(visit, { typed, problems }))
     }
-    await setLabel(pool, visit.account.accountId, row.proxy_id as ProxyId, text)
-    return goTo(`${root}/${row.proxy_id}`, text === '' ? 'The label is gone.' : 'The label is set.')
+    await setLabel(pool, visit.account.accountId, row.proxyId as ProxyId, text)
+    return goTo(`${root}/${row.proxyId}`, text === '' ? 'The label is gone.' : 'The label is set.')
   }
 
   const check = async (visit: AccountVisit) => {
@@ -327,8 +327,8 @@ ${await history(proxy)}`,
     const row = await ownRow(visit)
     const nowMs = clock()
     const isEnded = (await ownRecord(visit)).status === 'expired'
-    await rotateNow(pool, row.proxy_id, { rotation_minutes: row.rotation_minutes, over: isEnded }, nowMs)
-    return goTo(`${root}/${row.proxy_id}`, 'New connections go out through another exit.')
+    await rotateNow(pool, row.proxyId, { rotation_minutes: row.rotationMinutes, over: isEnded }, nowMs)
+    return goTo(`${root}/${row.proxyId}`, 'New connections go out through another exit.')
   }
 
   const actOnOne = async (visit: AccountVisit, typed: FormInput) => {
@@ -420,7 +420,7 @@ ${textAreaOf({ name: 'comment', label: 'Comment', hint: `What is wrong with it, 
         visit.cause,
         null,
       )
-      return goTo(`${root}/${rental.proxy_id}`, `The rental goes on with ${rental.ip}.`)
+      return goTo(`${root}/${rental.proxyId}`, `The rental goes on with ${rental.ip}.`)
     } catch (error) {
       const { text, status } = refusalOf(error)
       return refusedView(await replaceView(visit, typed, { form: text }), status)

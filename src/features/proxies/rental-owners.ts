@@ -8,14 +8,7 @@ import { createGenuineRows, type GenuineRows } from '../../platform/commands/gen
 
 type Owned = Pick<
   FoundProxy,
-  | 'proxy_id'
-  | 'order_id'
-  | 'customer_id'
-  | 'product_id'
-  | 'country'
-  | 'carrier_id'
-  | 'service'
-  | 'rotation_minutes'
+  'proxyId' | 'orderId' | 'customerId' | 'productId' | 'country' | 'carrierId' | 'service' | 'rotationMinutes'
 >
 
 /**
@@ -28,33 +21,33 @@ export type OwnRentals = GenuineRows<Owned>
 const isLineOf = (row: Owned, target: Target | null): boolean =>
   target !== null &&
   target.country === row.country &&
-  (target.carrierId ?? row.carrier_id) === row.carrier_id &&
+  (target.carrierId ?? row.carrierId) === row.carrierId &&
   (target.service ?? row.service) === row.service &&
-  (target.rotationMinutes ?? row.rotation_minutes) === row.rotation_minutes
+  (target.rotationMinutes ?? row.rotationMinutes) === row.rotationMinutes
 
 export const createOwnRentals = (deps: Parameters<typeof createGenuineRows>[0]): OwnRentals =>
   createGenuineRows<Owned>(deps, {
     keyOf: (row) =>
       [
-        row.proxy_id,
-        row.order_id,
-        row.customer_id,
-        row.product_id,
+        row.proxyId,
+        row.orderId,
+        row.customerId,
+        row.productId,
         row.country,
-        row.carrier_id,
+        row.carrierId,
         row.service,
-        row.rotation_minutes,
+        row.rotationMinutes,
       ].join(' '),
-    streamOf: (row) => orderStream(row.order_id as OrderId),
+    streamOf: (row) => orderStream(row.orderId as OrderId),
     isGenuine: (accountId, row, events) => {
       if (events.length === 0) return false
       const { details, proxyIds } = orderAfter(null, events as unknown as readonly OrderEvent[])
       return (
         details.accountId === accountId &&
-        details.customerId === row.customer_id &&
-        details.productId === row.product_id &&
+        details.customerId === row.customerId &&
+        details.productId === row.productId &&
         isLineOf(row, details.target) &&
-        proxyIds.some((id) => id === row.proxy_id)
+        proxyIds.some((id) => id === row.proxyId)
       )
     },
   })

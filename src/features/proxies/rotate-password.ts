@@ -14,11 +14,11 @@ export const rotatePath = '/api/v1/proxies/{id}/rotate/{token}'
 /** The secrets of a rental: only its renter may read them. */
 export const proxySecrets = (
   { credentials, publicUrl }: { readonly credentials: Credentials; readonly publicUrl: () => string },
-  row: Pick<FoundProxy, 'proxy_id' | 'rotation_minutes'>,
+  row: Pick<FoundProxy, 'proxyId' | 'rotationMinutes'>,
 ): Pick<ProxyRecord, 'username' | 'password' | 'rotateUrl'> => {
-  const id = row.proxy_id as ProxyId
+  const id = row.proxyId as ProxyId
   const path = rotatePath.replace('{id}', id).replace('{token}', credentials.rotationToken(id))
-  return { ...credentials.of(id, 0), rotateUrl: row.rotation_minutes === 0 ? `${publicUrl()}${path}` : null }
+  return { ...credentials.of(id, 0), rotateUrl: row.rotationMinutes === 0 ? `${publicUrl()}${path}` : null }
 }
 
 /** Switches a rental to its next exit, in all gateways within a second. @returns 0, or the milliseconds to wait */

@@ -1,7 +1,5 @@
-import type { SubscriptionQueries } from '../../../projections/subscriptions.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
 import type { PlaceOrder, PriceSources } from '../orders/index.ts'
 import type { Meter } from '../plans/index.ts'
 import type { LivePrices } from '../resellers/index.ts'
@@ -26,7 +24,7 @@ export const open = (
   const { scheduler, pool, log, clock, reads } = core
   const { placeOrder, market, meter, prices } = dependencies
   const subscriptions = createSubscriptions({ ...core, placeOrder, market, settleTraffic: meter.settle })
-  const db: SubscriptionQueries = createKysely(pool)
+  const { db } = core
   return {
     routes: subscriptionRoutes({ subscriptions, catalog: market.catalog, log, reads, db, clock }),
     pages: subscriptionPages({ db, reads, log, catalog: market.catalog, subscriptions }),

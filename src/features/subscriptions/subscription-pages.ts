@@ -1,6 +1,5 @@
 import {
   findSubscription,
-  type SubscriptionQueries,
   type SubscriptionStatus,
   subscriptionStatuses,
   subscriptionsAfter,
@@ -11,6 +10,7 @@ import { wholeAccount } from '../../kernel/scopes.ts'
 import { subscriptionStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { type AccountVisit, accountPage, type ConsolePage, goTo, show } from '../../platform/ui/page.ts'
@@ -49,7 +49,7 @@ export const subscriptionPages = ({
   catalog,
   subscriptions,
 }: {
-  readonly db: SubscriptionQueries
+  readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
   readonly log: Pick<EventLog, 'lastOf'>
   readonly catalog: { current(): Pick<Catalog, 'resolve'> }
@@ -64,7 +64,7 @@ export const subscriptionPages = ({
     await reads.settled(account.accountId)
     const page = { status, after, limit: pageRows + 1 }
     const subscriptionRows = await subscriptionsAfter(db, wholeAccount(account.accountId), page, nowMs)
-    const { rows, next } = pagedOf(subscriptionRows, (row) => afterText(row.started_at, row.subscription_id))
+    const { rows, next } = pagedOf(subscriptionRows, (row) => afterText(row.startedAt, row.subscriptionId))
     const filter: Readonly<Record<string, string>> = status === undefined ? {} : { status }
     return show({
       title: 'Subscriptions',

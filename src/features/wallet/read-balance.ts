@@ -1,6 +1,7 @@
-import { type BalanceQueries, createAvailableMicros } from '../../../projections/balances.ts'
+import { createAvailableMicros } from '../../../projections/balances.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 
 /** The spendable balance of an account, whole cents rounded down, including the account's own latest changes. */
@@ -10,7 +11,7 @@ export const createReadBalance = ({
   db,
   reads,
 }: {
-  readonly db: BalanceQueries
+  readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
 }): ReadBalance => {
   const availableMicros = createAvailableMicros(db)

@@ -1,12 +1,9 @@
 import { Readable } from 'node:stream'
-import {
-  type BalanceQueries,
-  type TransactionRow,
-  transactionsBefore,
-} from '../../../projections/balances.ts'
+import { type TransactionRow, transactionsBefore } from '../../../projections/balances.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { type CsvValue, csvHead, csvLines } from '../../kernel/csv.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { html, nothing } from '../../platform/ui/html.ts'
 import {
@@ -25,13 +22,13 @@ const positionOf = (text: string | null): number | null =>
   text !== null && /^\d{1,15}$/.test(text) ? Number(text) : null
 
 /** The subject of a movement, with a link if it has a page. */
-const subjectOf = ({ order_id: orderId, deposit_id: depositId, reference }: TransactionRow) => {
+const subjectOf = ({ orderId, depositId, reference }: TransactionRow) => {
   if (orderId !== null) return html`<a href="/console/orders/${orderId}">${orderId}</a>`
   if (depositId !== null) return idText(depositId)
   return reference ?? ''
 }
 
-type TransactionReads = { readonly db: BalanceQueries; readonly reads: Pick<Reads, 'settled'> }
+type TransactionReads = { readonly db: Db; readonly reads: Pick<Reads, 'settled'> }
 
 const list = async ({ db, reads }: TransactionReads, { account, query }: AccountVisit) => {
   const before = positionOf(query.get('before'))
@@ -49,14 +46,14 @@ const list = async ({ db, reads }: TransactionReads, { account, query }: Account
       rows,
       empty: html`<p>${before === null ? 'Nothing moved the wallet yet.' : 'Nothing is older.'}</p>`,
       columns: [
-        { title: 'When', cell: ({ created_at }) => timeText(created_at) },
+        { title: 'When', cell: ({ createdAt }) => timeText(createdAt) },
         { title: 'What', head: true, cell: ({ type }) => type },
         { title: 'About', cell: subjectOf },
-        { title: 'Moved, USD', number: true, cell: ({ amount_micros }) => microsText(amount_micros) },
+        { title: 'Moved, USD', number: true, cell: ({ amountMicros }) => microsText(amountMicros) },
         {
           title: 'Balance, USD',
           number: true,
-          cell: ({ balance_after_micros }) => microsText(balance_after_micros),
+          cell: ({ balanceAfterMicros }) => microsText(balanceAfterMicros),
         },
       ],
     })}
@@ -88,7 +85,7 @@ const valuesOf = (row: TransactionRow): readonly CsvValue[] => {
 const rowsAtOnce = 1_000
 
 /** Every movement of the account, newest first, as CSV. It is streamed, so its length needs no memory. */
-async function* csvOf(db: BalanceQueries, { accountId }: ShownAccount): AsyncGenerator<string> {
+async function* csvOf(db: Db, { accountId }: ShownAccount): AsyncGenerator<string> {
   yield csvHead(headings)
   for (let before: number | null = null; ; ) {
     const rows: readonly TransactionRow[] = await transactionsBefore(db, wholeAccount(accountId), {

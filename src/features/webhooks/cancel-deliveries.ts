@@ -1,6 +1,5 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import type { WebhookStaleRow } from '../../../projections/webhook-causes.ts'
 import { cancellationOf, type WebhookCancellation } from '../../../projections/webhook-queue.ts'
 import { decidePublication } from '../../domain/notices/decide.ts'
 import type { DeliveryCanceled, EndpointEvent } from '../../domain/webhooks/events.ts'
@@ -73,6 +72,10 @@ export const noticeOfDisabling = (
 const chunk = 500
 
 type Cancelable = DeliveryRef & { readonly attempts: number; readonly queued_at: string }
+
+/** A row of `read.webhooks_stale`. */
+type StaleDelivery = DeliveryRef &
+  Pick<WebhookCancellation, 'reason' | 'correlation_id' | 'cause_id' | 'caused_at' | 'position'>
 
 const cancelWrite = (
   row: Cancelable,
@@ -157,7 +160,7 @@ export const openStale = ({ pool, log, clock, logger }: Deps): (() => Promise<bo
   let after = 0
   /** When failed cancellations are repeated, milliseconds; null: there are none. */
   let retryAtMs: number | null = null
-  const cancel = async (rows: readonly WebhookStaleRow[]): Promise<void> => {
+  const cancel = async (rows: readonly StaleDelivery[]): Promise<void> => {
     await appendEvents(
       log,
       rows.map((row) => cancelWrite({ ...row, attempts: 0, queued_at: row.caused_at }, row, clock())),
@@ -168,7 +171,7 @@ export const openStale = ({ pool, log, clock, logger }: Deps): (() => Promise<bo
       retryAtMs = null
       after = 0
     }
-    const { rows } = await pool.query<WebhookStaleRow>({
+    const { rows } = await pool.query<StaleDelivery>({
       name: 'webhooks-stale',
       text: `select * from read.webhooks_stale where position > $1::bigint order by position limit ${chunk}`,
       values: [after],

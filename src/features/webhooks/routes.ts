@@ -1,4 +1,3 @@
-import type pg from 'pg'
 import { z } from 'zod'
 import { listDeliveries } from '../../../projections/webhooks.ts'
 import { causeOf } from '../../platform/http/auth.ts'
@@ -11,6 +10,7 @@ import {
   wordQuery,
 } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import { allowances } from './allowance.ts'
 import { endpointRoutes } from './endpoint-routes.ts'
 import { maxRedelivered } from './redeliver.ts'
@@ -33,10 +33,10 @@ const rateText = ({ endpoint, account }: { readonly endpoint: number; readonly a
 /** Sent deliveries and manual deliveries: docs/http-api.md, "Webhooks and notices". */
 export const deliveryRoutes = ({
   webhookService,
-  pool,
+  db,
 }: {
   readonly webhookService: WebhookService
-  readonly pool: pg.Pool
+  readonly db: Db
 }): readonly Route[] => {
   return [
     route({
@@ -84,7 +84,7 @@ export const deliveryRoutes = ({
       handler: async ({ caller, params: { id }, query, after }) => {
         await webhookService.deliveriesReady(endpointOwnerOf(caller, id), after)
         const { limit, offset, status } = query
-        const page = await listDeliveries(pool, id, { limit, offset, status })
+        const page = await listDeliveries(db, id, { limit, offset, status })
         const deliveries = page.deliveries.map(deliveryRecord)
         return { status: 200, body: { deliveries, total: page.total, limit, offset } }
       },
@@ -144,5 +144,5 @@ export const deliveryRoutes = ({
 /** Webhook endpoints and their deliveries. */
 export const webhookRoutes = (deps: {
   readonly webhookService: WebhookService
-  readonly pool: pg.Pool
+  readonly db: Db
 }): readonly Route[] => [...endpointRoutes(deps), ...deliveryRoutes(deps)]

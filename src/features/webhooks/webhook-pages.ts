@@ -1,9 +1,9 @@
-import type pg from 'pg'
 import { deliveriesAfter, showDelivery } from '../../../projections/webhooks.ts'
 import { type DeliveryStatus, defaultEvents, webhookEvents } from '../../domain/webhooks/events.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { inRange } from '../../platform/http/query.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
 import {
   choicesOf,
@@ -128,10 +128,10 @@ const doButton = (visit: AccountVisit, path: string, operation: string, label: s
 /** Webhook endpoints of an account and their deliveries. */
 export const webhookPages = ({
   webhookService,
-  pool,
+  db,
 }: {
   readonly webhookService: WebhookService
-  readonly pool: pg.Pool
+  readonly db: Db
 }): readonly ConsolePage[] => {
   const list = async ({ account }: AccountVisit) => {
     const { webhooks } = await webhookService.list(account.accountId, { limit: 100, offset: 0 }, null)
@@ -208,7 +208,7 @@ ${endpointFields(typed, problems, { url: '', events: [...defaultEvents] })}
     const before = query.get('before')
     const after = afterOf(before)
     await webhookService.deliveriesReady(owner, null)
-    const found = await deliveriesAfter(pool, owner.endpointId, { status, after, limit: pageRows + 1 })
+    const found = await deliveriesAfter(db, owner.endpointId, { status, after, limit: pageRows + 1 })
     const { rows, next } = pagedOf(found.map(deliveryRecord), (row) => afterText(row.createdAt, row.id))
     const filter: Readonly<Record<string, string>> = status === undefined ? {} : { status }
     return html`${filtersOf(path, [
@@ -416,7 +416,7 @@ ${fieldOf(
   const deliveryView = async (visit: AccountVisit, problems: Problems = {}) => {
     const owner = ownerOf(visit)
     await webhookService.deliveriesReady(owner, null)
-    const row = await showDelivery(pool, owner.endpointId, visit.params.delivery ?? '')
+    const row = await showDelivery(db, owner.endpointId, visit.params.delivery ?? '')
     if (!row) throw refuse('not_found', 'no delivery of this webhook has this id')
     const delivery = deliveryRecord(row)
     const path = `${pathOf(owner.endpointId)}/deliveries/${delivery.id}`

@@ -1,6 +1,4 @@
-import type { Kysely } from 'kysely'
 import type pg from 'pg'
-import type { ReadDatabase } from '../../../projections/database.ts'
 import { webhookDeliveries } from '../../../projections/groups.ts'
 import {
   findDelivery,
@@ -16,6 +14,7 @@ import { webhooksStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { TargetRefused } from '../../platform/outgoing/target.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Progress } from '../../platform/projections/progress.ts'
 import { type Reads, ReadsBehind } from '../../platform/projections/read-your-writes.ts'
 import { createAllowance } from './allowance.ts'
@@ -47,7 +46,7 @@ export const createEndpointReads = (deps: {
   readonly reads: Pick<Reads, 'settled'>
   readonly log: Pick<EventLog, 'lastOf' | 'readStreams'>
   readonly values: Pick<WebhookValues, 'read'>
-  readonly db: Kysely<ReadDatabase>
+  readonly db: Db
 }): EndpointReads => {
   const { reads, log, values, db } = deps
   const endpointsOf = createEndpointStates(log)
@@ -67,8 +66,8 @@ export const createEndpointReads = (deps: {
   const recordsOf: EndpointReads['recordsOf'] = async ({ accountId }, rows) => {
     const { state } = await endpointsOf(accountId)
     const found = rows.flatMap((row) => {
-      const valueId = state.get(row.endpoint_id)?.urlId
-      return valueId === undefined ? [] : [{ row, valueId, endpointId: row.endpoint_id }]
+      const valueId = state.get(row.endpointId)?.urlId
+      return valueId === undefined ? [] : [{ row, valueId, endpointId: row.endpointId }]
     })
     const urls = await values.read(found)
     return found.flatMap(({ row, valueId }) => {
@@ -98,7 +97,7 @@ export type WebhookServiceDeps = {
   readonly reads: Pick<Reads, 'settled'>
   readonly log: EventLog
   readonly clock: Clock
-  readonly db: Kysely<ReadDatabase>
+  readonly db: Db
   readonly pool: pg.Pool
   /** Whether manual requests are rate limited. */
   readonly limited: boolean
@@ -202,7 +201,7 @@ export const createWebhookService = (deps: WebhookServiceDeps) => {
     ) => {
       const { accountId, endpointId } = endpointOwner
       await endpoints.endpointOf(endpointOwner, endpointId, after)
-      const delivery = await findDelivery(pool, endpointId, deliveryId)
+      const delivery = await findDelivery(db, endpointId, deliveryId)
       if (!delivery) throw refuse('not_found', 'no delivery of this webhook has this id')
       await takeAllowance('redelivery', accountId, endpointId)
       const { position } = done(await webhooks.redeliver(endpointOwner, delivery, cause))

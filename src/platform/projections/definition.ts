@@ -15,8 +15,8 @@ const layout = 1
 
 const tableShape = ({ name, columns, key, indexes, rewritten }: Table): unknown => [
   name,
-  Object.entries(columns),
-  key,
+  Object.entries(columns).map(([field, column]) => [columnName(field), column]),
+  key.map(columnName),
   indexes,
   ...(rewritten ? ['rewritten'] : []),
 ]
@@ -73,26 +73,37 @@ const checkedName = (name: string): string => {
   return name
 }
 
-export const columnNames = (table: Table): readonly string[] => Object.keys(table.columns).map(checkedName)
+/** `order_id`: the column of the field `orderId`. */
+export const columnName = (field: string): string =>
+  checkedName(field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`))
 
-/** `order_id text, amount_cents bigint`, the form of `json_to_recordset` and `create table`. */
-export const columnList = (table: Table, names = columnNames(table)): string =>
-  names.map((name) => `${name} ${table.columns[name]?.type}`).join(', ')
+/** The names of the fields of a table's rows. */
+export const fieldNames = (table: Table): readonly string[] => Object.keys(table.columns)
+
+export const columnNames = (table: Table): readonly string[] => fieldNames(table).map(columnName)
+
+/** The columns of a table under the names of the fields: `order_id as "orderId"`. */
+export const fieldsSql = (table: Table, alias = ''): string =>
+  fieldNames(table)
+    .map((field) => `${alias === '' ? '' : `${alias}.`}${columnName(field)} as "${field}"`)
+    .join(', ')
+
+export const keyColumns = (table: Table): readonly string[] => table.key.map(columnName)
 
 export const qualified = (schema: string, table: Table): string =>
   `${checkedName(schema)}.${checkedName(table.name)}`
 
 /** Byte order. The order of a language is slower, and its indexes break when the system changes its rules. */
-const definedType = (type: string | undefined): string => (type === 'text' ? 'text collate "C"' : `${type}`)
+const definedType = (type: string): string => (type === 'text' ? 'text collate "C"' : type)
 
 /** `unlogged`: for tables that are not needed after a crash. */
 export const createTableSql = (schema: string, table: Table, kind: 'unlogged' | '' = ''): string => {
-  const columns = columnNames(table).map(
-    (name) =>
-      `${name} ${definedType(table.columns[name]?.type)}${table.columns[name]?.nullable ? '' : ' not null'}`,
+  const columns = Object.entries(table.columns).map(
+    ([field, { type, nullable }]) =>
+      `${columnName(field)} ${definedType(type)}${nullable ? '' : ' not null'}`,
   )
   const storageClause = table.rewritten ? ' with (fillfactor = 50)' : ''
-  return `create ${kind} table ${qualified(schema, table)} (${columns.join(', ')}, primary key (${table.key.join(', ')}))${storageClause}`
+  return `create ${kind} table ${qualified(schema, table)} (${columns.join(', ')}, primary key (${keyColumns(table).join(', ')}))${storageClause}`
 }
 
 export const createIndexSql = (schema: string, table: Table): readonly string[] =>

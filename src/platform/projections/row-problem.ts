@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import type { Row } from './definition.ts'
+import { columnName, type Row } from './definition.ts'
 import type { Column, ColumnType, Table } from './read-model.ts'
 
 const isText = (value: unknown): boolean => typeof value === 'string' && !value.includes('\0')
@@ -54,7 +54,7 @@ export const rowProblem = (table: Table, row: Row): string | null => {
   for (const { name, type, nullable } of fieldsIn(table)) {
     const value = row[name] ?? null
     if (value === null ? !nullable : !fits[type](value))
-      return `a row of ${table.name} would have a ${name} that is ${value === null ? 'missing' : `no ${type}`}`
+      return `a row of ${table.name} would have a ${columnName(name)} that is ${value === null ? 'missing' : `no ${type}`}`
   }
   return null
 }
@@ -64,7 +64,8 @@ export const keyProblem = (table: Table, key: readonly unknown[]): string | null
   for (let at = 0; at < table.key.length; at += 1) {
     const name = table.key[at] as string
     const { type } = table.columns[name] as Column
-    if (!fits[type](key[at])) return `no row of ${table.name} can have a ${name} that is no ${type}`
+    if (!fits[type](key[at]))
+      return `no row of ${table.name} can have a ${columnName(name)} that is no ${type}`
   }
   return null
 }

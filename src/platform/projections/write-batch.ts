@@ -14,7 +14,15 @@ import {
 } from '../postgres/array-parameters.ts'
 import { type CopyColumn, copyRows, type Format } from '../postgres/copy-rows.ts'
 import { runPipeline, type Step, statementNamesOf, type Value } from '../postgres/pipeline.ts'
-import { columnList, columnNames, qualified, type Row } from './definition.ts'
+import {
+  columnName,
+  columnNames,
+  fieldNames,
+  fieldsSql,
+  keyColumns,
+  qualified,
+  type Row,
+} from './definition.ts'
 import type { LoadRows, TableChange } from './fold-batch.ts'
 import type { Column, ColumnType, Table, WorkFold } from './read-model.ts'
 
@@ -58,7 +66,9 @@ const invalidBinaryRepresentation = '22P03'
 export const invalidRow = (table: Table, name: string, cause: unknown): Error => {
   const reason = cause instanceof Error ? cause.message : cause
   const { type } = table.columns[name] as Column
-  const error = new Error(`a row of ${table.name} has a ${name} that is no ${type}: ${reason}`, { cause })
+  const error = new Error(`a row of ${table.name} has a ${columnName(name)} that is no ${type}: ${reason}`, {
+    cause,
+  })
   return Object.assign(error, { code: invalidBinaryRepresentation })
 }
 
@@ -106,7 +116,7 @@ const columnsOf = new WeakMap<Table, readonly CopyColumn<Row>[]>()
 const columnsIn = (table: Table): readonly CopyColumn<Row>[] => {
   const known = columnsOf.get(table)
   if (known) return known
-  const columns = columnNames(table).map((name) => columnOf(table, name))
+  const columns = fieldNames(table).map((name) => columnOf(table, name))
   columnsOf.set(table, columns)
   return columns
 }
@@ -119,7 +129,7 @@ export const tableRows = (table: Table, rows: readonly Row[]): Buffer => {
   try {
     return copyRows(columnsIn(table), rows)
   } catch (cause) {
-    for (const name of columnNames(table))
+    for (const name of fieldNames(table))
       try {
         copyRows([columnOf(table, name)], rows)
       } catch (error) {
@@ -158,25 +168,31 @@ const copySql = (schema: string, table: Table): string =>
  */
 const upsertSql = (schema: string, table: Table): string => {
   const names = columnNames(table)
-  const values = names.map((name, index) => {
-    const { type } = table.columns[name] as Column
+  const key = keyColumns(table)
+  const values = Object.values(table.columns).map(({ type }, index) => {
     const value = `unnest($${index + 1}::${elementType(type)}[])`
     return elementType(type) === type ? value : `${value}::${type}`
   })
-  const rest = names.filter((name) => !table.key.includes(name))
+  const rest = names.filter((name) => !key.includes(name))
   const update = rest.map((name) => `${name} = excluded.${name}`).join(', ')
   return `insert into ${qualified(schema, table)} (${names.join(', ')}) select ${values.join(', ')}
-    on conflict (${table.key.join(', ')}) do ${rest.length > 0 ? `update set ${update}` : 'nothing'}`
+    on conflict (${key.join(', ')}) do ${rest.length > 0 ? `update set ${update}` : 'nothing'}`
 }
 
-const deleteSql = (schema: string, table: Table): string => {
-  const names = table.key.join(', ')
-  return `delete from ${qualified(schema, table)} where (${names}) in
-    (select ${names} from json_to_recordset($1::json) as k (${columnList(table, table.key)}))`
+/** The keys of a parameter of `keyObjects` as rows. */
+const keysSql = (table: Table): string => {
+  const columns = table.key.map((field) => `${columnName(field)} ${table.columns[field]?.type}`)
+  return `select ${keyColumns(table).join(', ')} from json_to_recordset($1::json) as k (${columns.join(', ')})`
 }
 
-const keyObject = (table: Table, key: readonly (string | number)[]): Row =>
-  Object.fromEntries(table.key.map((name, index) => [name, key[index]]))
+const deleteSql = (schema: string, table: Table): string =>
+  `delete from ${qualified(schema, table)} where (${keyColumns(table).join(', ')}) in
+    (${keysSql(table)})`
+
+const keyObjects = (table: Table, keys: readonly (readonly (string | number)[])[]): string => {
+  const names = keyColumns(table)
+  return JSON.stringify(keys.map((key) => Object.fromEntries(names.map((name, index) => [name, key[index]]))))
+}
 
 const checkpointStatement = ({ group, logId, epoch, from, to, lastEvent }: CheckpointStep): Statement => ({
   text: checkpointSql,
@@ -189,24 +205,21 @@ const changeStatements = (schema: string, { table, put, removed }: TableChange):
   if (put.length > 0)
     statements.push({
       text: upsertSql(schema, table),
-      values: columnNames(table).map((name) => columnArray(table, name, put)),
+      values: fieldNames(table).map((name) => columnArray(table, name, put)),
     })
   if (removed.length > 0)
     statements.push({
       text: deleteSql(schema, table),
-      values: [JSON.stringify(removed.map((key) => keyObject(table, key)))],
+      values: [keyObjects(table, removed)],
     })
   return statements
 }
 
 const selectSql = (schema: string, table: Table): string => {
-  const names = columnNames(table).join(', ')
-  const [singleKey] = table.key
-  if (table.key.length === 1)
-    return `select ${names} from ${qualified(schema, table)} where ${singleKey} = any (
-      select ${singleKey} from json_to_recordset($1::json) as k (${columnList(table, table.key)}))`
-  return `select ${names} from ${qualified(schema, table)} where (${table.key.join(', ')}) in (
-    select ${table.key.join(', ')} from json_to_recordset($1::json) as k (${columnList(table, table.key)}))`
+  const key = keyColumns(table)
+  const condition = key.length === 1 ? `${key[0]} = any` : `(${key.join(', ')}) in`
+  return `select ${fieldsSql(table)} from ${qualified(schema, table)} where ${condition} (
+    ${keysSql(table)})`
 }
 
 export type BatchWriter = {
@@ -252,7 +265,7 @@ export const createBatchWriter = (client: pg.Client, schema: string): BatchWrite
   return {
     load: async (table, keys) => {
       await underWay
-      const parameter = JSON.stringify(keys.map((key) => keyObject(table, key)))
+      const parameter = keyObjects(table, keys)
       const { rows } = await client.query<Row>({
         ...statementName(selectSql(schema, table)),
         values: [parameter],

@@ -7,9 +7,9 @@ import { creditOf, customer, openReseller, openShop, type Shop } from './support
 
 /** The changes of a deposit that nobody closed, as operators see them. */
 const openChanges = async (shop: Shop, depositId: string) => {
-  const rows = await listGatewayChanges(shop.farebox.core.pool, { all: false, limit: 100, offset: 0 })
+  const rows = await listGatewayChanges(shop.farebox.core.db, { all: false, limit: 100, offset: 0 })
   return rows
-    .filter((row) => row.deposit_id === depositId)
+    .filter((row) => row.depositId === depositId)
     .map(({ change, amount }) => (amount === null ? change : `${change} ${amount}`))
     .sort()
 }
