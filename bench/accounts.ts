@@ -1,7 +1,7 @@
 import { readConfig } from '../src/app/config.ts'
 import { openCore } from '../src/app/open-core.ts'
 import { createAccounts } from '../src/features/accounts/account-service.ts'
-import { createCustomers } from '../src/features/accounts/customer-service.ts'
+import { createCustomers } from '../src/features/accounts/customers.ts'
 import { createWallets } from '../src/features/wallet/wallet-service.ts'
 import type { AccountId } from '../src/kernel/ids.ts'
 import type { Core } from '../src/platform/feature/core.ts'

@@ -9,7 +9,7 @@ import { withDatabase } from './database.ts'
 import { percentile } from './percentile.ts'
 
 const writers = [1, 32, 256]
-/** More tells no more: each append is the same. */
+/** More repetitions give no more information: each append is the same. */
 const maxSeconds = 3
 
 type AppendResult = {
@@ -66,11 +66,11 @@ const withPeers = async (print: (line: string) => void): Promise<readonly Conten
 
 /**
  * Single appends a second at some numbers of writers, each writer on a stream of its own with one append in flight: our
- * Postgres log beside others on the same server, each in a fresh database, one after another.
+ * Postgres log and others on the same server, each in a fresh database, one after another.
  */
 export const appends: Bench = {
   name: 'appends',
-  what: 'appends a second at 1, 32 and 256 writers, beside Emmett and message-db',
+  what: 'appends a second at 1, 32 and 256 writers, compared with Emmett and message-db',
   run: async ({ url, print, bar, sizes }) => {
     const contenders = await withPeers(print)
     const seconds = Math.min(maxSeconds, sizes.seconds)

@@ -8,7 +8,7 @@ export type Sizes = {
   readonly rounds: number
   /** Of TPC-B; 150 is 15 million accounts, about 2.2 GB. */
   readonly scale: number
-  /** The length of a long log; a short one beside it has a tenth. */
+  /** The length of a long log; the short one has a tenth. */
   readonly events: number
   readonly deliveries: number
   /** Endpoints that a notice goes to. */
@@ -37,7 +37,7 @@ export type BenchContext = {
 /** One part of `npm run bench`: it prints ours, a peer or a limit that was measured in the same run, and the ratio. */
 export type Bench = {
   readonly name: string
-  /** What is measured beside what, for `--help`. */
+  /** The measured figure and its comparison, for `--help`. */
   readonly what: string
   run(context: BenchContext): Promise<void>
 }

@@ -110,7 +110,7 @@ const measureCallbacks = async ({ url, print, sizes }: BenchContext, farebox: Fa
  */
 export const callbacks: Bench = {
   name: 'callbacks',
-  what: 'callbacks absorbed and deposits credited a second, beside one committed insert each',
+  what: 'callbacks absorbed and deposits credited a second, compared with one committed insert each',
   run: async (context) => {
     const dataDir = await mkdtemp(join(tmpdir(), 'farebox-bench-callbacks-'))
     try {

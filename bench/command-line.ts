@@ -11,7 +11,12 @@ const program = join(import.meta.dirname, '../bin/farebox')
 const limitMs = 300
 const runs = 5
 
-const asked = [['--help'], ['orders', 'list', '--help'], ['ledger', 'verify', '--help'], ['doctor', '--help']]
+const commandLines = [
+  ['--help'],
+  ['orders', 'list', '--help'],
+  ['ledger', 'verify', '--help'],
+  ['doctor', '--help'],
+]
 
 /** Processor time of this process's children that ended, milliseconds. Reads `/proc`, so Linux is needed; elsewhere 0. */
 const childrenMs = async (): Promise<number> => {
@@ -24,10 +29,10 @@ const childrenMs = async (): Promise<number> => {
 /** `farebox … --help`: what a command loads before it begins its work. */
 export const commandLine: Bench = {
   name: 'command-line',
-  what: 'processor time of a command until it begins its work, beside 0.3 s',
+  what: 'processor time of a command until it begins its work; limit 0.3 s',
   run: async ({ print }) => {
-    for (const args of asked) {
-      await run(program, args) // what is compiled is kept from here on
+    for (const args of commandLines) {
+      await run(program, args) // fills the compile cache
       const before = await childrenMs()
       for (let n = 0; n < runs; n += 1) await run(program, args)
       const tookMs = ((await childrenMs()) - before) / runs

@@ -29,10 +29,10 @@ const bare = async (count: number, streams: number): Promise<number> => {
   })
 }
 
-/** What the command runner itself costs; with `--cpu-prof` node says where the time goes. */
+/** The cost of the command runner itself; `--cpu-prof` of node shows where the time goes. */
 export const commands: Bench = {
   name: 'commands',
-  what: 'commands a second of the command runner over a log in memory, beside that log alone',
+  what: 'commands a second of the command runner over a log in memory, compared with that log alone',
   run: async ({ print, sizes }) => {
     for (const streams of [1, 1_000]) {
       const limit = await bare(sizes.commands, streams)

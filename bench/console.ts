@@ -39,7 +39,7 @@ const staffPaths = [
 ]
 const openPaths = ['/', '/prices', '/free-proxies', '/status']
 
-/** The cookie of somebody who signed in just now. */
+/** The cookie of a new session. */
 const cookieOf = async ({ core }: Desk, subjectId: string): Promise<string> => {
   const { secret } = await createSessions(core).open(
     { subjectId, sessionId: newSessionId(subjectId), method: 'passkey' },
@@ -83,7 +83,7 @@ const get = async (
 /** What pages of the console take alone and with many clients, and what they weigh. */
 export const consolePages: Bench = {
   name: 'console',
-  what: `pages of the console alone and with ${clients} clients, beside the ${limit.ms} ms and the ${limit.bytes / 1024} KiB that they may take`,
+  what: `pages of the console alone and with ${clients} clients; limits ${limit.ms} ms and ${limit.bytes / 1024} KiB`,
   run: async ({ url, print, bar }) => {
     const directory = await mkdtemp(join(tmpdir(), 'farebox-bench-'))
     try {

@@ -14,13 +14,13 @@ import { readAlone } from './read-alone.ts'
 const rate = (events: number, ms: number): string =>
   `${(ms / 1000).toFixed(1)} s, ${figure((events * 1000) / ms)} events a second`
 
-const told = (bytes: number): string =>
+const sizeText = (bytes: number): string =>
   `${Math.round(bytes / 2 ** 20)} MiB, this process at ${Math.round(process.memoryUsage.rss() / 2 ** 20)} MiB`
 
 /** How long each export takes, and the import of the one that is complete; a log of orders, four events each. */
 export const exportsAndImport: Bench = {
   name: 'exports',
-  what: 'each export beside reading the log alone, the import beside writing the log, two lengths',
+  what: 'each export compared with reading the log, the import with writing it, at two lengths',
   run: async ({ url, print, bar, sizes }) => {
     const directory = await mkdtemp(join(tmpdir(), 'farebox-bench-exports-'))
     try {
@@ -41,7 +41,7 @@ export const exportsAndImport: Bench = {
             )
             const tookMs = performance.now() - startMs
             print(
-              `export ${format}: ${rate(events, tookMs)}, ${figure(tookMs / readMs, 1)} times as long as reading alone; ${told((await stat(path)).size)}`,
+              `export ${format}: ${rate(events, tookMs)}, ${figure(tookMs / readMs, 1)} times as long as reading alone; ${sizeText((await stat(path)).size)}`,
             )
           }
           return ms
@@ -53,7 +53,7 @@ export const exportsAndImport: Bench = {
             const { events } = await importLog(log, file, Date.now)
             const tookMs = performance.now() - startMs
             print(
-              `import: ${rate(events, tookMs)}, ${figure(tookMs / writtenMs, 1)} times as long as writing it first; ${told((await file.stat()).size)}`,
+              `import: ${rate(events, tookMs)}, ${figure(tookMs / writtenMs, 1)} times as long as writing it first; ${sizeText((await file.stat()).size)}`,
             )
           } finally {
             await file.close()

@@ -99,10 +99,10 @@ const lookUps = Array.from(
 
 const unlimited = '1000000/1000000'
 
-/** The free tools as anybody asks them, with their limits on, beside a bare hello of the framework that they stand on. */
+/** Requests to the free tools with their limits on, compared with a bare hello of the framework. */
 export const freeTools: Bench = {
   name: 'free-tools',
-  what: 'requests a second of the free proxy list and look-ups of addresses, beside a bare Fastify hello',
+  what: 'requests a second of the free proxy list and look-ups of addresses, compared with a bare Fastify hello',
   run: async (context) => {
     const directory = await mkdtemp(join(tmpdir(), 'farebox-bench-'))
     try {

@@ -8,12 +8,11 @@ import type pg from 'pg'
 import { pino } from 'pino'
 import { allMigrations } from '../src/app/migrations.ts'
 import type { SocketAddress } from '../src/domain/free-list/endpoint.ts'
-import { addCandidates } from '../src/features/free-list/endpoint-candidates.ts'
 import { createChecker, createCpuBudget } from '../src/features/free-list/endpoint-checker.ts'
-import { createRecordStore } from '../src/features/free-list/endpoint-store.ts'
+import { addCandidates, createRecordStore } from '../src/features/free-list/endpoint-store.ts'
 import { judgeKeys } from '../src/features/free-list/judge.ts'
 import { openJudge } from '../src/features/free-list/judge-access.ts'
-import { createProber } from '../src/features/free-list/prober.ts'
+import { createProber } from '../src/features/free-list/open-checking.ts'
 import { migrate } from '../src/platform/postgres/migrate.ts'
 import { createPool } from '../src/platform/postgres/pool.ts'
 import { masterKey } from '../src/platform/vault/keys.ts'
@@ -113,7 +112,7 @@ const measure = async (pool: pg.Pool, share: number, seconds: number): Promise<M
       dueAtMs.delete(`${ip}:${port}`)
     },
   })
-  /** What was checked falls due again at once, save live ones beside dead ones, which do every five seconds. */
+  /** Checked endpoints are due again at once; live ones among dead ones are due every five seconds. */
   const again = async (live: boolean): Promise<void> => {
     const { rows } = await pool.query<SocketAddress>(
       `update work.free_proxies set next_due = now()
@@ -199,7 +198,7 @@ const run = async ({ url, print, sizes }: BenchContext): Promise<void> => {
       return measure(pool, usualShare, seconds)
     })
     line(
-      'dead, live ones beside them',
+      'dead, with live ones',
       measured,
       `   ÷ ${figure(floor)} = ${(measured.perSecond / floor).toFixed(2)}`,
     )
@@ -225,6 +224,6 @@ const measureLive = async (pool: pg.Pool, seconds: number): Promise<Measured> =>
 /** What one process of the checker does. */
 export const freelist: Bench = {
   name: 'freelist',
-  what: 'checks of free proxies a second: live, refused and dead ones, beside 3,000 dead ones on a quarter of a core',
+  what: 'checks of free proxies a second: live, refused and dead ones; limit 3,000 dead ones on a quarter of a core',
   run,
 }

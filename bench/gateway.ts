@@ -180,9 +180,9 @@ const run = async ({ print, sizes, bar }: BenchContext): Promise<void> => {
   }
 }
 
-/** The data plane alone, with authentication and metering, beside other proxies on the same core. */
+/** The data plane alone, with authentication and metering, compared with other proxies on the same core. */
 export const gateway: Bench = {
   name: 'gateway',
-  what: 'tunnels, bytes and plain requests a second of one gateway process, and its memory, beside squid and others',
+  what: 'tunnels, bytes and plain requests a second of one gateway process, and its memory, compared with squid and others',
   run,
 }

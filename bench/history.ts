@@ -34,7 +34,7 @@ const accounts = 1000
 /** What each account is credited before its first order. */
 const openingMicros = 9e14
 const startMs = Date.parse('2025-11-21T00:00:00.000Z')
-/** The orders are spread over this time, so that most rentals are over at the end of it. */
+/** The orders are spread over this time, so that most rentals have ended by then. */
 const spreadMs = 330 * 86_400_000
 const eventsPerOrder = 4
 const periodMs = 30 * 86_400_000
@@ -53,7 +53,7 @@ const imported: CatalogImported = {
 }
 const usa = { country: 'USA', periodDays: 30, carrierId: null, service: null, rotationMinutes: null }
 
-/** What an order of a product says of it and of its price. */
+/** The fields of an order that depend on the product. */
 const saleBy = (productId: string, quantity: number, wanted: typeof usa | null): Sale => {
   const product = imported.data.products.find(({ id }) => id === productId)
   if (product === undefined) throw new Error(`the catalogue of the demo has no ${productId}`)
@@ -251,7 +251,7 @@ const eventsOf = ({ appends }: AppendItem): number =>
   appends.reduce((sum, { events }) => sum + events.length, 0)
 
 /**
- * A log that grows by orders of a shop, which keep every law that a verification checks.
+ * A log that grows by orders of a shop that satisfy every invariant.
  * @param events how many it will have about; its orders are spread over eleven months
  */
 export const createHistory = (log: EventLog, events: number) => {

@@ -10,10 +10,10 @@ import { withDatabase } from './database.ts'
 import { serverSettings, startServer, stopServer } from './orders/server.ts'
 import { type CpuSpent, cpuSpent } from './process-cpu.ts'
 
-/** Of a core, process and Postgres together, while nobody asks anything. */
+/** Of a core, process and Postgres together, without requests. */
 const limitPercent = 2
 
-/** What a Postgres has where nobody set anything, in place of what the embedded one is started with. */
+/** The default settings of Postgres, instead of those of the embedded one. */
 const defaults = {
   jit: 'on',
   random_page_cost: '4',
@@ -30,7 +30,7 @@ const settleMs = 15_000
 
 const describe = async (pool: pg.Pool): Promise<string> => {
   const { rows } = await pool.query<{ version: string; above: string; compiler: boolean }>(
-    // Our sessions ask for no compiling; whether the server has a compiler is asked of one that does.
+    // Our sessions disable JIT; another session finds out whether the server supports it.
     `select current_setting('server_version') as version, current_setting('jit_above_cost') as above,
             set_config('jit', 'on', false) is not null and pg_jit_available() as compiler`,
   )
@@ -76,12 +76,12 @@ const measure = async (database: string, { print, sizes: { seconds } }: BenchCon
 }
 
 /**
- * What a service costs that nobody asks anything, on a Postgres with default settings. The embedded one brings no compiler:
+ * The cost of a service without requests, on a Postgres with default settings. The embedded one brings no compiler:
  * BENCH_IDLE_URL names a server that has one, where databases may be made.
  */
 export const idle: Bench = {
   name: 'idle',
-  what: 'processor time of a service that nobody uses, beside 2 % of a core',
+  what: 'processor time of a service without requests; limit 2 % of a core',
   run: async (context) => {
     const given = process.env.BENCH_IDLE_URL
     if (given !== undefined) return withDatabase(given, (database) => measure(database, context))

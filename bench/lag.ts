@@ -18,9 +18,9 @@ const limitMs = 100
 const order = JSON.stringify({ product_id: 'residential-premium', quantity: 1 })
 
 /** What was seen of each group, rising. */
-const byGroup = (looks: readonly Lag[]): ReadonlyMap<string, readonly number[]> => {
+const byGroup = (samples: readonly Lag[]): ReadonlyMap<string, readonly number[]> => {
   const groups = Map.groupBy(
-    looks.flatMap((look) => [...look]),
+    samples.flatMap((sample) => [...sample]),
     ([group]) => group,
   )
   return new Map([...groups].map(([group, seen]) => [group, seen.map(([, ms]) => ms).sort((a, b) => a - b)]))
@@ -32,7 +32,7 @@ const at = (sorted: readonly number[], share: number): string =>
 /** How far the read models are behind the log at half of the most orders a second. */
 export const lag: Bench = {
   name: 'lag',
-  what: 'how far the read models are behind at half the peak of orders, beside 100 ms',
+  what: 'how far the read models are behind at half the peak of orders; limit 100 ms',
   run: async ({ url, print, sizes: { seconds } }) => {
     const directory = await mkdtemp(join(tmpdir(), 'farebox-bench-'))
     try {

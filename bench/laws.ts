@@ -4,10 +4,10 @@ import { withLog } from './database.ts'
 import { costOfModel } from './finance/model-cost.ts'
 import { appendHistory } from './history.ts'
 
-/** What it costs an order that a running server holds every event against the laws before it seals it. */
+/** The cost for an order of checking every event against the invariants before it is sealed. */
 export const lawChecks: Bench = {
   name: 'laws',
-  what: 'what checking the laws before a seal costs an order',
+  what: 'the cost for an order of checking the invariants before a seal',
   run: async ({ url, print, bar, sizes }) =>
     withLog(url, async (place) => {
       await appendHistory(place.log, sizes.events, bar)

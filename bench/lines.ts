@@ -1,4 +1,4 @@
-import { anyTargeting } from '../src/domain/exits/exit-targeting.ts'
+import { anyTargeting } from '../src/domain/exits/line.ts'
 import { generateLines } from '../src/features/lines/generate-lines.ts'
 import { type Bench, figure } from './bench.ts'
 import { percentile } from './percentile.ts'
@@ -9,7 +9,7 @@ const rounds = 200
 /** What a request for the most lines holds the main thread for. */
 export const lines: Bench = {
   name: 'lines',
-  what: 'a request for 5,000 lines, made and written as JSON, beside its bar of 50 ms',
+  what: 'a request for 5,000 lines, generated and written as JSON; limit 50 ms',
   run: async ({ print }) => {
     for (const format of ['host:port:user:pass', 'json', 'custom'] as const) {
       const times = Array.from({ length: rounds }, () => {

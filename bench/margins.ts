@@ -58,7 +58,7 @@ const fill = async (pool: pg.Pool): Promise<void> => {
   await pool.query('vacuum analyze')
 }
 
-/** A reseller's margins by customer over 200,000 sales, beside the same sums made from the lines. */
+/** A reseller's margins by customer over 200,000 sales, compared with the same sums of the lines. */
 const measure = async (pool: pg.Pool, print: (line: string) => void): Promise<void> => {
   await fill(pool)
   print('                                            from lines ms  p50 ms     p99 ms')
@@ -87,7 +87,7 @@ const measure = async (pool: pg.Pool, print: (line: string) => void): Promise<vo
 /** Margins by customer, the one read of a reseller that grows with its customers. */
 export const margins: Bench = {
   name: 'margins',
-  what: "a reseller's margins by customer over 200,000 sales, beside the sum of its lines",
+  what: "a reseller's margins by customer over 200,000 sales, compared with the sum of its lines",
   run: ({ url, print }) =>
     withDatabase(url, async (own) => {
       const pool = createPool({ url: own, applicationName: 'farebox-bench' })

@@ -76,7 +76,7 @@ const measured = async (
  */
 export const metering: Bench = {
   name: 'metering',
-  what: 'traffic reports beside a fact a report (as release 0.1.0 wrote them) on the same log',
+  what: 'traffic reports compared with one event per report (as in release 0.1.0) on the same log',
   run: ({ url, print, sizes: { plans } }) =>
     withLog(url, async (place) => {
       const { pool, log } = place
@@ -127,7 +127,7 @@ export const metering: Bench = {
           }),
         )
         print(
-          `beside a fact a report: ${figure(batched / facts, 1)} times as many a second in batches, ${figure(single / facts, 1)} one by one`,
+          `compared with one event per report: ${figure(batched / facts, 1)} times as many a second in batches, ${figure(single / facts, 1)} one by one`,
         )
       } finally {
         await runner.close()

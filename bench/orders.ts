@@ -178,12 +178,12 @@ const measureReads = async ({ print, bar }: BenchContext, { base, keys }: Shop):
 }
 
 /**
- * Orders a second over HTTP, durable, with projections keeping up, beside TPC-B of pgbench on the same server in the
+ * Orders a second over HTTP, durable, with projections keeping up, compared with TPC-B of pgbench on the same server in the
  * same run.
  */
 export const orders: Bench = {
   name: 'orders',
-  what: 'orders a second over HTTP beside TPC-B of pgbench; reads; projection lag; ends in a verification',
+  what: 'orders a second over HTTP, compared with TPC-B of pgbench; reads; projection lag; ends in a verification',
   run: async (context) => {
     const directory = await mkdtemp(join(tmpdir(), 'farebox-bench-'))
     try {

@@ -18,7 +18,7 @@ export type CpuSpent = {
   /** The whole process of the server: its main thread, the collector, the compiler. */
   readonly node: number
   readonly mainThread: number
-  /** Every session of the database and what Postgres runs beside them. */
+  /** Every session of the database and the background processes of Postgres. */
   readonly postgres: number
 }
 

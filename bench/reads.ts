@@ -22,7 +22,7 @@ const ordersPerSecond = 200
 const warmUpMs = 9_000
 /** What all GETs together may take, milliseconds. */
 const limit = { p50Ms: 5, p99Ms: 25 } as const
-/** How far the read models may be behind the orders beside them, milliseconds at the 99th percentile. */
+/** How far the read models may be behind the orders during the load, milliseconds at the 99th percentile. */
 const lagLimitMs = 1_000
 const lagPauseMs = 250
 /** How long each GET is sent alone, one after another, for what it costs. */
@@ -36,7 +36,7 @@ const column = (value: number, digits = 0): string => value.toFixed(digits).padS
 const rising = (times: readonly number[]): readonly number[] => times.toSorted((a, b) => a - b)
 const ofAccounts = ({ template }: ReadOf): boolean => template.startsWith('/api/')
 
-/** What a GET costs that nothing else runs beside: its median in milliseconds, and microseconds of processor time. */
+/** The cost of a GET without other load: its median in milliseconds, and microseconds of processor time. */
 const costOf = async ({ url, pid, pool }: Subject, { gets }: ReadOf): Promise<Cost> => {
   const closedLoop = (measureMs: number) =>
     runLoad({
@@ -160,7 +160,7 @@ const measureAll = async (
     `\n  ${loaded.length} GETs at ${(all.length / sizes.seconds).toFixed(0)} a second, open loop:  p50 ${p50Ms.toFixed(1)} ms (limit ${limit.p50Ms}), p99 ${p99Ms.toFixed(1)} ms (limit ${limit.p99Ms}, × ${(p99Ms / limit.p99Ms).toFixed(2)}), ${failed} failed`,
   )
   print(
-    `  orders beside them: ${placed.perSecond.toFixed(0)} a second, p50 ${placed.p50Ms.toFixed(1)} ms, p99 ${placed.p99Ms.toFixed(1)} ms; read models behind by ${percentile(lags, 0.5).toFixed(0)} ms at the median, ${lagMs.toFixed(0)} at p99 (limit ${lagLimitMs})`,
+    `  orders at the same time: ${placed.perSecond.toFixed(0)} a second, p50 ${placed.p50Ms.toFixed(1)} ms, p99 ${placed.p99Ms.toFixed(1)} ms; read models behind by ${percentile(lags, 0.5).toFixed(0)} ms at the median, ${lagMs.toFixed(0)} at p99 (limit ${lagLimitMs})`,
   )
   print(
     `  of a core: process ${node.toFixed(0)} %, Postgres ${postgres.toFixed(0)} %; load average of the machine before it ${machine}; limits ${met ? 'met' : 'MISSED'}`,
@@ -190,11 +190,11 @@ const serving = async <Value>(
 
 /**
  * All GETs of accounts with hundreds of orders, and of one with thousands, at once in an open loop, while orders are
- * placed. Beside it what each of them costs alone, those of finance too.
+ * placed. It also prints the cost of each GET alone, those of finance too.
  */
 export const reads: Bench = {
   name: 'reads',
-  what: `${getsPerSecond} GETs a second over all operations, beside ${limit.p50Ms} ms at the median and ${limit.p99Ms} ms at the 99th percentile, while ${ordersPerSecond} orders a second are placed`,
+  what: `${getsPerSecond} GETs a second over all operations; limits ${limit.p50Ms} ms at the median and ${limit.p99Ms} ms at the 99th percentile, while ${ordersPerSecond} orders a second are placed`,
   run: async (context) => {
     const { url, print, sizes } = context
     const directory = await mkdtemp(join(tmpdir(), 'farebox-bench-'))

@@ -12,17 +12,17 @@ const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`
 
 /**
  * How long all read models take to be made from a log of orders: once into nothing, as at a first start, and once
- * beside live tables, with the comparison of both.
+ * next to live tables, with the comparison of both.
  */
 export const rebuilds: Bench = {
   name: 'rebuild',
-  what: 'all read models made from a log of orders, beside the aim of a million events a minute',
+  what: 'all read models built from a log of orders; target a million events a minute',
   run: ({ url, print, bar, sizes: { events } }) =>
     withLog(url, async ({ pool, log }) => {
       const writtenMs = await appendHistory(log, events, bar)
       print(`${figure(events)} events of orders written in ${seconds(writtenMs)}`)
       const context = { pool, log, decode: createCodec().decode, groups }
-      for (const what of ['into nothing', 'beside live tables, compared']) {
+      for (const what of ['into nothing', 'next to live tables, compared']) {
         const startMs = performance.now()
         const phases = new Map<string, number>()
         const onProgress = (progress: RebuildProgress): void => {

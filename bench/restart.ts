@@ -76,7 +76,7 @@ const tailOf = (database: string): Promise<string> =>
 /** How long a wallet of many orders keeps the first buyer waiting after a stop and after a kill. */
 export const restart: Bench = {
   name: 'restart',
-  what: 'the first order of a wallet with many orders after a stop and after a kill, beside the second it may take; BENCH_EVENTSTORE_URL names an EventStoreDB without a log',
+  what: 'the first order of a wallet with many orders after a stop and after a kill; limit one second; BENCH_EVENTSTORE_URL names an EventStoreDB without a log',
   run: async (context) => {
     const { url, print } = context
     const directory = await mkdtemp(join(tmpdir(), 'farebox-bench-'))

@@ -31,7 +31,7 @@ import { signing } from './signing.ts'
 import { verification } from './verify.ts'
 import { fanOut, webhooks } from './webhooks.ts'
 
-/** `npm run bench`: figures beside a peer or a limit, on one Postgres with the settings that `npm start` uses. */
+/** `npm run bench`: figures compared with a peer or a limit, on one Postgres with the settings that `npm start` uses. */
 const all = [
   appends,
   orders,
@@ -90,12 +90,12 @@ class EndedBySignal extends Error {
   }
 }
 
-/** Rejects with the first signal that asks the process to end: a run then leaves neither its Postgres nor its files. */
+/** Rejects with the first termination signal: a run then leaves neither its Postgres nor its files. */
 const endedBySignal = (): Promise<never> => {
   const { promise, reject } = Promise.withResolvers<never>()
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => reject(new EndedBySignal(signal)))
-  promise.catch(() => undefined) // it may come between two benchmarks: the next one is told
+  promise.catch(() => undefined) // it may come between two benchmarks: the next one gets it
   return promise
 }
 
@@ -139,7 +139,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 })
 
 const program = new Command('npm run bench --')
-  .description('Measures Farebox beside a peer or a limit in the same run. Without a name, everything.')
+  .description('Measures Farebox and a peer or a limit in the same run. Without a name, everything.')
   .argument('[benchmarks...]', names.join(', '))
   .addOption(
     size('seconds', 'BENCH_SECONDS', 10, 'seconds of each load on orders, in all its rounds, and of idling'),
@@ -164,7 +164,7 @@ ${all.map(({ name, what }) => `  ${name.padEnd(10)} ${what}`).join('\n')}
 Results go to standard output, progress to standard error.
 
 Examples:
-  npm run bench -- orders                          orders a second beside TPC-B
+  npm run bench -- orders                          orders a second and TPC-B
   npm run bench -- rebuild verify --events 100000  a shorter log`,
   )
   .showHelpAfterError('(--help shows what there is)')
@@ -174,7 +174,7 @@ Examples:
 try {
   await program.parseAsync()
 } catch (error) {
-  // What was being measured has no Postgres any more: nobody waits for how it fails.
+  // The measured program has lost its Postgres: its failure is not awaited.
   if (error instanceof EndedBySignal) process.exit(error.exitCode)
   if (!(error instanceof CommanderError)) throw error
   process.exitCode = error.exitCode === 0 ? 0 : 2

@@ -22,7 +22,7 @@ const floor = 0.5
 /** Until V8 has compiled what runs much; of each load once. */
 const firstLoadsMs = 3_000
 const warmUpMs = 1_000
-/** Calls whose answers are asked for again. */
+/** Calls that are repeated for their stored answers. */
 const replayed = 1_024
 /** Far below what a machine does, so that nothing waits for a processor only because of the load itself. */
 const steadyPerSecond = 50
@@ -48,7 +48,7 @@ const callsOf = (upstream: Upstream, keys: readonly string[]): Job => ({
 const pad = (value: string, width = 10): string => value.padStart(width)
 const labelWidth = 34
 
-/** Answers that were not what is measured: with one of them the row stands for something else. */
+/** Unexpected answers. One of them makes the row invalid. */
 const othersText = (others: Readonly<Record<string, number>>): string =>
   Object.keys(others).length > 0 ? `  ${JSON.stringify(others)}` : ''
 
@@ -115,7 +115,7 @@ const measureReplays = async ({ context, measured, standIn, keys }: Place): Prom
   if (calls !== replayed) throw new Error(`${replayed} ids were called ${calls} times`)
   print(
     `\nreplays of ${figure(replayed)} calls, ${clients} clients: ${figure(result.perSecond)}/s, ` +
-      `p50 ${figure(result.p50Ms, 1)} ms, p99 ${figure(result.p99Ms, 1)} ms, none of them asked the platform` +
+      `p50 ${figure(result.p50Ms, 1)} ms, p99 ${figure(result.p99Ms, 1)} ms, none of them called the platform` +
       othersText(othersOf([result], '200')),
   )
 }
@@ -132,7 +132,7 @@ const latencyLine = (label: string, ours: LoadResult, direct: LoadResult | null)
   ].join('')
 
 /**
- * Calls at even distances of a platform that takes a tenth of a second: straight, through the service, and beside a slow one.
+ * Calls at even distances of a platform that takes a tenth of a second: directly, through the service, and during slow calls.
  * @returns how many went straight to the platform
  */
 const measureLatency = async ({ context, measured, standIn, keys }: Place): Promise<number> => {
@@ -158,7 +158,7 @@ const measureLatency = async ({ context, measured, standIn, keys }: Place): Prom
   )
   const isFull = async (): Promise<boolean> => (await standIn.count()).underWay >= slowCalls - 5
   await until(isFull, { everyMs: 50, what: `${slowCalls} calls in flight` })
-  const beside = await load(measured.base, calls, times)
+  const duringSlowCalls = await load(measured.base, calls, times)
   const { underWay } = await standIn.count()
   over.resolve()
   const slowResult = await slow
@@ -170,7 +170,7 @@ const measureLatency = async ({ context, measured, standIn, keys }: Place): Prom
   )
   print(latencyLine('straight', direct, null))
   print(latencyLine('through the service', alone, direct))
-  print(latencyLine(`the same beside ${slowCalls} slow calls`, beside, direct))
+  print(latencyLine(`the same during ${slowCalls} slow calls`, duringSlowCalls, direct))
   print(
     `  a platform that takes ${delayMs} ms had ${underWay} calls in flight at the end; ` +
       `${figure(slowResult.latenciesMs.length)} of them, p99 ${figure(slowResult.p99Ms)} ms` +
@@ -179,7 +179,7 @@ const measureLatency = async ({ context, measured, standIn, keys }: Place): Prom
   return straight
 }
 
-/** What the platforms were asked is what was charged, call by call. */
+/** The calls to platforms equal the charged calls, one by one. */
 const checkCharges = async (
   { context: { print }, measured, standIn }: Place,
   straight: number,
@@ -227,10 +227,10 @@ const measure = async (context: BenchContext, database: string, directory: strin
   }
 }
 
-/** Calls of scrapers over HTTP, held, fetched, kept and charged, beside orders on the same server in the same run. */
+/** Scraper calls over HTTP, held, fetched, stored and charged, compared with orders on the same server in the same run. */
 export const scrapes: Bench = {
   name: 'scrapes',
-  what: 'billed scrapes a second beside orders; replays; added latency; beside a slow platform; ends in a verification',
+  what: 'billed scrapes a second compared with orders; repeats; added latency; with a slow platform; ends in a verification',
   run: async (context) => {
     const directory = await mkdtemp(join(tmpdir(), 'farebox-bench-'))
     try {

@@ -70,10 +70,10 @@ const checkAll = async (pool: pg.Pool, log: EventLog, publicKey: string): Promis
 const median = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
 
-/** What signing each batch costs an order, beside the same batches unsigned in turns, and what checking that costs. */
+/** The cost for an order of signing each batch, in turns with unsigned batches, and of checking the signatures. */
 export const signing: Bench = {
   name: 'signing',
-  what: 'what signing the batches, and checking them, costs an order',
+  what: 'the cost for an order of signing the batches and checking them',
   run: async ({ url, print, bar }) => {
     const step = stepsOf(bar, 'signing', sizes.length * rounds, 'rounds')
     let done = 0

@@ -46,7 +46,7 @@ const microsEach = (
   return ((cpuMs() - before) * 1000) / (rounds * events.length)
 }
 
-/** What a digest costs this process, beside a SHA-256 of the same data and metadata. */
+/** The cost of a digest, compared with a SHA-256 of the same data and metadata. */
 const digestCost = async (log: EventLog) => {
   const events = await log.readAll(0, 20_000)
   const digestOf = createEventDigest()
@@ -101,7 +101,7 @@ const maxPeakRatio = 1.2
 /** How long verification and replay of a whole log take, and how much memory, at two lengths; what a seal costs. */
 export const verification: Bench = {
   name: 'verify',
-  what: 'verification and replay of a whole log beside reading it alone, their memory at two lengths; what sealing costs',
+  what: 'verification and replay of a log compared with reading it, their memory at two lengths; the cost of sealing',
   run: ({ url: server, print, bar, sizes: { events } }) =>
     withLog(server, async ({ url, pool, log }) => {
       const history = createHistory(log, events)
@@ -113,7 +113,7 @@ export const verification: Bench = {
         bar.end()
         const added = (await log.head()) - before
         const sealMs = await sealAll(pool, log)
-        // Made from nothing: a rebuild beside live tables stops where those stand.
+        // Without live tables: a rebuild next to them stops at their checkpoint.
         await pool.query('drop schema read cascade; create schema read; truncate engine.checkpoints')
         await rebuild({ pool, log, decode: createCodec().decode, groups }, 'all')
         const readMs = await readAlone(log)
@@ -138,7 +138,7 @@ export const verification: Bench = {
       )
       for (const [what, [shorter = 1, longer = 1]] of Object.entries(peaks))
         print(
-          `peak memory of ${what} of the longer log beside the shorter: ${figure(longer / shorter, 2)} (at most ${maxPeakRatio})`,
+          `peak memory of ${what} of the longer log compared with the shorter: ${figure(longer / shorter, 2)} (at most ${maxPeakRatio})`,
         )
     }),
 }

@@ -56,14 +56,14 @@ const lineOf = (name: string, row: string, turns: readonly Turn[]): string => {
 }
 
 /**
- * Deliveries a second over TLS, counted by the receiver: ours beside graphile-worker with the same signed request, the
+ * Deliveries a second over TLS, counted by the receiver: ours and graphile-worker with the same signed request, the
  * same number at once, each delivery durable before it is sent and its end durable after; all receivers fast, then 1 % of
  * the endpoints hanging. Each turn is a fresh process and database whose first half as many deliveries are not counted.
  * Then what enqueueing costs an order.
  */
 export const webhooks: Bench = {
   name: 'webhooks',
-  what: 'deliveries a second over TLS beside graphile-worker; what enqueueing costs orders, beside none',
+  what: 'deliveries a second over TLS compared with graphile-worker; the cost of enqueueing for orders',
   run: async ({ url, print, bar, sizes: { deliveries } }) => {
     const receiver = await startReceiving()
     const warmUp = Math.ceil(deliveries / 2)
@@ -103,7 +103,7 @@ export const webhooks: Bench = {
 /** What orders feel of a notice to many endpoints. */
 export const fanOut: Bench = {
   name: 'fan-out',
-  what: 'the p99 of orders while a notice reaches many endpoints, beside what it is without',
+  what: 'the p99 of orders while a notice reaches many endpoints, compared with that without a notice',
   run: async ({ url, print, bar, sizes: { endpoints: targets } }) => {
     const receiver = await startReceiving()
     try {

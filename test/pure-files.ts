@@ -3,12 +3,12 @@ import { dirname, join, relative, resolve } from 'node:path'
 
 const root = resolve(import.meta.dirname, '..')
 
-/** What a test needs a process of its own for: servers, databases, sockets and other processes. */
+/** Modules that need a separate process: servers, databases, sockets and child processes. */
 const needsOwnProcess = /^(?:node:(?:child_process|net|http|worker_threads)|pg|undici|fastify)$/
 
 const importLine = /^(?:import|export)\s+(?!type\s)(?:[^']*?\sfrom\s+)?'([^']+)'/gm
 
-/** What a file of the tests imports: packages by their names, files by their paths from the root. */
+/** The imports of a test file: packages by name, files by their path from the root. */
 const importsOf = (file: string): readonly string[] =>
   [...readFileSync(join(root, file), 'utf8').matchAll(importLine)].map(([, to = '']) =>
     to.startsWith('.') ? relative(root, resolve(root, dirname(file), to)) : to,
@@ -20,7 +20,9 @@ const apart: readonly string[] = [
   'test/features/free-list/probe.test.ts',
 ]
 
-/** Whether a test file and what it uses of the tests start nothing: hundreds of such tests run in one process in a second. */
+/**
+ * Whether a test file and its helpers start nothing: hundreds of such tests run in one process in a second.
+ */
 export const isPure = (file: string): boolean => {
   const seen = new Set([file])
   for (const each of seen)

@@ -44,8 +44,8 @@ if (unknown.length > 0) {
 const testNamePatterns = flags.map((flag) => flag.slice(namePattern.length))
 
 /**
- * The files that take longest, with their seconds of processor time: they begin first, so that no long one is left alone at
- * the end. What a run prints as its slowest stands here, roughly.
+ * The slowest files, with their seconds of processor time: they start first, so that no long one runs alone
+ * at the end. Roughly the slowest list that a run prints.
  */
 const expectedSeconds: Readonly<Record<string, number>> = {
   'test/crash/payments.test.ts': 60,
@@ -91,7 +91,7 @@ const secondsOf = (file: string): number => expectedSeconds[file] ?? 1
 const filesAtOnce = 2 * Math.min(2, availableParallelism())
 
 const minutes = 60_000
-/** A test that hangs fails by its name; it never holds the run up for ever. */
+/** A hanging test fails by its name; it never blocks the run. */
 const testTimeoutMs = 10 * minutes
 
 const server = process.env.FAREBOX_TEST_DATABASE_URL ? null : await startTestServer()

@@ -5,8 +5,8 @@ import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
 
 /**
- * The files that take long in a soak, with the minutes that each takes on two cores: they begin first, the longest before
- * all, so that everything else runs beside them, and from them comes the time left.
+ * The slow files of a soak, with the minutes that each takes on two cores: they start first, the longest of
+ * all, so that everything else runs at the same time; the remaining time is computed from them.
  */
 const expectedMinutes: Readonly<Record<string, number>> = {
   'test/model/model.test.ts': 30,
@@ -34,7 +34,7 @@ const expectedMinutes: Readonly<Record<string, number>> = {
 const shortMinutes = 0.15
 const minutesOf = (file: string): number => expectedMinutes[file] ?? shortMinutes
 
-/** Files at once. Each starts processes of its own and a load on them. */
+/** Concurrent files. Each starts its own processes and a load on them. */
 const filesAtOnce = 2
 const testTimeoutMs = 60 * 60_000
 const progressEveryMs = 15_000
@@ -43,7 +43,10 @@ type Ended = { readonly file: string; readonly minutes: number }
 
 const clock = (minutes: number): string => `${Math.floor(minutes)} min ${Math.round((minutes % 1) * 60)} s`
 
-/** What runs, what is over, what the tests told of their counts (lines that begin with `# `), and how long it will be. */
+/**
+ * The running and ended files, the counts that tests printed (lines that begin with `# `), and the remaining
+ * time.
+ */
 const createProgress = (files: readonly string[]) => {
   const startedMs = performance.now()
   const beganMs = new Map<string, number>()
@@ -88,8 +91,8 @@ const createProgress = (files: readonly string[]) => {
 }
 
 /**
- * Runs these test files with long counts and tells on standard error how far it is, how long it will still take, and at
- * the end what was counted. Which tests run may be narrowed by a pattern of their names.
+ * Runs these test files with long counts. It reports progress and the remaining time on standard error, and
+ * the counts at the end. A pattern of names can select tests.
  * @returns whether all passed
  */
 export const runSoak = async (
@@ -109,7 +112,7 @@ export const runSoak = async (
     signal,
     ...(testNamePatterns.length === 0 ? {} : { testNamePatterns }),
   })
-  // A file stands in the events as a test under its own path.
+  // A file is in the events as a test under its own path.
   const asFile = (name: string): string | null => {
     const file = relative(root, name)
     return ordered.includes(file) ? file : null
@@ -118,7 +121,7 @@ export const runSoak = async (
     const file = asFile(name)
     if (file !== null) progress.began(file)
   })
-  // These come as they happen; what the report prints waits for the files before it.
+  // These arrive at once; the report prints a file after the files before it.
   events.on('test:complete', ({ name, file, details, todo, skip }) => {
     const wholeFile = asFile(name)
     if (wholeFile !== null) progress.ended(wholeFile)

@@ -10,8 +10,8 @@ import type { BenchLog } from '../database.ts'
 import { backendCpuMs } from './backend-cpu.ts'
 
 /**
- * Folds the whole log into a read model as a server does, and says what it costs an order: processor time of this process for
- * folding and sending, beside that of reading and decoding the log (which all groups share), and of its Postgres backend.
+ * Folds the whole log into a read model as a server does, and gives its cost for an order: processor time of this process for
+ * folding and sending, compared with reading and decoding the log (which all groups share), and of its Postgres backend.
  * Gives the orders in the log.
  */
 export const costOfModel = async (

@@ -146,6 +146,6 @@ if (load.kind === 'idle')
 else await new Promise((resolve) => setTimeout(resolve, load.ms))
 over = true
 process.stdout.write(`${JSON.stringify({ count, bytes, failed, ms: performance.now() - startedMs })}\n`)
-// Idle tunnels stay open until whoever measures has looked.
+// Idle tunnels stay open until they are measured.
 if (load.kind === 'idle') process.stdin.once('data', () => process.exit(0))
 else process.exit(0)

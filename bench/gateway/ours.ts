@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { anyTargeting } from '../../src/domain/exits/exit-targeting.ts'
-import { createGateway } from '../../src/gateway/accept/gateway.ts'
+import { anyTargeting } from '../../src/domain/exits/line.ts'
+import { createGateway } from '../../src/gateway/gateway.ts'
 import type { Admission, Denied, Exits, Route, Spending } from '../../src/gateway/gateway-ports.ts'
 
 /**

@@ -13,8 +13,8 @@ const lagOf = async (url: URL): Promise<Lag> => {
 }
 
 /**
- * Looks again and again at how far the read models are behind, one request at a time. Each look is a whole scrape of the
- * metrics: with a short pause it takes a share of what it looks at.
+ * Samples the lag of the read models, one request at a time. Each sample is a whole scrape of the
+ * metrics: with a short pause it takes a share of the measured load.
  * @returns ends the looking and gives what was seen
  */
 export const watchLag = (url: URL, pauseMs: number): (() => Promise<readonly Lag[]>) => {
@@ -26,7 +26,7 @@ export const watchLag = (url: URL, pauseMs: number): (() => Promise<readonly Lag
       await pause(pauseMs, undefined, { signal: over.signal }).catch(() => undefined)
     }
   })()
-  // A look that fails is told to who ends the looking.
+  // Stopping the sampler reports a failed sample.
   watching.catch(() => undefined)
   return async () => {
     over.abort()

@@ -26,7 +26,7 @@ export type LoadJob = Times & {
   readonly perSecond?: number
   /** The loop is open: how long a request took is counted from when it was due, so what waits for a connection is seen to wait. */
   readonly open?: true
-  /** What each path stands for, one a path: times are told by it too. */
+  /** The name of each path; times are reported by it too. */
   readonly names?: readonly string[]
   /** Makes the idempotency keys of this run differ from every other run's. */
   readonly run: string

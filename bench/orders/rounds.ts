@@ -13,7 +13,7 @@ export type Scenario = {
   readonly customer?: string
 }
 
-/** Runs TPC-B of pgbench beside a load: as many clients, as long. */
+/** Runs TPC-B of pgbench with the clients and the duration of a load. */
 export type Peer = (clients: number, times: Times) => Promise<TpcB>
 
 /** Turns of one length, together. */
@@ -25,7 +25,7 @@ export type Row = Rate & {
   readonly tpcB: Rate | null
   /** The standard error of the mean of the rounds' ratios to TPC-B; null without pgbench, or of one round. */
   readonly ratioError: number | null
-  /** How far the read model that is furthest behind is, at the 99th percentile of the looks. */
+  /** How far the read model that is furthest behind is, at the 99th percentile of the samples. */
   readonly lagP99Ms: number
   /** Answers that were no order, by their status. */
   readonly others: Readonly<Record<string, number>>
@@ -91,7 +91,7 @@ export const order = (
  * slow down over a run (docs/decisions/0008-orders-a-second.md, fifteenth round), so whole rows one after the other would
  * each stand for another minute.
  * Every second round goes backwards, so that no scenario always follows the same one.
- * @param onTurn told before each turn
+ * @param onTurn called before each turn
  */
 export const measureRounds = async (
   base: URL,

@@ -3,7 +3,7 @@ import type { BenchContext } from '../bench.ts'
 import { withLogOf } from '../database.ts'
 
 /**
- * Reads the whole log again and holds it against its seals, its laws and every read table.
+ * Verifies the whole log: its seals, its invariants and every read table.
  * @param sealKey in base64, as in the settings
  */
 export const verify = async ({ print }: BenchContext, database: string, sealKey: string): Promise<void> => {

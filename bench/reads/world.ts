@@ -19,7 +19,7 @@ export type ReadOf = {
   readonly gets: readonly Get[]
 }
 
-/** The first account has this share of all orders beside its own: one in five, so thousands where the others have hundreds. */
+/** The first account has this share of all orders in addition to its own: one in five, so thousands where the others have hundreds. */
 const largestHasOneIn = 5
 
 const accounts = 64
@@ -68,7 +68,7 @@ export const makeAccounts = (env: NodeJS.ProcessEnv): Promise<World> =>
     }
     const token = await createFinanceTokenService(core).issue({ name: 'bench', expiresAtMs: null }, cause)
     if (token.outcome !== 'done') throw new Error(`no finance token: ${JSON.stringify(token)}`)
-    return { callers, financeToken: token.token }
+    return { callers, financeToken: token.key }
   })
 
 const rental = { country: 'USA', period_days: 30 }

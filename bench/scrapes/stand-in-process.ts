@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { bodyOf } from '../../src/sandbox/scrapers/scraper-bodies.ts'
+import { bodyOf } from '../../src/sandbox/scrapers/scraper-request.ts'
 import { scrapersPath } from '../../src/sandbox/scrapers/stand-in.ts'
 import { type Upstream, upstreams } from './upstreams.ts'
 

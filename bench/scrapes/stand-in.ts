@@ -11,12 +11,12 @@ export type StandIn = {
 /** Starts the stand-in, on a free port of the loopback address. */
 export const startStandIn = async (): Promise<StandIn> => {
   const child = fork(new URL('./stand-in-process.ts', import.meta.url), { stdio: 'inherit' })
-  const told = async (): Promise<Counted> => ((await once(child, 'message')) as [Counted])[0]
-  const { port } = await told()
+  const nextMessage = async (): Promise<Counted> => ((await once(child, 'message')) as [Counted])[0]
+  const { port } = await nextMessage()
   return {
     url: new URL(`http://127.0.0.1:${port}`),
     count: () => {
-      const answer = told()
+      const answer = nextMessage()
       child.send('count')
       return answer
     },

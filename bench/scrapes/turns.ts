@@ -5,7 +5,7 @@ import type { LoadJob, LoadResult } from '../orders/load-process.ts'
 import { othersOf, ratioErrorOf, together } from '../orders/rounds.ts'
 import { cpuSpent } from '../process-cpu.ts'
 
-/** What is asked, by whose keys. */
+/** The calls and their keys. */
 export type Job = Pick<LoadJob, 'path' | 'keys' | 'bodies'> & Partial<LoadJob>
 
 /** A service that is measured, and its database. */

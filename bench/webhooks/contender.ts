@@ -27,7 +27,7 @@ export const payloadOf = (n: number) => ({
 })
 
 /**
- * Runs a contender on IPC: `ready` when everything is durable, then it starts on `go` and says `started`. It is ended by
+ * Runs a contender on IPC: `ready` when everything is durable, then it starts on `go` and sends `started`. It is ended by
  * its parent.
  */
 export const serveContender = (open: (job: SendJob) => Promise<{ start(): Promise<void> | void }>): void => {

@@ -77,7 +77,7 @@ export const benchEnqueue = async (
     )
     return micros
   }
-  const idle = await measure('nobody subscribed', newId<AccountId>('acc'), 0)
+  const idle = await measure('without subscriptions', newId<AccountId>('acc'), 0)
   const accountId = newId<AccountId>('acc')
   const data = { endpointId: newId('whs'), accountId, events: null, urlId: 'none', secretId: 'none' }
   await log.append(webhooksStream(accountId), 'noStream', [fact({ type: 'EndpointRegistered', data })])

@@ -23,7 +23,7 @@ import type { Receiving } from './receiving.ts'
 const plan = JSON.stringify({ product_id: 'residential-premium', quantity: 1 })
 const connections = 4
 const idleMs = 20_000
-/** A fan-out that takes longer is told by what arrived. */
+/** A longer fan-out is ended and measured by its arrived deliveries. */
 const maxMs = 420_000
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
@@ -146,7 +146,7 @@ export const benchFanOut = async (options: {
       const counted = await receiver.count()
       const queue = await queued()
       print(
-        `  a notice to ${endpoints} endpoints while ${connections} clients order: p99 ${busy.p99Ms.toFixed(1)} ms beside ${idle.p99Ms.toFixed(1)} ms idle (${(busy.p99Ms / idle.p99Ms).toFixed(2)} times, at most 1.5), p50 ${busy.p50Ms.toFixed(1)} beside ${idle.p50Ms.toFixed(1)} ms, ${busy.perSecond.toFixed(0)} beside ${idle.perSecond.toFixed(0)} orders/s`,
+        `  a notice to ${endpoints} endpoints while ${connections} clients order: p99 ${busy.p99Ms.toFixed(1)} ms, ${idle.p99Ms.toFixed(1)} ms idle (${(busy.p99Ms / idle.p99Ms).toFixed(2)} times, at most 1.5), p50 ${busy.p50Ms.toFixed(1)} beside ${idle.p50Ms.toFixed(1)} ms, ${busy.perSecond.toFixed(0)} beside ${idle.perSecond.toFixed(0)} orders/s`,
       )
       print(
         `  ${queue.queued} deliveries of ${queue.endpoints} endpoints were enqueued in ${(await enqueued).toFixed(0)} s; ${counted.distinct} arrived, by ${counted.requests} requests, in ${(await arrived).toFixed(0)} s`,

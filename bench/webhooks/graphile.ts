@@ -20,7 +20,7 @@ const { Logger, makeWorkerUtils, run } = createRequire(`${peerDirectory}package.
   'graphile-worker',
 ) as Graphile
 
-/** It tells of each attempt that fails, and endpoints that hang are meant to; what arrived is what counts. */
+/** It logs each failed attempt, and hanging endpoints fail on purpose; only arrived deliveries count. */
 const silent = new Logger(() => () => undefined)
 
 /** The same signed request as a job of graphile-worker: a job is durable when added, and gone once it is done. */

@@ -3,7 +3,7 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 
 /**
- * A fast receiver over TLS in a process of its own. It counts each delivery once, by the header that names it, and tells
+ * A fast receiver over TLS in a process of its own. It counts each delivery once, by the header that names it, and reports
  * over IPC what it counted. What comes to `/hang` is never answered.
  */
 export type Counted = {
@@ -55,7 +55,7 @@ const tell = (): void => {
   process.send?.(counted)
 }
 
-/** What the receiver is asked: what it counted, or to count anew after a warm-up of some deliveries. */
+/** A request to the receiver: return the count, or restart counting after a warm-up of some deliveries. */
 export type Question = 'count' | { readonly forget: { readonly warmUp: number } }
 
 process.on('message', (question: Question) => {

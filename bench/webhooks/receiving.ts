@@ -11,7 +11,7 @@ export type Receiving = {
   /** The receiver's own certificate (PEM): whom a sender must trust. */
   readonly certFile: string
   count(): Promise<Counted>
-  /** Counts anew. What arrives before as many deliveries as `warmUp` (default 0) is not timed. */
+  /** Restarts counting. The first `warmUp` deliveries (default 0) are not timed. */
   forget(warmUp?: number): Promise<Counted>
   stop(): Promise<void>
 }

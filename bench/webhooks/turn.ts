@@ -6,7 +6,7 @@ import type { SendJob } from './contender.ts'
 import type { Counted } from './receiver.ts'
 import type { Receiving } from './receiving.ts'
 
-/** A run that takes longer is ended and told by what arrived. */
+/** A longer run is ended and measured by its arrived deliveries. */
 const maxRunMs = 60_000
 const lookMs = 50
 
@@ -21,7 +21,7 @@ export type Turn = {
   readonly counted: Counted
 }
 
-/** Looks at the receiver and at the processor time until everything arrived that can, or the time is over. */
+/** Samples the receiver and the processor time until every delivery arrived, or the time is over. */
 const watch = async (
   child: ChildProcess,
   pool: pg.Pool,
@@ -36,7 +36,7 @@ const watch = async (
   type Look = Awaited<ReturnType<typeof look>>
   let first: Look | null = null
   let last: Look | null = null
-  // Look by look: what a session used is no longer told once it has ended.
+  // Sample by sample: the usage of a session is lost when it ends.
   const used = { node: 0, postgres: 0 }
   for (;;) {
     await pause(lookMs)

@@ -6,16 +6,16 @@ import { decideTokenAdoption, financeTokenFold } from '../domain/finance/tokens.
 import { adoptionRef, decideAdoptionEnd } from '../domain/seals/adoption.ts'
 import { decidePersonAdoption } from '../domain/staff/decide.ts'
 import { personRef } from '../domain/staff/fold.ts'
-import { adoptChats, emailCommitment, keyCommitment } from '../features/accounts/index.ts'
+import { adoptChats, apiKeyKind, emailCommitment, keyCommitment } from '../features/accounts/index.ts'
 import { adoptDepositPages, readDeposit } from '../features/deposits/index.ts'
-import { financeTokenCommitment } from '../features/finance/index.ts'
+import { financeTokenKind } from '../features/finance/index.ts'
 import { adoptWhitelists } from '../features/lines/index.ts'
 import { adoptScrapeBatches } from '../features/scrapers/index.ts'
 import { passkeyCommitment, staffEmailCommitment } from '../features/sign-in/index.ts'
 import { type AccountId, type KeyId, newId } from '../kernel/ids.ts'
 import { financeStream } from '../kernel/streams.ts'
 import type { CommandRunner } from '../platform/commands/command.ts'
-import { type CommandContext, handle, readState } from '../platform/commands/handle.ts'
+import { type CommandContext, handle, readState } from '../platform/commands/command.ts'
 import type { Keys } from '../platform/vault/keys.ts'
 
 type Deps = {
@@ -113,7 +113,7 @@ const adopt = async (
       emailCommitment: emailOf.get(id) ?? null,
       keys: (keysOf.get(id) ?? []).map(({ id: keyId, hash, salt }) => ({
         keyId: keyId as KeyId,
-        commitment: keyCommitment({ keyId, accountId, salt, hash }),
+        commitment: keyCommitment(apiKeyKind, { id: keyId, owner: accountId, salt, hash }),
       })),
     }
     return (
@@ -160,7 +160,10 @@ const adopt = async (
       id: 'token_id',
       columns: 'v.hash',
     })
-  ).map(({ id, hash, salt }) => ({ tokenId: id, commitment: financeTokenCommitment(id, salt, hash) }))
+  ).map(({ id, hash, salt }) => ({
+    tokenId: id,
+    commitment: keyCommitment(financeTokenKind, { id, owner: financeStream, salt, hash }),
+  }))
   const tokensRef = { stream: financeStream, fold: financeTokenFold }
   await handle(runner, cause, tokensRef, (state) => decideTokenAdoption(state, tokens))
 

@@ -52,8 +52,7 @@ import {
   url,
   whole,
 } from '../platform/cli/setting-forms.ts'
-import type { TrustedProxies } from '../platform/http/client-address.ts'
-import type { ConnectionLimits } from '../platform/http/node-server.ts'
+import type { ConnectionLimits, TrustedProxies } from '../platform/http/connections.ts'
 import type { Rate } from '../platform/http/rate-limit.ts'
 import type { StoreSettings } from '../platform/outgoing/open-object-store.ts'
 
@@ -65,116 +64,118 @@ const packageRoot = join(import.meta.dirname, '../..')
  * Defaults are written as in the environment.
  */
 export const settings = {
-  PORT: whole(0, 65_535).prefault('3000').describe('The port of the HTTP server; 0 takes a free one.'),
+  PORT: whole(0, 65_535).prefault('3000').describe('The port of the HTTP server; 0 chooses a free one.'),
   HOST: text('a host name or an address')
     .prefault('127.0.0.1')
-    .describe('The address that the HTTP server listens on; 0.0.0.0 is every interface.'),
+    .describe('The listening address of the HTTP server; 0.0.0.0 is every interface.'),
   FAREBOX_DATA: text('a directory')
     .prefault('.farebox')
     .transform((path) => resolve(packageRoot, path))
     .describe(
-      'Where the embedded Postgres, the generated keys and demo.json lie; a relative path counts from the directory of Farebox.',
+      'The directory of the embedded Postgres, the generated keys and demo.json; a relative path starts at the directory of Farebox.',
     ),
   DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@host:5432/database')
     .optional()
-    .describe('A Postgres of yours in place of the embedded one. Several processes may share it.'),
+    .describe('An external Postgres instead of the embedded one. Several processes may share it.'),
   DATABASE_OWNER_URL: url(['postgres:', 'postgresql:'], 'postgres://owner:password@host:5432/database')
     .optional()
     .describe(
-      'The same database as its owner, who migrates at a start; DATABASE_URL is then a role that can append to the log and not change it.',
+      'The same database as its owner, for migrations at a start; DATABASE_URL is then a role that can append to the log but not change it.',
     ),
   EVENTSTORE_URL: eventStore
     .optional()
-    .describe('The log lives in this EventStoreDB, or in this cluster, in place of Postgres.'),
+    .describe('The EventStoreDB, or cluster, that stores the log instead of Postgres.'),
   LOG_LEVEL: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
     .prefault('info')
-    .describe('The least severe log lines that are written; on a terminal, where it is not set, warn.'),
+    .describe('The lowest level of log lines; default on a terminal: warn.'),
   FAREBOX_LOG_FORMAT: oneOf(['auto', 'json', 'pretty'])
     .prefault('auto')
-    .describe("The log's lines: json for programs, pretty for people; auto: pretty on a terminal."),
-  FAREBOX_RATE_LIMIT: onOff.prefault('on').describe('off: no request is refused for coming too often.'),
+    .describe('The format of log lines: json for programs, pretty for people; auto: pretty on a terminal.'),
+  FAREBOX_RATE_LIMIT: onOff.prefault('on').describe('off: no rate limits.'),
   // The limits of docs/http-api.md, "Requests".
-  FAREBOX_RATE_KEY: rate
-    .prefault('300/50')
-    .describe('Requests of one key: at once, and a second in the long run.'),
+  FAREBOX_RATE_KEY: rate.prefault('300/50').describe('Requests of one key: burst, and rate per second.'),
   FAREBOX_RATE_ADDRESS: rate
     .prefault('600/100')
-    .describe('Requests of one client address: at once, and a second in the long run.'),
+    .describe('Requests of one client address: burst, and rate per second.'),
   FAREBOX_RATE_SCRAPES: rate
     .prefault('100/20')
-    .describe('Calls of scrapers of one account, over all processes: at once, and a second in the long run.'),
+    .describe('Scraper calls of one account over all processes: burst, and rate per second.'),
   FAREBOX_CONNECTIONS: whole(16, 1_000_000)
     .prefault('10000')
-    .describe('Open connections of one process; one more cuts the one that waits longest for its client.'),
+    .describe(
+      'Open connections of one process; at the limit, a new one closes the one that has waited longest for its client.',
+    ),
   FAREBOX_CONNECTIONS_ADDRESS: whole(1, 1_000_000)
     .prefault('500')
-    .describe('Those of one address (one IPv6 /64); a trusted proxy has no limit of its own.'),
+    .describe('Open connections of one address (one IPv6 /64); trusted proxies are exempt.'),
   FAREBOX_TRUSTED_PROXY: proxies
     .optional()
-    .describe('Proxies of yours whose X-Forwarded-For is believed: addresses and networks.'),
+    .describe('Your proxies whose X-Forwarded-For is trusted: addresses and networks.'),
   FAREBOX_METRICS_TOKEN: text('a text of at least 16 characters')
     .min(16, 'a text of at least 16 characters')
     .optional()
-    .describe('A bearer token for /metrics and for what /readyz says is wrong.'),
+    .describe('A bearer token for /metrics and for the details of /readyz.'),
   FAREBOX_METRICS_PORT: whole(0, 65_535)
     .optional()
-    .describe('A port of 127.0.0.1 with /metrics and /readyz that need no token; 0 takes a free one.'),
+    .describe('A port of 127.0.0.1 with /metrics and /readyz without a token; 0 chooses a free one.'),
   FAREBOX_DEMO: onOff
     .prefault('on')
     .describe('on: an empty log gets a demo catalogue, stock and accounts. off: it stays empty.'),
   FAREBOX_MASTER_KEY: key
     .optional()
-    .describe('Encrypts secrets and derives credentials. Made under FAREBOX_DATA on the embedded Postgres.'),
+    .describe(
+      'Encrypts secrets and derives credentials. Generated in FAREBOX_DATA for the embedded Postgres.',
+    ),
   FAREBOX_SEAL_KEY: key
     .optional()
-    .describe('Signs the seals of the log. Made under FAREBOX_DATA on the embedded Postgres.'),
-  FAREBOX_SEAL_EVENTS: whole(1, 1_000_000)
-    .prefault('10000')
-    .describe('So many new events are sealed at once.'),
+    .describe('Signs the seals of the log. Generated in FAREBOX_DATA for the embedded Postgres.'),
+  FAREBOX_SEAL_EVENTS: whole(1, 1_000_000).prefault('10000').describe('Seal after this many new events.'),
   FAREBOX_SEAL_SECONDS: whole(1, 86_400)
     .prefault('300')
-    .describe('New events are sealed after this time at the latest.'),
+    .describe('Seal new events after this many seconds at the latest.'),
   ...sealTargetSettings,
   FAREBOX_LAWS: onOff
     .prefault('on')
     .describe(
-      'on: events are held against the laws of "ledger verify" before they are sealed. off: only by it.',
+      'on: check events against the invariants before they are sealed. off: only "ledger verify" checks them.',
     ),
   FAREBOX_ON_VIOLATION: oneOf(violationEffects)
     .prefault('stop-sealing')
     .describe(
-      'What an event that breaks a law causes until "ledger decide". alarm: only the alarm. stop-sealing: nothing is sealed, too. block: its account is blocked, too.',
+      'The effect of an event that violates an invariant until "ledger decide". alarm: only an alarm. stop-sealing: also no more seals. block: also block its account.',
     ),
   FAREBOX_SIGNING: onOff
     .prefault('on')
-    .describe('on: each process signs what it appends to the log in Postgres. off: none does.'),
+    .describe('on: each process signs its appends to the log in Postgres. off: no signatures.'),
   ...freeToolSettings,
   ...gatewaySettings,
   ...freelistSettings,
   ...paymentSettings,
   ...scraperSettings,
   ...consoleSettings,
-  FAREBOX_POOL_SIZE: whole(4, 500).prefault('20').describe('Connections to Postgres of one process at most.'),
+  FAREBOX_POOL_SIZE: whole(4, 500)
+    .prefault('20')
+    .describe('The maximum number of Postgres connections of one process.'),
   FAREBOX_STATEMENT_TIMEOUT_MS: whole(100, 3_600_000)
     .prefault('30000')
-    .describe('How long one statement of a request may run on Postgres.'),
+    .describe("The maximum duration of a request's statement in Postgres."),
   FAREBOX_SHUTDOWN_TIMEOUT_MS: whole(0, 600_000)
     .prefault('15000')
     .describe(
-      'How long a shutdown may take, at least a second: two thirds of it, or all but five seconds, are for requests and connections to finish.',
+      'The maximum duration of a shutdown, at least a second. Running requests and connections get two thirds of it, or all but five seconds.',
     ),
   FAREBOX_WEBHOOK_ALLOW_LOOPBACK: onOff
     .prefault('off')
-    .describe('Development only: on lets webhooks go to this machine, and over plain http.'),
+    .describe('Development only: on allows webhooks to this machine, and over plain http.'),
   FAREBOX_GATEWAY_ALLOW_LOOPBACK: onOff
     .prefault('off')
-    .describe("Development only: on lets lines reach this machine, through the sandbox's exits alone."),
+    .describe("Development only: on allows lines to reach this machine, only through the sandbox's exits."),
   FAREBOX_CLOCK_OFFSET_MS: whole(-315_360_000_000, 315_360_000_000)
     .prefault('0')
     .describe("Development only: moves the whole service's clock."),
   FAREBOX_CRASH_AT: crashAt
     .optional()
-    .describe('Tests only: the process kills itself at the n-th pass of a point.'),
+    .describe('Tests only: the process kills itself at the n-th pass of a crash point.'),
 } as const
 
 const schema = z.object(settings)

@@ -4,13 +4,11 @@ import { alarmsOf } from '../domain/plans/decide.ts'
 import { planRef } from '../domain/plans/fold.ts'
 import { createTrafficCounters, createTrafficReports } from '../features/plans/process.ts'
 import { createStockLogins } from '../features/stock/process.ts'
-import { type AccessParts, startAccess } from '../gateway/admit/admit.ts'
-import { startBudgets } from '../gateway/admit/budgets.ts'
-import { createLeases } from '../gateway/admit/leases.ts'
+import { type AccessDependencies, startAccess } from '../gateway/admit/admit.ts'
+import { createLeases, startBudgets } from '../gateway/admit/budgets.ts'
+import { createSessionCaps } from '../gateway/admit/open-tunnels.ts'
 import { createUsage } from '../gateway/admit/record-usage.ts'
-import { createSessionCaps } from '../gateway/admit/session-caps.ts'
-import { createThrottle } from '../gateway/authenticate/credential-cache.ts'
-import { createLogins, createPasswords } from '../gateway/authenticate/login-directory.ts'
+import { createLogins, createPasswords, createThrottle } from '../gateway/authenticate/login-directory.ts'
 import { createPlanDirectory, type PlanDirectory } from '../gateway/authenticate/plan-directory.ts'
 import { createRentals } from '../gateway/authenticate/rentals.ts'
 import type { Access } from '../gateway/gateway-ports.ts'
@@ -49,7 +47,7 @@ export const openAccess = (
     readonly monotonicMs: MonotonicClock
     readonly logger: Logger
     readonly maxTunnels: number
-  } & Pick<AccessParts, 'whitelisted' | 'targetingOfSet' | 'exitOf'>,
+  } & Pick<AccessDependencies, 'whitelisted' | 'targetingOfSet' | 'exitOf'>,
 ): GatewayAccess => {
   const { scheduler, pool, log, worker, clock, monotonicMs, logger } = deps
   const snapshots = {

@@ -20,14 +20,14 @@ import { type JsonSchema, jsonSchemaOf } from '../platform/http/json-schema.ts'
 /** The metadata of every event. */
 const metadata = group(
   {
-    correlationId: text('the request, or the run of a command, that all events of one cause share'),
-    causationId: orNull(text('the event that the service answered; null: none')),
+    correlationId: text('the request, or the run of a command: all events of one cause have the same'),
+    causationId: orNull(text('the event that caused this one; null: none')),
     actor: either(
       [
         group(
           {
             kind: exactly('key', 'a key of an account'),
-            accountId: id('acc', 'whose key'),
+            accountId: id('acc', 'the account of the key'),
             keyId: id('key', 'the key'),
           },
           'A key of an account.',
@@ -37,29 +37,29 @@ const metadata = group(
             kind: exactly('session', 'a person in the console'),
             subjectId: anyId('an account, or a member of the staff'),
             sessionId: anyId('the session'),
-            method: oneOf(signInMethods, 'how they signed in'),
+            method: oneOf(signInMethods, 'the sign-in method'),
           },
           'A person in the console.',
         ),
         group(
-          { kind: exactly('operator', 'at the command line'), name: text('the name of the system user') },
-          'An operator at the command line.',
+          { kind: exactly('operator', 'on the command line'), name: text('the name of the system user') },
+          'An operator on the command line.',
         ),
         group(
-          { kind: exactly('system', 'the service itself'), name: text('which part of it') },
+          { kind: exactly('system', 'the service itself'), name: text('the part of the service') },
           'The service itself.',
         ),
       ],
-      'who caused it',
+      'the actor',
     ),
-    recordedAt: time("when it was decided; never less than that of the stream's event before it"),
+    recordedAt: time("the time of the decision; never before that of the stream's previous event"),
     decidedAt: orAbsent(
       time(
-        'when it was decided, where its stream has an event of the future before it and `recordedAt` is the time of that event; absent elsewhere',
+        'the time of the decision, if the stream has an earlier event of the future, whose time is `recordedAt`; else absent',
       ),
     ),
   },
-  'what stands beside the data of every event',
+  'the metadata of every event',
 )
 
 type Entry = {
@@ -169,7 +169,7 @@ const rowsOf = (schema: JsonSchema, path = ''): readonly Row[] =>
     const {
       unit,
       sign,
-      description = 'as its own table says',
+      description = 'see its own table',
     } = field as {
       readonly unit?: string
       readonly sign?: string
@@ -232,31 +232,31 @@ const booksTable = (legs: readonly BookedLeg[]): string =>
 
 const intro = `# Events
 
-Every kind of event that the log holds, with each of its fields. This page and [events.json](events.json), the same for
-programs, are made from the declarations that \`farebox ledger verify\` holds every event against
-(\`farebox ledger events\` prints the page, with \`--json\` the other); a test fails when they are not up to date, and another
-derives the balances of all accounts from \`events.json\` and an export of the log (docs/exports.md) alone.
+Every kind of event in the log, with its fields. \`farebox ledger events\` prints this page. With \`--json\` it prints
+[events.json](events.json), which has the same for programs. Both are generated from the declarations that
+\`farebox ledger verify\` checks, and tests keep them up to date. Another test derives all balances from \`events.json\` and an
+export of the log (docs/exports.md).
 
-How to read it:
+How to read the tables:
 
-- Money is in whole micro-dollars (1 cent is 10,000) in fields that end in \`Micros\`, in whole cents in those that end in
-  \`Cents\`. Times are ISO 8601 UTC. 1 GB is 1,000,000,000 bytes.
-- A field is always there unless it "may be absent"; a field that is not listed is a finding of \`ledger verify\`.
-- An event changes nothing in the books unless it has a table of them. A debit below zero is a credit, one of 0 is no leg;
-  \`{owner}\` is the account that the ledger is of, \`{field}\` a field of the event. The legs of the book \`reseller\` count
-  only where the account's \`AccountCreated\` says \`reseller\`; that book is named \`reseller:{owner}\`. Every entry sums to
-  zero in each book.
-- \`debtChangeMicros\` and \`walletDebtChangeMicros\` are what is **added** to a debt, in every event: below zero where one is paid. Events
-  from before 0.2.0 have \`receivableMicros\` in their place, and \`walletReceivableMicros\`: what was **paid** of a debt in \`…Credited\` and
-  \`…Refunded\`, what was **added** to it in \`…Adjusted\`. An event has one of the two, never both; in the tables of the books a
-  field that is absent counts as 0.
+- Fields that end in \`Micros\` are whole micro-dollars (1 cent is 10,000). Fields that end in \`Cents\` are whole cents.
+  Times are ISO 8601 UTC. 1 GB is 1,000,000,000 bytes.
+- A field is present unless it "may be absent". \`ledger verify\` reports fields that are not listed.
+- An event changes the books only if it has a table "In the books". A negative debit is a credit, and a debit of 0 is no leg.
+  \`{owner}\` is the account of the ledger, and \`{field}\` a field of the event. The legs of the book \`reseller\` count only if
+  the account's \`AccountCreated\` has \`reseller\`; the name of that book is \`reseller:{owner}\`. Every entry sums to zero in
+  each book.
+- \`debtChangeMicros\` and \`walletDebtChangeMicros\` are the change of a debt; a payment is negative. Events before 0.2.0 have
+  \`receivableMicros\` and \`walletReceivableMicros\` instead. In \`…Credited\` and \`…Refunded\` these are the **paid** part of a
+  debt, in \`…Adjusted\` the **change** of it. An event has one of the two fields. In the tables of the books an absent field
+  counts as 0.
 `
 
 /** docs/events.md */
 export const eventsPage = (): string => {
   const { events, metadata: metadataSchema, $defs } = eventDictionary()
   const byStream = Map.groupBy(Object.entries(events), ([, { stream }]) => stream)
-  const parts = [intro, '## Beside the data', '', fieldsTable(metadataSchema), '']
+  const parts = [intro, '## Metadata', '', fieldsTable(metadataSchema), '']
   for (const [name, schema] of Object.entries($defs))
     parts.push(
       `## ${name}`,

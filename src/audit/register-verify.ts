@@ -1,19 +1,21 @@
 import type { Command } from 'commander'
 import { type Cli, groupCommand, wholeNumber } from '../platform/cli/cli-context.ts'
 
-/** `ledger verify [--seals file] [--witness file] [--public-key file] [--max-unsealed n]`, `ledger events`, `ledger verifications` */
+/** `ledger verify`, `ledger events`, `ledger verifications` */
 export const registerVerify = (program: Command, cli: Cli): void => {
   const ledger = groupCommand(program, 'ledger')
+  const verify = cli.action(async () => (await import('./verify-command.ts')).verify(cli.clock))
+  const listChecks = cli.bareAction(async () => (await import('./verify-command.ts')).listChecks)
   ledger
     .command('verify')
     .description(
-      'read the whole log and hold it against its seals, its own laws and every read table; exit code 1 on any difference',
+      'read the whole log and compare it with its seals, its invariants and every read table; exit code 1 on any difference',
     )
     .option(
       '--seals <file>',
-      'also hold it against seals exported before, or against those of a place (file:…, https:…, s3:…) that they are brought to: tells a log that was cut off or rewritten',
+      'also compare it with exported seals, from a file or a target (file:…, https:…, s3:…): detects a log that was cut off or rewritten',
     )
-    .option('--witness <file>', 'also hold it against what a witness pinned ("ledger witness")')
+    .option('--witness <file>', 'also compare it with the seals that a witness pinned ("ledger witness")')
     .option('--witness-key <file>', 'the key that the witness must have signed with, PEM or hex')
     .option('--public-key <file>', 'the key that must have signed, PEM or hex; else the one of the settings')
     .option(
@@ -21,6 +23,7 @@ export const registerVerify = (program: Command, cli: Cli): void => {
       'end with exit code 1 when more events than this are not sealed; 0: every event must be. Default: 0 while no server is running, else any number',
       wholeNumber(0),
     )
+    .option('--list', 'print the checks, and what each of them proves; reads no database')
     .addHelpText(
       'after',
       `
@@ -29,9 +32,10 @@ values. It needs about as much disk in Postgres as the read tables while it runs
 
 Examples:
   npx farebox ledger verify
+  npx farebox ledger verify --list
   npx farebox ledger verify --seals seals-2026-11-21.json --public-key seal-public.pem`,
     )
-    .action(cli.action(async () => (await import('./verify-command.ts')).verify(cli.clock)))
+    .action((...inputs) => ((inputs[0] as { list?: true }).list ? listChecks : verify)(...inputs))
   ledger
     .command('events')
     .description('print what every kind of event is, field by field (docs/events.md); --json: for programs')

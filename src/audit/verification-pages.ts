@@ -26,11 +26,11 @@ import {
   stateText,
   timeText,
 } from '../platform/ui/text.ts'
+import type { VerifyOptions, VerifyProgress } from './checks/checks.ts'
 import { findingText } from './checks/finding.ts'
 import { acknowledgedText } from './checks/sequence-check.ts'
 import { checkRuns, type RunsChain } from './checks/verification-chain.ts'
 import { findVerification, newRunId, type Verification, verificationsAfter } from './verification-runs.ts'
-import type { VerifyOptions, VerifyProgress } from './verify.ts'
 
 const outcomeTexts: Readonly<Record<Verification['outcome'], readonly [string, BadgeTone]>> = {
   running: ['runs', 'warn'],

@@ -7,13 +7,14 @@ import { positionToken } from '../kernel/log-position.ts'
 import { isDatabaseOutage } from '../platform/postgres/errors.ts'
 import { inTransaction } from '../platform/postgres/transaction.ts'
 import type { MasterKey } from '../platform/vault/keys.ts'
+import type { VerifyDependencies, VerifyOptions, VerifyResult } from './checks/checks.ts'
 import { type Finding, findingJson } from './checks/finding.ts'
 import type { GroupSummary } from './checks/rederive.ts'
 import { scratchSchema } from './checks/scratch.ts'
 import type { SealSummary } from './checks/seal-check.ts'
 import type { AcknowledgedEvents } from './checks/sequence-check.ts'
 import { linkRun, lockChain } from './checks/verification-chain.ts'
-import { type VerifyDeps, type VerifyOptions, type VerifyResult, verifyLog } from './verify.ts'
+import { verifyLog } from './verify.ts'
 
 /** `failed`: the run ended without a verdict, because of an error or because its process ended. */
 export type VerificationOutcome = 'running' | 'clean' | 'differs' | 'failed'
@@ -195,7 +196,7 @@ export const recordEnd = async (
   })
 }
 
-export type VerificationDeps = VerifyDeps & {
+export type VerificationDependencies = VerifyDependencies & {
   readonly clock: Clock
   /** The master key, for the check of the resellers' own ids of customers. */
   readonly master: MasterKey
@@ -230,16 +231,16 @@ const withProblem = (result: VerifyResult, problem: string): VerifyResult => ({
  * cannot be recorded has a finding about that.
  */
 export const runVerification = async (
-  { clock, master, ...deps }: VerificationDeps,
+  { clock, master, ...dependencies }: VerificationDependencies,
   { actor, ...request }: VerificationRequest,
 ): Promise<{ readonly run: Verification; readonly result: VerifyResult }> => {
-  const { pool, log } = deps
+  const { pool, log } = dependencies
   const { runId } = request
   const runStart = { runId, logId: await log.logId(), actor, startedAt: isoTime(clock()) }
   const startProblem = await recordStart(pool, runStart).then(() => null, recordProblem)
   let result: VerifyResult
   try {
-    result = await verifyLog(deps, {
+    result = await verifyLog(dependencies, {
       ...request,
       customerIdOf: createCustomerIds(master),
       keys: { master },

@@ -8,6 +8,7 @@ import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../platfor
 import { createProgressBar, stepsOf } from '../platform/cli/progress-bar.ts'
 import { isLocked } from '../platform/postgres/locks.ts'
 import { workerSession } from '../platform/work/queue-leases.ts'
+import { checks, type VerifyOptions, type VerifyResult } from './checks/checks.ts'
 import { findingText } from './checks/finding.ts'
 import { acknowledgedText } from './checks/sequence-check.ts'
 import { trafficTable } from './checks/traffic-check.ts'
@@ -18,7 +19,6 @@ import { sealKeyOf } from './seals/seal-key.ts'
 import { sealerLock } from './seals/sealing.ts'
 import { readPublicKey } from './seals/seals-file.ts'
 import { listVerifications, newRunId, resultJson, runVerification } from './verification-runs.ts'
-import type { VerifyOptions, VerifyResult } from './verify.ts'
 
 /** Tables that a verification does not check, by schema, sorted by name. */
 export type UnverifiedTables = Readonly<Record<'engine' | 'vault' | 'work', readonly string[]>>
@@ -44,6 +44,20 @@ export const readUnverifiedTables = async (pool: pg.Pool): Promise<UnverifiedTab
   const tablesOf = (schema: keyof UnverifiedTables): readonly string[] =>
     rows.filter((row) => row.schema === schema).map(({ name }) => name)
   return { engine: tablesOf('engine'), vault: tablesOf('vault'), work: tablesOf('work') }
+}
+
+/** The checks of a verification, and what each of them proves. */
+export const listChecks = async (): Promise<CliOutput> => {
+  const list = checks.map(({ name, proves }) => ({ name, proves }))
+  const text = table(
+    list,
+    [
+      { title: 'check', value: ({ name }) => name },
+      { title: 'proves', value: ({ proves }) => proves },
+    ],
+    'none',
+  )
+  return { json: { checks: list }, text }
 }
 
 /** The options of `ledger verify`. */

@@ -6,7 +6,7 @@ import type { AccountId } from '../kernel/ids.ts'
 import { parseUntrustedObject } from '../kernel/json-text.ts'
 import { violationStream } from '../kernel/streams.ts'
 import type { CommandRunner } from '../platform/commands/command.ts'
-import { handle } from '../platform/commands/handle.ts'
+import { handle } from '../platform/commands/command.ts'
 import type { EventLog } from '../platform/eventstore/port.ts'
 
 /** An event that violates an invariant, as the running server found it. */

@@ -1,5 +1,5 @@
 import type { Failure } from '../domain/exits/connection-failures.ts'
-import type { Line } from '../domain/exits/exit-targeting.ts'
+import type { Line } from '../domain/exits/line.ts'
 import type { Family } from '../domain/shared/order-terms.ts'
 
 /** The log of a gateway. It never contains a target, a user name or a password. */
@@ -96,6 +96,16 @@ export type Spending = {
   readonly ended: AbortSignal
 }
 
+export type AbortHandler = (why: Denied) => void
+
+export type AbortHandlers = {
+  /**
+   * Calls `onAbort` when the signal is aborted, or at once if it already is.
+   * @returns a function that removes the handler
+   */
+  on(signal: AbortSignal, onAbort: AbortHandler): () => void
+}
+
 export type Access = {
   admit(attempt: ConnectionAttempt): Promise<Admission | Denied>
 }
@@ -118,7 +128,7 @@ export type Exit = {
   readonly sandbox: boolean
   readonly udp: boolean
   /** Hosts of the sandbox that a direct exit resolves itself: `host:port`, and the address on this machine. */
-  readonly places?: Readonly<Record<string, { readonly host: string; readonly port: number }>>
+  readonly sandboxHosts?: Readonly<Record<string, { readonly host: string; readonly port: number }>>
 }
 
 /** The chosen exit of one connection. */

@@ -74,51 +74,130 @@ export const refuse = (
 
 export const targetBlocked = (detail: string): Denied => refuse(464, 'target_blocked', detail)
 
-export const gatewayUnavailable = (): Denied =>
-  refuse(503, 'gateway_unavailable', 'The gateway cannot serve this now. Try again shortly.', 5)
+export const gatewayUnavailable = refuse(
+  503,
+  'gateway_unavailable',
+  'The gateway cannot serve this now. Try again shortly.',
+  5,
+)
 
-export const atCapacity = (): Denied =>
-  refuse(503, 'gateway_full', 'The gateway has all the connections that it takes. Try again shortly.', 5)
+export const atCapacity = refuse(
+  503,
+  'gateway_full',
+  'The gateway has all the connections that it takes. Try again shortly.',
+  5,
+)
 
-export const sessionFailed = (): Denied =>
+export const sessionFailed = refuse(
+  568,
+  'session_failed',
+  'The exit of this session does not answer. Use another session id, or release the session.',
+)
+
+/** The same answer for all wrong credentials, so that it does not reveal which plans exist. */
+export const wrongCredentials = refuse(
+  407,
+  'wrong_credentials',
+  'The username or the password is wrong, or the line belongs to another plan. Generate the line again.',
+)
+
+export const noCredentials = refuse(
+  407,
+  'credentials_required',
+  'Send the username and the password of a generated line, or connect from an address on the whitelist of a plan.',
+)
+
+export const accountBlocked = refuse(
+  407,
+  'account_blocked',
+  'The account of this line is blocked. Ask its owner.',
+)
+
+export const planEnded = refuse(
+  407,
+  'plan_ended',
+  'The time of this plan is over. Order it again, and generate new lines.',
+)
+
+export const rentalEnded = refuse(407, 'rental_ended', 'The rental of this address is over.')
+
+export const credentialRotated = refuse(
+  407,
+  'credential_rotated',
+  'The password of this plan was changed. Generate the lines again.',
+)
+
+export const tokenRefused = (token: string, detail: string): Denied =>
+  refuse(403, 'targeting_refused', `${token}: ${detail}`)
+
+export const tooManyConnections = (limit: number): Denied =>
   refuse(
-    568,
-    'session_failed',
-    'The exit of this session does not answer. Use another session id, or release the session.',
+    503,
+    'too_many_connections',
+    `This plan has ${limit} connections open here, which is the limit. Close some, or try again.`,
+    1,
   )
 
-/** Replies of RFC 1928 section 6. */
-export const socksReplies = {
-  succeeded: 0x00,
-  failure: 0x01,
-  notAllowed: 0x02,
-  networkUnreachable: 0x03,
-  hostUnreachable: 0x04,
-  refused: 0x05,
-  ttlExpired: 0x06,
-  commandNotSupported: 0x07,
-  addressNotSupported: 0x08,
-} as const
+export const sessionLimitReached = refuse(
+  467,
+  'session_limit_reached',
+  'The traffic cap of this session (its -limit- token) is spent. Take a new session id.',
+)
 
-/** The SOCKS reply for a refusal. 407 never gets here: it is answered in the RFC 1929 handshake. */
-export const socksReplyOf = ({ status, error }: Denied): number => {
-  switch (status) {
-    case 403:
-    case 407:
-    case 464:
-    case 466:
-    case 467:
-      return socksReplies.notAllowed
-    case 465:
-      return socksReplies.networkUnreachable
-    case 502:
-      return error === 'target_refused' ? socksReplies.refused : socksReplies.hostUnreachable
-    case 504:
-      return socksReplies.ttlExpired
-    case 503:
-    case 568:
-      return socksReplies.failure
-    default:
-      return status satisfies never
-  }
+export const trafficExhausted = refuse(
+  466,
+  'traffic_exhausted',
+  'The traffic of this plan is used up. Top it up, and the same line works again.',
+)
+
+export const databaseUnavailable = refuse(
+  503,
+  'gateway_unavailable',
+  'The gateway cannot reach its database. Try again shortly; nothing was charged.',
+  5,
+)
+
+export const targetRefused = refuse(502, 'target_refused', 'The target refused the connection.')
+export const targetUnreachable = refuse(502, 'target_unreachable', 'The target cannot be reached.')
+export const targetClosed = refuse(
+  502,
+  'target_closed',
+  'The target closed the connection without an answer.',
+)
+export const hostNotFound = refuse(502, 'host_not_found', "The target's host name has no address.")
+export const targetTimeout = refuse(504, 'target_timeout', 'The target did not answer in time.')
+export const dnsTimeout = refuse(504, 'dns_timeout', "The target's name server did not answer in time.")
+
+/** An answer of the gateway itself. The connection ends after it. */
+export type OwnAnswer = {
+  readonly status: number
+  readonly error: Failure
+  readonly detail: string
+  readonly retryAfterSeconds?: number
+}
+
+/** Replaces characters that are illegal in a header line. */
+const headerText = (text: string): string => text.replace(/\P{ASCII}|\p{Cc}/gu, '?')
+
+export const httpAnswer = (
+  { status, error, detail, retryAfterSeconds }: OwnAnswer,
+  requestId: string,
+  withBody: boolean,
+): string => {
+  const body = `${JSON.stringify({ error: detail, requestId })}\n`
+  return [
+    `HTTP/1.1 ${status} ${reasonOf(status)}`,
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Cache-Control: no-store',
+    `X-Proxy-Error: ${headerText(error)}`,
+    `X-Proxy-Detail: ${headerText(detail)}`,
+    `X-Request-Id: ${requestId}`,
+    ...(status === 407 ? ['Proxy-Authenticate: Basic realm="proxy", charset="UTF-8"'] : []),
+    ...(retryAfterSeconds === undefined ? [] : [`Retry-After: ${Math.ceil(retryAfterSeconds)}`]),
+    'Connection: close',
+    'Proxy-Connection: close',
+    '',
+    withBody ? body : '',
+  ].join('\r\n')
 }

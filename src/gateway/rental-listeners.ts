@@ -7,7 +7,7 @@ import type { MonotonicClock } from '../kernel/clock.ts'
 import type { AnnouncementSender, Announcements } from '../platform/eventstore/postgres/announcements.ts'
 import type { FoldWatch } from '../platform/projections/fold-batch.ts'
 import type { RunningWorker, Scheduler } from '../platform/work/scheduler.ts'
-import type { Gateway } from './accept/gateway.ts'
+import type { Gateway } from './gateway.ts'
 import { rentalListeners } from './workers.ts'
 
 const maxListeners = 10_000

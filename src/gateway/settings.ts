@@ -5,23 +5,23 @@ import { addresses, text, url, whole } from '../platform/cli/setting-forms.ts'
 export const gatewaySettings = {
   FAREBOX_GATEWAY_HOST: text('a host name or an address')
     .prefault('127.0.0.1')
-    .describe('The host of the proxy gateway that plans name as their connection.'),
+    .describe('The host of the proxy gateway in the connection data of plans.'),
   FAREBOX_GATEWAY_PORT: whole(0, 65_535)
     .prefault('9000')
     .describe(
-      'The port of the proxy gateway, for HTTP and SOCKS5; 0 takes a free one. Where it is not set, and the service takes no real money, a free one replaces one that is taken.',
+      'The port of the proxy gateway, for HTTP and SOCKS5; 0 chooses a free one. Without real payments the default falls back to a free port if it is in use.',
     ),
   FAREBOX_GATEWAY_LISTEN: addresses
     .prefault('127.0.0.1')
     .describe(
-      'The addresses that the gateway listens on, with commas between; 0.0.0.0 and :: are every interface. Rented addresses of this machine are listened on besides.',
+      'The listening addresses of the gateway, separated by commas; 0.0.0.0 and :: are every interface. It also listens on rented addresses of this machine.',
     ),
   FAREBOX_GATEWAY_WORKERS: whole(0, 64)
     .prefault('1')
-    .describe('Processes that share the port of the gateway; 0 runs none beside the service.'),
+    .describe('The number of gateway processes, which share its port; 0 starts none with the service.'),
   FAREBOX_GATEWAY_TLS_PORT: whole(1, 65_535)
     .optional()
-    .describe('A second port of the gateway, which speaks TLS (an HTTPS proxy).'),
+    .describe('A second port of the gateway, with TLS (an HTTPS proxy).'),
   FAREBOX_GATEWAY_TLS_CERT: text('a file of PEM certificates')
     .optional()
     .describe('The certificate of that port, with its chain.'),
@@ -29,19 +29,19 @@ export const gatewaySettings = {
   FAREBOX_GATEWAY_POLICY: text('a JSON file')
     .optional()
     .describe(
-      'Which ports and hosts lines never reach: {"blockedPorts": [25], "blockedHosts": ["example.com"]}.',
+      'Ports and hosts that lines never reach: {"blockedPorts": [25], "blockedHosts": ["example.com"]}.',
     ),
   FAREBOX_GATEWAY_CHECK_URL: url(['http:'], 'http://check.example.com/ip')
     .optional()
     .describe(
-      'What the check of a rented address asks through it: an http address of yours that answers 200 with the address of its caller as text. Left out: a host of the sandbox, where that runs; else there are no checks.',
+      "The target for checks of rented addresses: your http address that answers 200 with the caller's address as text. Default: a host of the sandbox, if it runs; else there are no checks.",
     ),
   FAREBOX_GATEWAY_CONNECTIONS: whole(1, 1_000_000)
     .prefault('2000')
-    .describe('Connections that one plan may have open in one process of the gateway.'),
+    .describe('The maximum number of open connections of a plan in one gateway process.'),
   FAREBOX_GATEWAY_IDLE_TIMEOUT_MS: whole(1_000, 86_400_000)
     .prefault('3600000')
-    .describe('How long a tunnel may pass no byte in either direction, in milliseconds; then it is closed.'),
+    .describe('The time in milliseconds after which a tunnel without traffic is closed.'),
   FAREBOX_GATEWAY_METRICS_PORT: whole(1, 65_000)
     .optional()
     .describe(

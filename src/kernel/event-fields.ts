@@ -138,6 +138,6 @@ export const commitment = (to: string) =>
   orAbsent(
     hex(
       32,
-      `SHA-256 over ${to} as it stands in the vault, salted (docs/decisions/0074); absent in an event of an older release`,
+      `SHA-256 over ${to} as stored in the vault, salted (docs/decisions/0074); absent in an event of an older release`,
     ),
   )

@@ -7,3 +7,17 @@ export const every = (ms: number, work: () => void): (() => void) => {
   timer.unref()
   return () => clearInterval(timer)
 }
+
+/**
+ * Settles as the promise does, or rejects with the error of `createError` after `limitMs` milliseconds. A timeout does
+ * not cancel the operation. Its later result or error is ignored.
+ */
+export const withTimeout = <Value>(
+  promise: Promise<Value>,
+  limitMs: number,
+  createError: () => Error,
+): Promise<Value> =>
+  new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(createError()), limitMs)
+    promise.then(resolve, reject).finally(() => clearTimeout(timer))
+  })

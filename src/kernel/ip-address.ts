@@ -1,4 +1,4 @@
-import { BlockList, isIP } from 'node:net'
+import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net'
 
 const notForSale = new BlockList()
 for (const [net, prefix] of [
@@ -37,3 +37,56 @@ export const ofOneNetwork = (one: string, other: string): boolean => {
   network.addSubnet(one, family === 'ipv6' ? 64 : 24, family)
   return network.check(other, family)
 }
+
+const family = (address: string): 'ipv4' | 'ipv6' => (isIPv4(address) ? 'ipv4' : 'ipv6')
+const addEntry = (blocks: BlockList, entry: string): void => {
+  const [address = '', prefix, ...rest] = entry.split('/')
+  const bits = isIPv4(address) ? 32 : 128
+  const length = prefix === undefined ? bits : /^\d{1,3}$/.test(prefix) ? Number(prefix) : Number.NaN
+  if (isIP(address) === 0 || rest.length > 0 || !(length >= 0 && length <= bits))
+    throw new Error(`"${entry}" is neither an IP address nor a network such as 10.0.0.0/8`)
+  blocks.addSubnet(address, length, family(address))
+}
+
+/** The entries of a comma-separated list, e.g. `127.0.0.1, 10.0.0.0/8`. */
+export const listed = (list: string): readonly string[] =>
+  list
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '')
+
+/**
+ * The set of addresses and networks, e.g. `127.0.0.1` and `2001:db8::/32`. Text that is not an address is in no set.
+ * @throws Error that names an entry that is neither an address nor a network
+ */
+export const addressSet = (entries: readonly string[]): AddressSet => {
+  const blocks = new BlockList()
+  for (const entry of entries) addEntry(blocks, entry)
+  return (address) => isIP(address) !== 0 && blocks.check(address, family(address))
+}
+
+/** Whether an address is in a set of addresses and networks. */
+export type AddressSet = (address: string) => boolean
+
+/** Maps `::ffff:203.0.113.7` to `203.0.113.7`. */
+export const unmapped = (address: string): string => {
+  const tail = address.startsWith('::ffff:') ? address.slice(7) : ''
+  return isIPv4(tail) ? tail : address
+}
+
+const network64 = (address: string): string => {
+  const [head = '', tail] = (address.split('%')[0] ?? '').split('::')
+  const left = head === '' ? [] : head.split(':')
+  const right = tail === undefined || tail === '' ? [] : tail.split(':')
+  const groups =
+    tail === undefined
+      ? left
+      : [...left, ...Array(Math.max(0, 8 - left.length - right.length)).fill('0'), ...right]
+  return `${groups
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':')}::/64`
+}
+
+/** The subject of a limit per address: an IPv4 address, or the /64 network that one IPv6 subscriber has. */
+export const addressSubject = (address: string): string => (isIPv6(address) ? network64(address) : address)

@@ -3,9 +3,9 @@ import { isIP } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import type pg from 'pg'
 import { z } from 'zod'
+import { startWhoami } from './exit-dial.ts'
 import { type PlannedExit, plannedExits } from './exit-locations.ts'
 import { type Authenticate, type ExitProxy, startExitProxy } from './exit-proxy.ts'
-import { startWhoami } from './probe-target.ts'
 import { answer, type SandboxRecords } from './sandbox-store.ts'
 
 /** The running exits of the sandbox. */

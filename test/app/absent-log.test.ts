@@ -15,7 +15,7 @@ const refused = (where: string, reason: string): RegExp =>
     'm',
   )
 
-test('an EventStoreDB that does not answer is waited for, then stops the start with a message and no stack', async (t) => {
+test('a start waits for an EventStoreDB that does not answer, then fails with a message and no stack', async (t) => {
   const { url } = await testDatabase(t)
   const env = { ...demoEnv(url, await dataDirectory(t)), LOG_LEVEL: 'warn' }
   const { code, err } = await runToEnd(t, { ...env, EVENTSTORE_URL: 'esdb://127.0.0.1:1?tls=false' })
@@ -25,7 +25,7 @@ test('an EventStoreDB that does not answer is waited for, then stops the start w
   assert.doesNotMatch(err, /\n {4}at /)
 })
 
-test('a command that waits in vain for an EventStoreDB names its address and what to do', async (t) => {
+test('a command that waited without success for an EventStoreDB prints its address and what to do', async (t) => {
   const { url } = await testDatabase(t)
   const env = { ...demoEnv(url, await dataDirectory(t)), EVENTSTORE_URL: 'esdb://127.0.0.1:1?tls=false' }
   // It makes the tables, and waits for the log in vain.
@@ -41,7 +41,7 @@ test('a command that waits in vain for an EventStoreDB names its address and wha
   assert.equal(err.trim(), `error: ${error}`)
 })
 
-test('a log that tells its id and then answers no read is waited for at every one, and told without a stack', async (t) => {
+test('a start waits for a log that gives its id and then answers no read, and prints no stack', async (t) => {
   const { url } = await testDatabase(t)
   const standIn = await eventStoreStandIn(t)
   const env = {
@@ -57,7 +57,7 @@ test('a log that tells its id and then answers no read is waited for at every on
   assert.doesNotMatch(command.err, /\n {4}at /)
 })
 
-test('an EventStoreDB that comes within the time is taken', { skip: skipWithoutEventStore }, async (t) => {
+test('a start succeeds when the EventStoreDB answers in time', { skip: skipWithoutEventStore }, async (t) => {
   const server = await startEventStore(t)
   const proxy = await tcpProxy(t, server.url)
   await proxy.refuse()

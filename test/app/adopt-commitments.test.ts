@@ -6,9 +6,9 @@ import { findingText } from '../../src/audit/checks/finding.ts'
 import { verifyLog } from '../../src/audit/verify.ts'
 import { accountRef } from '../../src/domain/accounts/fold.ts'
 import { adoptionRef } from '../../src/domain/seals/adoption.ts'
-import { storeKey } from '../../src/features/accounts/account-vault.ts'
-import { generateKey, hashKey } from '../../src/features/accounts/api-key.ts'
+import { apiKeyForm, apiKeyKind } from '../../src/features/accounts/api-key.ts'
 import { createDirectory } from '../../src/features/accounts/authenticate.ts'
+import { storeKey } from '../../src/features/accounts/key-store.ts'
 import { createDepositPages } from '../../src/features/deposits/deposit-urls.ts'
 import { depositRef } from '../../src/features/deposits/settle-deposit.ts'
 import {
@@ -29,14 +29,17 @@ import { cause, serviceWorld } from '../features/accounts/world.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { emptyDatabase } from '../support/postgres.ts'
 
-test('an upgrade commits once to what an older release left: it works from then on, and nothing is adopted later', async (t) => {
+test('an upgrade adopts the unsigned rows of an older release once; they work, and later rows are not adopted', async (t) => {
   const { pool, log, runner, logger, accounts } = await serviceWorld(t)
   const keys = { master: masterKey(Buffer.alloc(32, 7)) }
   const accountId = newId<AccountId>('acc')
-  const old = async (): Promise<{ readonly keyId: KeyId; readonly key: ReturnType<typeof generateKey> }> => {
+  const old = async (): Promise<{
+    readonly keyId: KeyId
+    readonly key: ReturnType<typeof apiKeyForm.generate>
+  }> => {
     const keyId = newId<KeyId>('key', accountId)
-    const key = generateKey()
-    await storeKey(pool, { hash: hashKey(key), keyId, accountId })
+    const key = apiKeyForm.generate()
+    await storeKey(pool, apiKeyKind, { hash: apiKeyForm.hash(key), id: keyId, owner: accountId })
     return { keyId, key }
   }
   const [kept, late] = [await old(), await old()]
@@ -102,7 +105,7 @@ test('an upgrade commits once to what an older release left: it works from then 
   assert.equal(await pageOf(), 'https://pay.example')
   assert.equal((await accounts.byEmail('OLD@example.com', cause))?.accountId, accountId)
 
-  // Somebody names another key as one to adopt: the adoption is over.
+  // SQL names another key as one to adopt: the adoption has ended.
   await left('api-key', late.keyId)
   await pool.query('delete from vault.deposit_pages')
   await leave(deposit.depositId)
@@ -130,7 +133,7 @@ test('an upgrade commits once to what an older release left: it works from then 
   })
   assert.notEqual(await log.lastOf(adoptionStream), null)
 
-  // An adoption that comes after it is found, whoever wrote it.
+  // A later adoption event is found, whoever its author is.
   await runner.run({
     ...cause,
     name: 'forged-adoption',
@@ -150,7 +153,7 @@ test('an upgrade commits once to what an older release left: it works from then 
   assert.match((await verified()).texts.join(), /an upgrade adopts before anything else/)
 })
 
-test('entries of whitelists that a version before signed are adopted once, also where all else was adopted before', async (t) => {
+test('whitelist entries signed by an earlier version are adopted once, even where everything else was adopted before', async (t) => {
   const { pool, log, runner, logger } = await serviceWorld(t)
   const keys = { master: masterKey(Buffer.alloc(32, 7)) }
   const accountId = newId<AccountId>('acc')
@@ -209,7 +212,7 @@ test('entries of whitelists that a version before signed are adopted once, also 
   )
 })
 
-test('the migration asks for the adoption of whitelists wherever there are accounts', async (t) => {
+test('the migration requests the adoption of whitelists if there are accounts', async (t) => {
   const pool = createPool({ url: (await emptyDatabase(t)).url, applicationName: 'farebox-test' })
   atEnd(t, () => pool.end())
   const before = Object.entries(allMigrations).filter(([name]) => name < '1840')

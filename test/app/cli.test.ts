@@ -58,7 +58,7 @@ const run = async (args: readonly string[], environment: NodeJS.ProcessEnv = {})
   return { code, out: out.join('\n'), err: err.join('\n'), opened }
 }
 
-test('a command prints for people, and nothing but JSON with --json', async () => {
+test('a command prints text for people, and only JSON with --json', async () => {
   assert.deepEqual(await run(['wallet', 'credit', 'acc_1', '--cents', '100000']), {
     code: 0,
     out: 'credited $1,000.00',
@@ -69,7 +69,7 @@ test('a command prints for people, and nothing but JSON with --json', async () =
   assert.deepEqual(JSON.parse(out), { account: 'acc_1', cents: 5, scopes: ['buy', 'scrape'], json: true })
 })
 
-test('a refusal exits with 1, says why on standard error, and is JSON with --json', async () => {
+test('a refusal exits with 1, prints the reason on standard error, and prints JSON with --json', async () => {
   const plain = await run(['wallet', 'credit', 'acc_1', '--cents', '13'])
   assert.deepEqual([plain.code, plain.out, plain.err], [1, '', 'error: it landed before'])
   const json = await run(['wallet', 'credit', 'acc_1', '--cents', '13', '--json'])
@@ -77,7 +77,7 @@ test('a refusal exits with 1, says why on standard error, and is JSON with --jso
   assert.deepEqual(JSON.parse(json.out), { error: 'it landed before', code: 'already_applied', n: 1 })
 })
 
-test('a failure tells its causes, each once', async () => {
+test('a failure prints each of its causes once', async () => {
   const { code, err } = await run(['wallet', 'credit', 'acc_1', '--cents', '14'])
   assert.deepEqual([code, err], [1, 'error: broken: the disk is full: ENOSPC'])
 })
@@ -91,7 +91,7 @@ for (const args of [
   ['wallet', 'nonsense'],
   ['nonsense'],
 ])
-  test(`wrong use "${args.join(' ')}" exits with 2 and opens nothing`, async () => {
+  test(`wrong use "${args.join(' ')}" exits with 2 and opens no database`, async () => {
     const { code, out, err, opened } = await run(args)
     assert.deepEqual([code, out, opened], [2, '', 0])
     assert.match(err, /error: /)
@@ -112,7 +112,7 @@ for (const [args, message] of [
   [['wallet', '--json'], /^--json stands after a command/],
   [['--json'], /^--json stands after a command/],
 ] as const)
-  test(`wrong use "${args.join(' ')}" is JSON alone on standard output, and exits with 2`, async () => {
+  test(`wrong use "${args.join(' ')}" with --json prints only JSON on standard output and exits with 2`, async () => {
     const { code, out, err, opened } = await run(args)
     assert.deepEqual([code, opened], [2, 0])
     const { error, ...rest } = JSON.parse(out)
@@ -121,11 +121,11 @@ for (const [args, message] of [
     assert.notEqual(err, '')
   })
 
-test('a value that reads --json after "--" asks for no JSON', async () => {
+test('--json after "--" is a value, not an option', async () => {
   assert.deepEqual((await run(['wallet', 'credit', '--', 'acc_1', '--json'])).out, '')
 })
 
-test('help is printed on standard output and opens nothing', async () => {
+test('help goes to standard output and opens no database', async () => {
   const top = await run(['--help'])
   assert.equal(top.code, 0)
   assert.match(top.out, /wallet\s+credit and adjust wallets/)
@@ -134,7 +134,7 @@ test('help is printed on standard output and opens nothing', async () => {
   assert.match(leaf.out, /--json\s+print nothing but JSON/)
 })
 
-test('settings are listed with what they are for, what they take, and their default as it would be written', async () => {
+test('the list of settings has their meaning, their accepted values, and their default as a user would write it', async () => {
   const { code, out, opened } = await run(['settings', '--json'])
   assert.deepEqual([code, opened], [0, 0])
   const all: { name: string; takes: string; default: string | null; help: string }[] = JSON.parse(out)
@@ -144,7 +144,7 @@ test('settings are listed with what they are for, what they take, and their defa
       name: 'FAREBOX_RATE_KEY',
       takes: 'burst/perSecond, two whole numbers from 1 to 1000000, e.g. 300/50',
       default: '300/50',
-      help: 'Requests of one key: at once, and a second in the long run.',
+      help: 'Requests of one key: burst, and rate per second.',
       value: '300/50',
       source: 'default',
       problem: null,
@@ -159,11 +159,11 @@ test('settings are listed with what they are for, what they take, and their defa
   assert.deepEqual(readConfig(Object.fromEntries(written)), readConfig({}))
 })
 
-test('settings are aligned beside their names, within the width of a terminal', async () => {
+test('descriptions of settings are aligned within the width of the terminal', async () => {
   const { out } = await run(['settings'])
   assert.ok(
     out.includes(
-      `FAREBOX_RATE_KEY                     Requests of one key: at once, and a second in the long run.
+      `FAREBOX_RATE_KEY                     Requests of one key: burst, and rate per second.
                                      takes    burst/perSecond, two whole numbers from 1 to 1000000,
                                               e.g. 300/50
                                      default  300/50
@@ -178,7 +178,7 @@ test('settings are aligned beside their names, within the width of a terminal', 
   )
 })
 
-test('settings tell what is in force and where it comes from; secrets are masked, wrong values are told', async (t) => {
+test('the settings command shows each value and its source, masks secrets, and reports wrong values', async (t) => {
   const dataDir = await mkdtemp(join(tmpdir(), 'farebox-settings-'))
   t.after(() => rm(dataDir, { recursive: true }))
   await writeFile(join(dataDir, 'seal.key'), 'hunter2')
@@ -227,7 +227,7 @@ test('tables and fields are aligned', () => {
   assert.equal(dollars(-100_005), '-$1,000.05')
 })
 
-test('help breaks its lines, also where the names of commands are long', async () => {
+test('help wraps its lines, also if command names are long', async () => {
   const long: Register = (program) => {
     const ledger = program.command('ledger')
     ledger
@@ -243,7 +243,7 @@ test('help breaks its lines, also where the names of commands are long', async (
   for (const line of lines) assert.ok(line.length <= 80, line)
 })
 
-test('a database that cannot answer is a refusal that says to run the command again', async () => {
+test('a command is refused with the advice to run it again if the database does not answer', async () => {
   const { code, out, err } = await run(['wallet', 'credit', 'acc_1', '--cents', '15', '--json'])
   const message =
     'the database cannot answer: cannot execute INSERT in a read-only transaction; run the command again, it does nothing twice'

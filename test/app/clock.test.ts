@@ -35,7 +35,7 @@ const open = async (t: TestContext, clock: { aheadMs: number }, settings: NodeJS
 const body = { product_id: 'residential-premium', quantity: 5 }
 
 for (const aheadMs of [3_000, -3_000])
-  test(`a clock that is ${aheadMs} ms off makes the process unready and refuses orders until it is right`, async (t) => {
+  test(`a process whose clock is ${aheadMs} ms wrong is not ready and refuses orders until the clock is right`, async (t) => {
     const clock = { aheadMs: 0 }
     const { baseUrl, core, demo } = await open(t, clock)
     const key = demo!.demo.buyer.key
@@ -58,7 +58,7 @@ for (const aheadMs of [3_000, -3_000])
     assert.equal((await call(`${baseUrl}/api/v1/orders`, key, { body })).status, 201)
   })
 
-test('a clock that leaps decides nothing before it is compared again', async (t) => {
+test('a process whose clock jumps decides nothing before it compares the clock again', async (t) => {
   const clock = { aheadMs: 0 }
   const { baseUrl, core, demo } = await open(t, clock)
   const key = demo!.demo.buyer.key
@@ -77,7 +77,7 @@ test('a clock that leaps decides nothing before it is compared again', async (t)
   assert.equal((await order()).status, 201)
 })
 
-test('a development offset moves the service and is no wrong clock', async (t) => {
+test('a development offset moves the time of the service and is not a wrong clock', async (t) => {
   const { baseUrl, demo } = await open(
     t,
     { aheadMs: 0 },

@@ -10,7 +10,7 @@ import { usedDirectory } from '../support/used-folder.ts'
 
 const root = join(import.meta.dirname, '../..')
 
-test('an operator works beside a running server, which sees it', async (t) => {
+test('a running server sees what an operator changes on the command line', async (t) => {
   const env = { FAREBOX_DATA: await usedDirectory(t) }
   const { baseUrl } = await startFarebox(t, env)
   const run = async (...args: string[]) => {
@@ -42,7 +42,7 @@ test('an operator works beside a running server, which sees it', async (t) => {
   await until(async () => (await call(`${baseUrl}/api/v1/me`, key)).status === 401)
 })
 
-test('without a server a command starts Postgres for itself, and two at once take turns', async (t) => {
+test('without a server a command starts Postgres, and a second command waits for the first', async (t) => {
   const env = { FAREBOX_DATA: await usedDirectory(t) }
   const made = await Promise.all(
     ['a', 'b'].map((name) =>
@@ -57,14 +57,14 @@ test('without a server a command starts Postgres for itself, and two at once tak
   assert.equal(JSON.parse(shown.out).accountId, ids[0])
 })
 
-test('wrong settings stop a command with their names, as wrong use', async (t) => {
+test('a command refuses wrong settings by name, as wrong use', async (t) => {
   const { code, out, err } = await farebox(t, ['stock', 'list', '--json'], { LOG_LEVEL: 'loud' })
   assert.equal(code, 2)
   assert.match(err, /LOG_LEVEL: expected one of/)
   assert.equal(JSON.parse(out).code, 'invalid_settings')
 })
 
-test('the command line runs through npm and npx, with nothing but JSON on standard output', async (t) => {
+test('the command line runs through npm and npx, and prints only JSON on standard output', async (t) => {
   const file = join(await dataDirectory(t), 'catalog.json')
   await writeFile(file, '{}')
   const options = {

@@ -29,7 +29,7 @@ test('docker-compose.yml is valid and names the app, Postgres and EventStoreDB',
   assert.match(services.eventstore.image, /:24\.10\.\d+$/)
 })
 
-test('docker-compose.yml needs no setting to be read', { skip }, () => {
+test('docker-compose.yml can be read without any setting', { skip }, () => {
   const { status, stderr } = compose(['config', '--quiet'])
   assert.equal(status, 0, stderr)
 })
@@ -57,7 +57,7 @@ const servicesOf = (env: Readonly<Record<string, string>>): Readonly<Record<stri
 
 const configOf = ({ environment = {} }: ServiceFile) => readConfig(environment)
 
-test('the app of docker-compose.yml runs no gateway, and its gateway is one on the same database and keys', () => {
+test('in docker-compose.yml the app runs no gateway; the gateway service uses the same database and keys', () => {
   const { app, gateway, postgres } = servicesOf({
     ...keys,
     FAREBOX_GATEWAY_WORKERS: '3',
@@ -86,7 +86,7 @@ test('the app of docker-compose.yml runs no gateway, and its gateway is one on t
   assert.ok(graceMs > ofGateway.shutdownTimeoutMs, 'killed before its connections have had their time')
 })
 
-test('the image holds every file and every package that the program imports', () => {
+test('the image contains every file and every package that the program imports', () => {
   const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8')
   const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, from = '']) =>
     from.split(' '),
@@ -115,7 +115,7 @@ test('the image holds every file and every package that the program imports', ()
   }
 })
 
-test('the image starts the program just as npm start does', () => {
+test('the image starts the program as npm start does', () => {
   const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8')
   const command: string[] = JSON.parse(/^CMD (.+)$/m.exec(dockerfile)?.[1] ?? '[]')
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))

@@ -18,7 +18,7 @@ const refusal = (env: NodeJS.ProcessEnv): string => {
 
 const key = Buffer.alloc(32, 7).toString('base64')
 
-test('no setting is needed', () => {
+test('the configuration needs no setting', () => {
   const config = readConfig({})
   assert.equal(config.port, 3000)
   assert.equal(config.host, '127.0.0.1')
@@ -31,7 +31,7 @@ test('no setting is needed', () => {
   })
 })
 
-test('data lies by the root of the package, and so does a relative FAREBOX_DATA, wherever it is run', (t) => {
+test('the data folder is next to package.json, and a relative FAREBOX_DATA is resolved from there, in any working directory', (t) => {
   const root = resolve(import.meta.dirname, '../..')
   const former = process.cwd()
   t.after(() => process.chdir(former))
@@ -41,7 +41,7 @@ test('data lies by the root of the package, and so does a relative FAREBOX_DATA,
   assert.equal(readConfig({ FAREBOX_DATA: '/srv/farebox' }).dataDir, '/srv/farebox')
 })
 
-test('a misspelt setting is told with the name that is meant, and its value is not', () => {
+test('a misspelt setting is reported with the correct name and without its value', () => {
   const told = (name: string): string => unknownSettings({ [name]: 'hunter2' }).join()
   for (const [name, meant] of [
     ['FAREBOX_DAT', 'FAREBOX_DATA'],
@@ -64,11 +64,11 @@ test('a misspelt setting is told with the name that is meant, and its value is n
   )
 })
 
-test('an empty text counts as not set', () => {
+test('an empty setting counts as not set', () => {
   assert.equal(readConfig({ PORT: '', FAREBOX_MASTER_KEY: '' }).port, 3000)
 })
 
-test('given settings are taken', () => {
+test('settings that are set are used', () => {
   const config = readConfig({
     PORT: '0',
     DATABASE_URL: 'postgres://u:p@h/d',
@@ -87,7 +87,7 @@ test('given settings are taken', () => {
   assert.equal(config.trustedProxies?.('10.1.2.3'), true)
 })
 
-test('every wrong setting is named at once, with what was given and what is expected', () => {
+test('all wrong settings are reported together, each with the given and the expected value', () => {
   assert.equal(
     refusal({ PORT: '99999', FAREBOX_DEMO: 'yes', LOG_LEVEL: 'loud', FAREBOX_RATE_KEY: '3' }),
     [
@@ -148,7 +148,7 @@ for (const [name, value] of [
   ['FAREBOX_CLOCK_OFFSET_MS', '86400000'],
   ['FAREBOX_CRASH_AT', 'after-append:1'],
 ] as const)
-  test(`${name} is for development: beside real credentials it stops the start`, () => {
+  test(`${name} is for development: with real credentials the start fails`, () => {
     assert.ok(readConfig({ [name]: value }))
     assert.match(
       refusal({ ...stripe, [name]: value }),
@@ -158,7 +158,7 @@ for (const [name, value] of [
     )
   })
 
-test('a setting of development that is off, or zero, stands beside real credentials', () => {
+test('a development setting that is off or zero is accepted with real credentials', () => {
   const config = readConfig({
     ...stripe,
     FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'off',
@@ -167,7 +167,7 @@ test('a setting of development that is off, or zero, stands beside real credenti
   assert.deepEqual([config.webhookAllowLoopback, config.clockOffsetMs], [false, 0])
 })
 
-test('beside real credentials the rate limits are on and the demo is off', () => {
+test('with real credentials the rate limits are on and the demo is off', () => {
   assert.match(
     refusal({ ...stripe, FAREBOX_RATE_LIMIT: 'off' }),
     /^a setting is wrong:\n {2}FAREBOX_RATE_LIMIT=off is refused beside credentials of a real provider$/,
@@ -187,7 +187,7 @@ const weakKeys: Readonly<Record<string, string>> = {
   'a typed text': Buffer.from('correct horse battery staple 123').toString('base64'),
 }
 for (const [what, weak] of Object.entries(weakKeys))
-  test(`beside real credentials a key that is ${what} is refused, and not shown`, () => {
+  test(`with real credentials a key that is ${what} is refused and not shown`, () => {
     for (const name of ['FAREBOX_MASTER_KEY', 'FAREBOX_SEAL_KEY']) {
       const message = refusal({ ...stripe, [name]: weak })
       assert.match(message, new RegExp(`^a setting is wrong:\\n  ${name} .* so it can be guessed`))
@@ -196,7 +196,7 @@ for (const [what, weak] of Object.entries(weakKeys))
     }
   })
 
-test('beside real credentials a metrics token that can be guessed is refused, and not shown', () => {
+test('with real credentials a metrics token that can be guessed is refused and not shown', () => {
   for (const token of [
     'aaaaaaaaaaaaaaaa',
     '0123456789012345',
@@ -210,7 +210,7 @@ test('beside real credentials a metrics token that can be guessed is refused, an
   }
 })
 
-test('secrets that were drawn are taken beside real credentials, but not one for two purposes', () => {
+test('with real credentials random secrets are accepted, but not the same one for two purposes', () => {
   for (let round = 0; round < 2_000; round += 1)
     readConfig({
       ...stripe,
@@ -223,7 +223,7 @@ test('secrets that were drawn are taken beside real credentials, but not one for
   assert.match(refusal({ ...stripe, ...same }), /FAREBOX_MASTER_KEY and FAREBOX_SEAL_KEY are the same/)
 })
 
-test('with a database of the user both keys are required', () => {
+test('both keys are required with an external database', () => {
   const message = refusal({ DATABASE_URL: 'postgres://u:p@h/d', PORT: 'x' })
   assert.match(message, /PORT: expected/)
   assert.match(message, /FAREBOX_MASTER_KEY is required with DATABASE_URL/)

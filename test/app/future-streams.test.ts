@@ -13,10 +13,10 @@ import { until } from '../support/until.ts'
 
 const dayMs = 86_400_000
 
-describe('when the clocks of server and Postgres were ahead for a while', {
+describe('when the clocks of the server and of Postgres were ahead for a while', {
   skip: skipWithoutPostgresLog,
 }, () => {
-  test('accounts that bought meanwhile buy on, at the time that it is, and operators are told', async (t) => {
+  test('accounts that bought in that time can buy at the present time, and operators are warned', async (t) => {
     let offsetMs = 0
     const startedMs = Date.now()
     // An offset moves the time of the service as two clocks that are both ahead do.
@@ -92,7 +92,7 @@ describe('when the clocks of server and Postgres were ahead for a while', {
     assert.equal(time?.state, 'note')
     assert.match(time.found, /events of the future/)
 
-    // Once the time has come, what was sealed before it is left: here the seal of the wrong time itself.
+    // After that time, earlier seals stay as they are: here the seal of the wrong time itself.
     const later = await verified(Date.now() + 2 * dayMs)
     assert.ok(
       later.length === 1 && /^times: .*LogSealed.*, and the seal of .*, before that; /.test(later[0]!),

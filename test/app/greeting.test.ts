@@ -17,7 +17,7 @@ const lines = tour(
   false,
 )
 
-test('the lines to copy reach curl as they are, also in shells that refuse patterns without a match, such as zsh', async () => {
+test('the printed commands reach curl unchanged, also in shells that reject unmatched patterns, such as zsh', async () => {
   const script = `set -eu\ncurl() { printf '%s\\n' "$*"; }\n${lines}`
   const { stdout } = await run('bash', ['-O', 'failglob', '-c', script])
   const calls = stdout.trim().split('\n')

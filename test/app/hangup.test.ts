@@ -13,7 +13,7 @@ import { usedDirectory } from '../support/used-folder.ts'
 
 const root = join(import.meta.dirname, '../..')
 
-/** A zombie has ended: whoever started it has not asked yet. */
+/** A zombie has ended; its parent has not read its exit code yet. */
 const isRunning = (pid: number): boolean => {
   try {
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
@@ -46,7 +46,7 @@ const users = async (dataDir: string): Promise<readonly number[]> => {
 const allEnd = (pids: readonly number[]): Promise<unknown> =>
   until(() => pids.every((pid) => !isRunning(pid)), { timeoutMs: 30_000, what: `the end of ${pids}` })
 
-/** A Farebox that nobody uses. */
+/** A Farebox without requests. */
 const made = async (t: TestContext): Promise<{ readonly FAREBOX_DATA: string }> => ({
   FAREBOX_DATA: await usedDirectory(t),
 })
@@ -69,7 +69,7 @@ for (const [signal, code] of [
   ['SIGINT', 130],
   ['SIGTERM', 143],
 ] as const)
-  test(`${signal} ends a command, and the Postgres that it started`, async (t) => {
+  test(`${signal} ends a command and the Postgres that it started`, async (t) => {
     const env = await made(t)
     const { child, ended } = start(t, process.execPath, ['src/cli.ts', ...waiting], env)
     const pids = await users(env.FAREBOX_DATA)
@@ -78,7 +78,7 @@ for (const [signal, code] of [
     await allEnd(pids)
   })
 
-test('a command that is ended while its Postgres starts leaves none behind', async (t) => {
+test('a command that is stopped while its Postgres starts leaves no Postgres running', async (t) => {
   const env = await made(t)
   const { child, ended } = start(t, process.execPath, ['src/cli.ts', ...waiting], env)
   const cluster = join(env.FAREBOX_DATA, 'postgres')
@@ -89,7 +89,7 @@ test('a command that is ended while its Postgres starts leaves none behind', asy
   await allEnd([postmaster])
 })
 
-test('SIGHUP to npm ends the server and the command that it started', {
+test('SIGHUP to npm ends the server and the command that npm started', {
   skip: process.platform !== 'linux',
 }, async (t) => {
   const env = await made(t)
@@ -102,7 +102,7 @@ test('SIGHUP to npm ends the server and the command that it started', {
   }
 })
 
-test('a terminal that is closed ends the server and the command in it, which write to it meanwhile', {
+test('closing a terminal ends the server and the command in it, even while they write to it', {
   skip: spawnSync('script', ['--version']).status !== 0 && 'there is no script(1) of util-linux',
 }, async (t) => {
   const env = await made(t)
@@ -116,7 +116,7 @@ test('a terminal that is closed ends the server and the command in it, which wri
   }
 })
 
-test('a command whose reader goes away ends in silence', async (t) => {
+test('a command ends silently when the reader of its output closes the pipe', async (t) => {
   const { child, ended } = start(t, process.execPath, ['src/cli.ts', '--help'], {})
   child.stdout?.destroy()
   let err = ''

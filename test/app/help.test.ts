@@ -8,6 +8,7 @@ import { followers } from '../../projections/groups.ts'
 import { runCli } from '../../src/app/cli-program.ts'
 import { allRegistrations, registrationsFor } from '../../src/app/commands.ts'
 import { queues } from '../../src/app/queues.ts'
+import { checks } from '../../src/audit/checks/checks.ts'
 import { invariantGroup } from '../../src/audit/invariants/invariants.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -40,7 +41,7 @@ const helpsFrom = async (path: readonly string[]): Promise<{ path: readonly stri
 const examplesOf = (help: string): string =>
   (/^Examples?:\n((?: {2}.*\n?)+)/m.exec(help)?.[1] ?? '').replaceAll(/^ {2}/gm, '')
 
-test('a command line loads the commands that it asks for, and says the same as with all of them', async () => {
+test('the command line loads only the requested commands, and behaves as if all were loaded', async () => {
   for (const { path, help } of await helpsFrom([])) {
     const args = [...path, '--help']
     assert.equal((await run(args, registrationsFor(args))).out, help, path.join(' '))
@@ -51,7 +52,18 @@ test('a command line loads the commands that it asks for, and says the same as w
   assert.match((await run(wrong, registrationsFor(wrong))).err, /Did you mean orders\?/)
 })
 
-test('the help of commands that take a queue or a read model names all of them', async () => {
+test('the checks of a verification are listed without a database, each with what it proves', async () => {
+  const { code, out } = await run(['ledger', 'verify', '--list'])
+  assert.equal(code, 0)
+  assert.match(out, /^revisions +The revisions of each stream count from 0\.$/m)
+  const json = JSON.parse((await run(['ledger', 'verify', '--list', '--json'])).out)
+  assert.deepEqual(
+    json.checks.map(({ name }: { name: string }) => name),
+    checks.map(({ name }) => name),
+  )
+})
+
+test('the help of commands that take a queue or a read model lists all of them', async () => {
   const dead = (await run(['work', 'dead', '--help'])).out.replaceAll(/\s+/g, ' ')
   assert.ok(dead.includes(`one of ${queues.map(({ name }) => name).join(', ')}`), dead)
   const rebuild = (await run(['projections', 'rebuild', '--help'])).out.replaceAll(/\s+/g, ' ')
@@ -59,10 +71,10 @@ test('the help of commands that take a queue or a read model names all of them',
   assert.ok(rebuild.includes(`read models, or all: ${models.join(', ')}`), rebuild)
 })
 
-test('every example of the help works when it is pasted: it is written with npx, and the program takes it', async (t) => {
+test('every example in the help works when it is pasted', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'farebox-help-'))
   t.after(() => rm(directory, { recursive: true }))
-  // In the place of npx stands a program that notes what it is given.
+  // A program in place of npx records its arguments.
   const noted = join(directory, 'noted')
   await writeFile(
     join(directory, 'npx'),
@@ -100,7 +112,7 @@ test('every example of the help works when it is pasted: it is written with npx,
   assert.ok(examples > 30, `${examples} examples`)
 })
 
-test('options that are required look required in help: in the usage, and in the list', async () => {
+test('the help marks required options in the usage and in the list', async () => {
   const { out } = await run(['wallet', 'credit', '--help'])
   assert.match(
     out,
@@ -111,13 +123,13 @@ test('options that are required look required in help: in the usage, and in the 
   assert.doesNotMatch(list, /required/)
 })
 
-test('an unknown option is named, with the nearest one, before what it leaves out', async () => {
+test('an unknown option is reported, with the nearest one, before missing options', async () => {
   const { code, err } = await run(['accounts', 'create', '--emial', 'ada@example.com'])
   assert.equal(code, 2)
   assert.match(err, /^error: unknown option '--emial'\n\(Did you mean --email\?\)/)
 })
 
-test('all required options that are missing are named at once', async () => {
+test('all missing required options are reported together', async () => {
   const { code, err } = await run(['wallet', 'credit', '--account', 'acc_1'])
   assert.equal(code, 2)
   assert.match(err, /^error: required options '--cents <n>', '--reference <text>' not specified/)

@@ -21,13 +21,13 @@ const run = async (args: readonly string[], environment: NodeJS.ProcessEnv) => {
   return out.join('\n')
 }
 
-test('the routes of a server are listed, those of the interface description among them', async (t) => {
+test("the list of a server's routes contains those of the interface description", async (t) => {
   const { env, document } = await startService(t)
   const { routes, total } = JSON.parse(await run(['routes', '--json'], env))
   assert.equal(routes.length, total)
   const listed = new Set(routes.map(({ method, path }: Record<string, string>) => `${method} ${path}`))
   const methods = ['get', 'post', 'put', 'patch', 'delete']
-  // A scraper has an operation of its own in the description, and the route of all scrapers.
+  // Each scraper has an operation in the description; one route serves all of them.
   for (const [path, operations] of Object.entries(document.paths))
     for (const method of Object.keys(operations as object).filter((name) => methods.includes(name)))
       if (!/^\/v1\/scrape\/\w+\/[\w-]+$/.test(path) || path.includes('{'))

@@ -7,7 +7,7 @@ import { createLogger } from '../../src/platform/http/logging.ts'
 import { StartRefused } from '../../src/platform/postgres/errors.ts'
 import { testDatabase } from '../support/postgres.ts'
 
-test('a gateway does not start without EVENTSTORE_URL where the service has its log in an EventStoreDB', async (t) => {
+test('a gateway does not start without EVENTSTORE_URL if the log is in an EventStoreDB', async (t) => {
   const { pool } = await testDatabase(t)
   const config = readConfig({})
   const open = () =>

@@ -6,7 +6,7 @@ import { skipWithoutPostgresLog, startService } from '../support/service.ts'
 import { type TcpProxy, tcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
-/** The service, with a network between it and Postgres that fails as the test says. */
+/** The service, with a network to Postgres that fails on request. */
 const behindProxy = async (t: TestContext) => {
   const { url } = await testDatabase(t)
   const proxy = await tcpProxy(t, url)
@@ -14,7 +14,7 @@ const behindProxy = async (t: TestContext) => {
   return { proxy, ...service }
 }
 
-test('a log that takes nothing makes the service unready and is told of once, until an append lands', {
+test('a log that accepts no append makes the service not ready, with one log line, until an append succeeds', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
   const { url, pool } = await testDatabase(t)
@@ -59,7 +59,7 @@ for (const [what, fail] of [
   ['is away', (proxy: TcpProxy) => proxy.refuse()],
   ['says nothing', (proxy: TcpProxy) => proxy.mute()],
 ] as const)
-  test(`while Postgres ${what} /metrics answers without the figures that it would be asked for`, async (t) => {
+  test(`while Postgres ${what}, /metrics answers without the figures that need Postgres`, async (t) => {
     const { proxy, baseUrl } = await behindProxy(t)
     const scrape = async (): Promise<ReadonlySet<string>> => {
       const response = await fetch(`${baseUrl}/metrics`, {
@@ -73,7 +73,7 @@ for (const [what, fail] of [
     const whole = await scrape()
     for (const name of asked) assert.ok(whole.has(name), name)
     await fail(proxy)
-    // What was measured in the last second is still shown.
+    // Figures measured in the last second are still shown.
     const without = await until(async () => {
       const names = await scrape()
       return asked.some((name) => names.has(name)) ? null : names
@@ -83,7 +83,7 @@ for (const [what, fail] of [
     await until(async () => (await scrape()).isSupersetOf(new Set(asked)))
   })
 
-test('requests to a process whose read table a newer version exchanges are answered 503 with Retry-After, never 500', async (t) => {
+test('requests are answered with 503 and Retry-After, never 500, while a newer version exchanges a read table', async (t) => {
   const { url, pool } = await testDatabase(t)
   const { baseUrl, demo } = await startService(t, { DATABASE_URL: url })
   const get = () => fetch(`${baseUrl}/api/v1/orders`, { headers: { 'x-api-key': demo.buyer.key } })

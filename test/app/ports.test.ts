@@ -6,7 +6,7 @@ import { portCollision } from '../../src/app/ports.ts'
 const both = { server: true, gateway: true }
 const problemOf = (env: Record<string, string>, runs = both) => portCollision(readConfig(env), runs)
 
-test('two parts of the program on one port are reported by their settings', () => {
+test('two listeners on one port are reported by their settings', () => {
   const tls = { FAREBOX_GATEWAY_TLS_CERT: 'c', FAREBOX_GATEWAY_TLS_KEY: 'k' }
   for (const [env, one, other] of [
     [{ PORT: '8999' }, 'the sandbox', 'FAREBOX_GATEWAY_PORT'],
@@ -27,7 +27,7 @@ test('two parts of the program on one port are reported by their settings', () =
   }
 })
 
-test('ports that differ, free ones, and those of parts that do not run here are no problem', () => {
+test('different ports, free ports, and ports of parts that this process does not run are accepted', () => {
   for (const env of [
     {},
     { PORT: '0', FAREBOX_GATEWAY_PORT: '0' },

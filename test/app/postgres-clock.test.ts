@@ -29,7 +29,7 @@ const openClocks = async () => {
 }
 
 describe("Postgres's time in a process", () => {
-  test("is the machine's while both agree", async () => {
+  test("equals the machine's clock while both agree", async () => {
     const { at, time, pass } = await openClocks()
     at.machine += 1_500
     await time.compare()
@@ -38,7 +38,7 @@ describe("Postgres's time in a process", () => {
     assert.equal(time.now(), at.machine)
   })
 
-  test('stays when the machine leaps, before and after it was compared, and when it comes back', async () => {
+  test("does not change when the machine's clock jumps and comes back", async () => {
     for (const leapMs of [31 * dayMs, -31 * dayMs, 3_000]) {
       const { at, time, pass, off } = await openClocks()
       at.machine += leapMs
@@ -54,7 +54,7 @@ describe("Postgres's time in a process", () => {
     }
   })
 
-  test('goes half a minute ahead at most when the monotonic clock leaps with the machine', async () => {
+  test("runs at most half a minute ahead when the monotonic clock jumps with the machine's clock", async () => {
     const { at, time, off } = await openClocks()
     at.machine += 30 * dayMs
     at.monotonic += 30 * dayMs
@@ -64,7 +64,7 @@ describe("Postgres's time in a process", () => {
     assert.deepEqual([off(), time.leaptMs(), time.aheadMs()], [0, 0, 30 * dayMs])
   })
 
-  test("goes on while Postgres is away, and follows Postgres's own clock", async () => {
+  test("continues while Postgres is down, and follows Postgres's own clock", async () => {
     const { at, time, pass, off } = await openClocks()
     at.answers = false
     for (let minute = 0; minute < 10; minute += 1) {

@@ -35,7 +35,7 @@ const world = async (t: TestContext) => {
   return { pool, run }
 }
 
-test('all read models are rebuilt beside a running process, told as JSON', async (t) => {
+test('all read models are rebuilt while a server runs, and the result is printed as JSON', async (t) => {
   const { run } = await world(t)
   const { code, out } = await run('projections', 'rebuild', 'all', '--json')
   assert.equal(code, 0)
@@ -44,7 +44,7 @@ test('all read models are rebuilt beside a running process, told as JSON', async
   assert.deepEqual([result.group, result.events, result.exchanged], ['hot', 1, true])
 })
 
-test('a check finds a changed row, names it, and leaves it', async (t) => {
+test('a check reports a changed row by name and does not repair it', async (t) => {
   const { pool, run } = await world(t)
   await pool.query('update read.balances set available_micros = 5')
   const checked = await run('projections', 'rebuild', 'balances', '--check', '--json')
@@ -57,7 +57,7 @@ test('a check finds a changed row, names it, and leaves it', async (t) => {
   assert.equal((await run('projections', 'rebuild', 'balances', '--check')).code, 0)
 })
 
-test('an unknown name is refused with those that exist', async (t) => {
+test('an unknown name is refused with the list of known names', async (t) => {
   const { run } = await world(t)
   const { code, out } = await run('projections', 'rebuild', 'wallets', '--json')
   assert.equal(code, 2)

@@ -8,7 +8,7 @@ import { openStage, type Stage } from '../contract/stage.ts'
 import { skipWithoutPostgresLog } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-/** The service, and somebody who changes its database from another one. */
+/** The service, and a session on another database that changes the service's database. */
 const openRefusable = async (t: TestContext) => {
   const lines: { msg: string }[] = []
   const stage = await openStage(
@@ -23,7 +23,7 @@ const openRefusable = async (t: TestContext) => {
     applicationName: 'farebox-admin',
   })
   t.after(() => admin.end())
-  /** @param ends whether the sessions that are open end, so that all take the change over */
+  /** @param ends whether open sessions end, so that all of them see the change */
   const alter = async (change: string, ends = true): Promise<void> => {
     await admin.query(`alter database ${name} ${change}`)
     if (!ends) return
@@ -36,7 +36,7 @@ const openRefusable = async (t: TestContext) => {
 
 type Asked = { readonly what: string; readonly response: Response; readonly text: string }
 
-/** Every documented operation and some pages, with a key that is known and one that must be looked up. */
+/** Every documented operation and some pages, with a cached key and one that must be looked up. */
 const askAll = async ({ baseUrl, document, demo }: Stage): Promise<readonly Asked[]> => {
   const operations = Object.entries(document.paths as Record<string, Record<string, unknown>>).flatMap(
     ([path, methods]) => Object.keys(methods).map((method) => [method.toUpperCase(), path] as const),
@@ -71,7 +71,7 @@ const askAll = async ({ baseUrl, document, demo }: Stage): Promise<readonly Aske
 const order = (stage: Stage, key: string) =>
   stage.client.post('/api/v1/orders', { product_id: 'residential-basic', quantity: 1 }, { key })
 
-test('a database that takes no connections is an outage on every route, and a handful of lines in the log', {
+test('a database that accepts no connections causes 503 on every route and only a few log lines', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
   const { stage, lines, alter } = await openRefusable(t)
@@ -93,7 +93,7 @@ test('a database that takes no connections is an outage on every route, and a ha
   await until(async () => (await order(stage, key)).status === 201, { what: 'an order after the outage' })
 })
 
-test('a read-only database refuses what changes something with 503, and the service recovers by itself', {
+test('a read-only database causes 503 for changing requests, and the service recovers by itself', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
   const { stage, alter } = await openRefusable(t)

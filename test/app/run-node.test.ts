@@ -34,7 +34,7 @@ const folder = (t: TestContext) => {
   }
 }
 
-test("the packages' Node runs first, else a Node 24 of the machine, else the one that npm runs on", (t) => {
+test('the Node of the package is used first, then a Node 24 of the machine, then the Node that runs npm', (t) => {
   const { add, addBroken, run, at } = folder(t)
   add('npm/node', 'v24.3.0')
   add('path/node', 'v22.1.0')
@@ -50,7 +50,7 @@ test("the packages' Node runs first, else a Node 24 of the machine, else the one
   assert.equal(run(env).out, 'path/node: a b --flag\n')
 })
 
-test('without a Node 24 the message says what to do', (t) => {
+test('without a Node 24 a message says what to do', (t) => {
   const { add, run } = folder(t)
   add('path/node', 'v20.20.2')
   const bare = run()
@@ -63,7 +63,7 @@ test('without a Node 24 the message says what to do', (t) => {
   assert.equal(status, 1)
 })
 
-test('the lock file pins the Node of every platform by a hash, and no script of a package fetches one', () => {
+test('the lock file pins Node by a hash for every platform, and no package script downloads one', () => {
   const read = (file: string) => JSON.parse(readFileSync(join(root, file), 'utf8'))
   const { dependencies, optionalDependencies, scripts } = read('package.json')
   const { packages } = read('package-lock.json')

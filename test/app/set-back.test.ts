@@ -7,11 +7,11 @@ import { until } from '../support/until.ts'
 
 const skip = logInPostgres ? false : 'the log is set back in Postgres'
 
-test('a process ends when the log lost events that it knows', { skip }, async (t) => {
+test('a process ends when the log has lost events that the process knows', { skip }, async (t) => {
   const stage = await openStage(t)
   const { core, failed } = stage.farebox
   const { key } = await stage.customer({ cents: 10_000 })
-  // A key that the read models do not know yet is nobody's, whatever became of the log.
+  // A key that the read models do not have yet is unknown, whatever happened to the log.
   await until(async () => (await stage.balance(key)) === 10_000)
   await setBack(core.pool, (await core.log.head()) - 1)
   const order = { product_id: 'residential-premium', quantity: 1 }
@@ -20,7 +20,8 @@ test('a process ends when the log lost events that it knows', { skip }, async (t
     ended = error
   })
   const answers = new Set<number>()
-  // The first may be turned away by the look at its key, whose connection ended too: then nothing was to be appended yet.
+  // The first one may be refused by the key look-up, whose connection ended too: then nothing was appended
+  // yet.
   await until(async () => {
     answers.add((await stage.client.post('/api/v1/orders', order, { key })).status)
     return ended !== null

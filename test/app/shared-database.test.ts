@@ -34,7 +34,7 @@ const startedSettings = async (t: TestContext) => ({
 
 const order = { product_id: 'residential-premium', quantity: 5 }
 
-test('on a database of the user nothing is made under FAREBOX_DATA but demo.json', async (t) => {
+test('with an external database only demo.json is written under FAREBOX_DATA', async (t) => {
   const { env } = await settingsFor(t)
   const { baseUrl } = await startFarebox(t, env)
   assert.deepEqual(await readdir(env.FAREBOX_DATA), ['demo.json'])
@@ -50,7 +50,7 @@ test('FAREBOX_DEMO=off leaves an empty log empty', async (t) => {
   assert.deepEqual(await readdir(env.FAREBOX_DATA), [])
 })
 
-test('a log that holds something gets no demo', async (t) => {
+test('a log with events gets no demo data', async (t) => {
   const { env, pool } = await settingsFor(t)
   const made = await farebox(t, ['accounts', 'create', '--email', 'a@example.com', '--json'], env)
   assert.equal(made.code, 0, made.err)
@@ -63,7 +63,7 @@ test('a log that holds something gets no demo', async (t) => {
 })
 
 for (const pass of [1, 2, 40, 48, 52])
-  test(`seeding that is killed at append ${pass} is completed by the next start, nothing twice`, async (t) => {
+  test(`a start completes demo data whose creation was killed at append ${pass}, without duplicates`, async (t) => {
     const { env, pool } = await settingsFor(t)
     const killed = await runToEnd(t, { ...env, FAREBOX_CRASH_AT: `after-append:${pass}` })
     assert.equal(killed.signal, 'SIGKILL', killed.err)
@@ -84,7 +84,7 @@ for (const pass of [1, 2, 40, 48, 52])
     assert.deepEqual(usable.rows, [{ count: 4 }])
   })
 
-test('another master key stops the start of a further process', async (t) => {
+test('a second process with another master key does not start', async (t) => {
   const env = await startedSettings(t)
   const { code, err } = await runToEnd(t, {
     ...env,
@@ -94,7 +94,7 @@ test('another master key stops the start of a further process', async (t) => {
   assert.match(err, /FAREBOX_MASTER_KEY is not the key that this database was made with/)
 })
 
-test('a database of a newer version stops the start', async (t) => {
+test('a start fails if the database belongs to a newer version', async (t) => {
   const { env, pool } = await settingsFor(t)
   await pool.query("insert into public.farebox_migration (name, checksum) values ('9999_future', 'x')")
   const { code, err } = await runToEnd(t, env)
@@ -103,7 +103,7 @@ test('a database of a newer version stops the start', async (t) => {
   assert.doesNotMatch(err, / {4}at /, 'no stack')
 })
 
-test('a start beside a long migration says for whom it waits, and goes on when that is done', async (t) => {
+test('a start waits for a long migration of another process, prints which one, and continues afterwards', async (t) => {
   const { env, pool } = await settingsFor(t)
   const migrating = await pool.connect()
   await migrating.query('select pg_advisory_lock(7230001)')
@@ -124,7 +124,7 @@ test('a start beside a long migration says for whom it waits, and goes on when t
   )
 })
 
-test('a database that cannot be reached stops the start and its password is not shown', async (t) => {
+test('a start fails if the database cannot be reached, and does not print its password', async (t) => {
   const { env } = await settingsFor(t)
   const { code, err } = await runToEnd(t, { ...env, DATABASE_URL: 'postgres://u:hunter2@127.0.0.1:1/none' })
   assert.equal(code, 1)
@@ -140,7 +140,7 @@ for (const [what, fail] of [
   ['takes no connections yet', (proxy: TcpProxy) => proxy.refuse()],
   ['says nothing for a while', (proxy: TcpProxy) => proxy.mute()],
 ] as const)
-  test(`a database that ${what} is waited for, within a bound`, async (t) => {
+  test(`a start waits a limited time for a database that ${what}`, async (t) => {
     const { env } = await settingsFor(t)
     const proxy = await tcpProxy(t, env.DATABASE_URL)
     const { url } = proxy
@@ -157,7 +157,7 @@ for (const [what, fail] of [
     assert.equal(told.length, 1)
   })
 
-test('what waiting does not help against is told at once', async (t) => {
+test('a start reports at once an error that waiting does not resolve', async (t) => {
   const { env } = await settingsFor(t)
   const url = Object.assign(new URL(env.DATABASE_URL), { password: 'wrong', pathname: '/absent' }).toString()
   const pool = createPool({ url, applicationName: 'farebox-test' })
@@ -173,7 +173,7 @@ for (const [what, changes, told] of [
   ],
   ['database', { pathname: '/absent' }, /has no database "absent"\. Is DATABASE_URL right\?$/m],
 ] as const)
-  test(`a wrong ${what} in DATABASE_URL stops the start with what is wrong, and no stack`, async (t) => {
+  test(`a wrong ${what} in DATABASE_URL fails the start with the reason and no stack`, async (t) => {
     const { env } = await settingsFor(t)
     const url = Object.assign(new URL(env.DATABASE_URL), changes as Partial<URL>).toString()
     const { code, err } = await runToEnd(t, { ...env, DATABASE_URL: url })
@@ -182,7 +182,7 @@ for (const [what, changes, told] of [
     assert.doesNotMatch(err, / {4}at |wr0ng/)
   })
 
-test('a host in DATABASE_URL that no name server knows is waited for as one that is down', async (t) => {
+test('a start waits for an unknown host in DATABASE_URL as for a database that is down', async (t) => {
   const { env } = await settingsFor(t)
   const { code, err } = await runToEnd(t, { ...env, DATABASE_URL: 'postgres://u@no-such-host.invalid/none' })
   assert.equal(code, 1)
@@ -190,7 +190,7 @@ test('a host in DATABASE_URL that no name server knows is waited for as one that
   assert.doesNotMatch(err, / {4}at /)
 })
 
-test('roles may run in processes of their own: one serves what another folds', async (t) => {
+test('roles can run in separate processes: one serves what another projects', async (t) => {
   const env = await startedSettings(t)
   const worker = await startFarebox(t, env, ['projections', 'reactors'])
   assert.match(worker.out(), /Farebox runs/)
@@ -210,7 +210,7 @@ test('roles may run in processes of their own: one serves what another folds', a
   assert.equal((await fetch(`${web.baseUrl}/readyz`)).status, 503)
 })
 
-test('SIGTERM finishes the requests that run, then ends with 0', async (t) => {
+test('SIGTERM finishes the running requests, then the process exits with 0', async (t) => {
   const env = await startedSettings(t)
   const server = await startFarebox(t, env)
   const { buyer } = (await readDemoFile(env.FAREBOX_DATA))!

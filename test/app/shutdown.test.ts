@@ -14,7 +14,7 @@ import { usedDirectory } from '../support/used-folder.ts'
 const timeoutMs = 3_000
 const settings = { FAREBOX_SHUTDOWN_TIMEOUT_MS: String(timeoutMs) }
 
-/** What the shutdown may take beyond its time: the process must still be scheduled, and close its files. */
+/** Additional time of a shutdown: the process must be scheduled, and close its files. */
 const slackMs = 2_000
 
 const isRunning = (pid: number): boolean => {
@@ -25,7 +25,7 @@ const isRunning = (pid: number): boolean => {
   }
 }
 
-test('SIGTERM ends a server and its gateway in the time that is set, though Postgres says nothing any more', {
+test('SIGTERM ends a server and its gateway within the configured time, even if Postgres stopped answering', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
   const env = await seededDatabase(t, '/nowhere')
@@ -52,7 +52,7 @@ test('SIGTERM ends a server and its gateway in the time that is set, though Post
   await until(() => !isRunning(worker), { what: 'the end of the gateway' })
 })
 
-test('SIGTERM ends a server in the time that is set, though its own Postgres is stopped', async (t) => {
+test('SIGTERM ends a server within the configured time, even if its embedded Postgres is stopped', async (t) => {
   const dataDir = await usedDirectory(t)
   const server = await startFarebox(t, { FAREBOX_DATA: dataDir, ...settings })
   const [pid] = (await readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8')).split('\n').map(Number)

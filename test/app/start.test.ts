@@ -19,7 +19,7 @@ import { usedDirectory } from '../support/used-folder.ts'
 
 const order = { product_id: 'residential-premium', quantity: 5 }
 
-test('a first start needs no setting but where to put its data, prints keys once and keeps them', async (t) => {
+test('a first start needs only a data folder, prints keys once and stores them', async (t) => {
   const FAREBOX_DATA = await dataDirectory(t)
   const first = await startFarebox(t, { FAREBOX_DATA })
   const demo = (await readDemoFile(FAREBOX_DATA))!
@@ -47,7 +47,7 @@ test('a first start needs no setting but where to put its data, prints keys once
   assert.equal((await call(`${second.baseUrl}/api/v1/wallet`, demo.buyer.key)).body.balanceCents, 100_000)
 })
 
-test('the printed lines work word for word', async (t) => {
+test('the printed commands work as they are', async (t) => {
   const FAREBOX_DATA = await dataDirectory(t)
   const { out } = await startFarebox(t, { FAREBOX_DATA })
   const { spawnSync } = await import('node:child_process')
@@ -84,7 +84,7 @@ test('the printed lines work word for word', async (t) => {
   )
 })
 
-test('a wrong setting stops the start with its name before anything is made', async (t) => {
+test('a wrong setting fails the start by name before anything is created', async (t) => {
   const FAREBOX_DATA = await dataDirectory(t)
   const { code, out, err } = await runToEnd(t, { FAREBOX_DATA, PORT: '70000', LOG_LEVEL: 'chatty' })
   assert.equal(code, 1)
@@ -94,7 +94,7 @@ test('a wrong setting stops the start with its name before anything is made', as
   assert.deepEqual(await readdir(FAREBOX_DATA), [])
 })
 
-test('an unknown role stops the start and names the known ones', async (t) => {
+test('an unknown role fails the start and the message lists the known roles', async (t) => {
   const { code, err } = await runToEnd(t, { FAREBOX_DATA: await dataDirectory(t) }, ['htp'])
   assert.equal(code, 1)
   assert.match(
@@ -103,7 +103,7 @@ test('an unknown role stops the start and names the known ones', async (t) => {
   )
 })
 
-test('what is not as it must be in FAREBOX_DATA stops a start and a command with one line that names it', async (t) => {
+test('an invalid file in FAREBOX_DATA fails a start and a command with one line that names it', async (t) => {
   const FAREBOX_DATA = await usedDirectory(t)
   const settings = { FAREBOX_DATA, FAREBOX_DEMO: 'off' }
   const refused = async (env: NodeJS.ProcessEnv, message: RegExp): Promise<void> => {
@@ -134,7 +134,7 @@ test('what is not as it must be in FAREBOX_DATA stops a start and a command with
   await refused(settings, /lock cannot be locked \(file is not a database\)/)
 })
 
-test('a user of the database who may make nothing in it stops the start with one line', async (t) => {
+test('a database user without the right to create tables fails the start with one line', async (t) => {
   const { url } = await emptyDatabase(t)
   const admin = new pg.Client({ connectionString: url })
   await admin.connect()
@@ -160,7 +160,7 @@ test('a user of the database who may make nothing in it stops the start with one
   )
 })
 
-test('a second start on the same data is refused by the process id, and the first goes on', async (t) => {
+test('a second start on the same data is refused by process id, and the first one keeps running', async (t) => {
   const FAREBOX_DATA = await usedDirectory(t)
   const first = await startFarebox(t, { FAREBOX_DATA })
   const { code, err } = await runToEnd(t, { FAREBOX_DATA })
@@ -169,7 +169,7 @@ test('a second start on the same data is refused by the process id, and the firs
   assert.equal((await fetch(`${first.baseUrl}/readyz`)).status, 200)
 })
 
-test('a taken port stops the start and says which setting to change', async (t) => {
+test('a used port fails the start and the message names the setting to change', async (t) => {
   const first = await startFarebox(t, { FAREBOX_DATA: await usedDirectory(t), FAREBOX_DEMO: 'off' })
   const { port } = new URL(first.baseUrl)
   const FAREBOX_DATA = join(await dataDirectory(t), 'new')
@@ -180,14 +180,14 @@ test('a taken port stops the start and says which setting to change', async (t) 
   assert.equal(existsSync(FAREBOX_DATA), false, 'nothing was made')
 })
 
-test('a folder that cannot be made for the data stops the start', async (t) => {
+test('a start fails if the data folder cannot be created', async (t) => {
   const { code, err } = await runToEnd(t, { FAREBOX_DATA: '/proc/x/y' })
   assert.equal(code, 1)
   assert.match(err, /^Farebox does not start: .*cannot be used as FAREBOX_DATA .*ENOENT/)
   assert.doesNotMatch(err, / {4}at /, 'no stack')
 })
 
-test('the default port of the gateway moves to a free one when it is taken, with a warning', async (t) => {
+test('the default gateway port falls back to a free port, with a warning, if it is in use', async (t) => {
   // Another program of this machine may have it already.
   const taken = createServer()
   taken.on('error', () => undefined)
@@ -210,7 +210,7 @@ test('the default port of the gateway moves to a free one when it is taken, with
   assert.match(asked.err, /port 9000 of 127\.0\.0\.1, the gateway's, cannot be had/)
 })
 
-test('the measurements have a listener of their own on this machine, where the settings ask for one', async (t) => {
+test('metrics have their own listener on this machine if the settings configure one', async (t) => {
   const server = await startFarebox(t, {
     FAREBOX_DATA: await usedDirectory(t),
     FAREBOX_METRICS_PORT: '0',
@@ -229,7 +229,7 @@ test('the measurements have a listener of their own on this machine, where the s
   assert.match(other.err, /port \d+ of 127\.0\.0\.1 is taken .*; set FAREBOX_METRICS_PORT to another one/)
 })
 
-test('a taken port of the sandbox: one that was asked for stops the start, else a free one is taken and named', async (t) => {
+test('a configured sandbox port in use fails the start; a default one falls back to a free port and is printed', async (t) => {
   const free = await ownPort(2)
   const port = free + 1
   const taken = createServer().listen(port, '127.0.0.1')
@@ -252,7 +252,7 @@ test('a taken port of the sandbox: one that was asked for stops the start, else 
   )
 })
 
-test('a taken port of the gateway stops the start and says which setting to change; 0 finds one', async (t) => {
+test('a gateway port in use fails the start and the message names the setting; 0 chooses a free port', async (t) => {
   const portOf = (port: number) => gatewayPort(readConfig({ FAREBOX_GATEWAY_PORT: String(port) }))
   const port = await ownPort()
   assert.equal(await portOf(port), port)
@@ -268,7 +268,7 @@ test('a taken port of the gateway stops the start and says which setting to chan
   assert.ok((await portOf(0)) > 0)
 })
 
-test('a disk that is full stops the start with that, and no stack', {
+test('a full disk fails the start with that reason and no stack', {
   skip: process.platform !== 'linux',
 }, async (t) => {
   const FAREBOX_DATA = await dataDirectory(t)
@@ -279,7 +279,7 @@ test('a disk that is full stops the start with that, and no stack', {
   assert.doesNotMatch(err, / {4}at /, 'no stack')
 })
 
-test('a password file of the embedded Postgres that is lost stops the start, which makes none in its place', async (t) => {
+test('a lost password file of the embedded Postgres fails the start, which does not create a new one', async (t) => {
   const FAREBOX_DATA = await usedDirectory(t)
   const settings = { FAREBOX_DATA, FAREBOX_DEMO: 'off' }
   const path = join(FAREBOX_DATA, 'postgres.password')
@@ -294,7 +294,7 @@ test('a password file of the embedded Postgres that is lost stops the start, whi
   await again.stop()
 })
 
-test('after kill -9 everything is as it was, and a retry is the same order', async (t) => {
+test('after kill -9 the data is unchanged, and a retry returns the same order', async (t) => {
   const FAREBOX_DATA = await usedDirectory(t)
   const first = await startFarebox(t, { FAREBOX_DATA })
   const { buyer } = (await readDemoFile(FAREBOX_DATA))!
@@ -314,7 +314,7 @@ test('after kill -9 everything is as it was, and a retry is the same order', asy
   assert.equal(wallet.body.balanceCents, placed.body.balanceCents)
 })
 
-test('another master key stops the start', async (t) => {
+test('another master key fails the start', async (t) => {
   const FAREBOX_DATA = await usedDirectory(t)
   const path = join(FAREBOX_DATA, 'master.key')
   const key = await readFile(path, 'utf8')
@@ -333,7 +333,7 @@ test('another master key stops the start', async (t) => {
   assert.match(sealError, /FAREBOX_SEAL_KEY is not the key/)
 })
 
-test('a key file that is lost stops the start, which makes none in its place', async (t) => {
+test('a lost key file fails the start, which does not create a new one', async (t) => {
   const FAREBOX_DATA = await usedDirectory(t)
   const settings = { FAREBOX_DATA, FAREBOX_DEMO: 'off' }
   for (const name of ['master', 'seal']) {

@@ -10,7 +10,7 @@ import { until } from '../support/until.ts'
 
 const say = "process.send({ ready: true, worker: 'w' });"
 
-test('a worker that ends again and again is a problem, whether it began before or not, and one that runs is none', async (t) => {
+test('a worker that ends repeatedly is a problem, whether or not it ran before; a running one is not', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'farebox-supervise-'))
   atEnd(t, () => rmSync(folder, { recursive: true }))
   const run = (name: string, code: string): Supervised => {

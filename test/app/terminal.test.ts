@@ -14,7 +14,7 @@ import { usedDirectory } from '../support/used-folder.ts'
 const root = join(import.meta.dirname, '../..')
 const run = promisify(execFile)
 
-/** What a terminal shows of a server, from its start to its end by Ctrl-C. */
+/** The terminal output of a server, from its start to Ctrl-C. */
 const onTerminal = async (t: TestContext, env: NodeJS.ProcessEnv): Promise<string> => {
   const child = spawn('script', ['-qfec', `exec '${process.execPath}' src/main.ts`, '/dev/null'], {
     cwd: root,
@@ -35,7 +35,7 @@ const onTerminal = async (t: TestContext, env: NodeJS.ProcessEnv): Promise<strin
 
 const isJson = (line: string): boolean => line.startsWith('{')
 
-test('a terminal shows what people need, and no JSON unless it is asked for', {
+test('a terminal shows the essential lines, and JSON only on request', {
   skip: spawnSync('script', ['--version']).status !== 0 && 'there is no script(1) of util-linux',
 }, async (t) => {
   const FAREBOX_DATA = await dataDirectory(t)
@@ -53,7 +53,7 @@ test('a terminal shows what people need, and no JSON unless it is asked for', {
   for (const line of lines) assert.ok(JSON.parse(line).msg)
 })
 
-test('without a terminal the log is JSON, and lines for people where they are asked for', async (t) => {
+test('without a terminal the log is JSON, or lines for people on request', async (t) => {
   const env = { FAREBOX_DATA: await usedDirectory(t), LOG_LEVEL: 'info' }
   const server = await startFarebox(t, env)
   await server.stop()
@@ -63,7 +63,7 @@ test('without a terminal the log is JSON, and lines for people where they are as
   assert.match(pretty.err(), /^\d\d:\d\d:\d\d info {2}stopping {2}why=SIGTERM$/m)
 })
 
-test('a start without a demo on an empty log tells the next steps, which run as they stand', async (t) => {
+test('a start without a demo on an empty log prints the next steps, and each of them works as printed', async (t) => {
   const FAREBOX_DATA = await dataDirectory(t)
   const env = { FAREBOX_DATA, FAREBOX_DEMO: 'off' }
   const server = await startFarebox(t, env)
@@ -86,7 +86,7 @@ test('a start without a demo on an empty log tells the next steps, which run as 
   assert.doesNotMatch(again.out(), /Nothing is sold here yet/)
 })
 
-test('a line for people has the time, the level, the text and the values; an error its stack', () => {
+test('a log line for people has the time, the level, the text and the values; an error has its stack', () => {
   const line = (fields: object): string =>
     prettyLine(JSON.stringify({ level: 40, time: '2026-11-24T12:03:04.567Z', ...fields, msg: 'it waits' }))
   assert.equal(

@@ -17,7 +17,7 @@ const openWorld = async (t: TestContext) => {
 }
 const longAgo = "'2026-01-01T00:00:00Z'::timestamptz"
 
-test('an open order is looked at, however many that cannot be completed come before it', async (t) => {
+test('the worker polls an open order however many orders before it cannot be completed', async (t) => {
   const { pool, log, runner, logger, clock, accountId } = await openWorld(t)
   // Their debits are not where the table says: the first revision of this ledger pays no order.
   await pool.query(
@@ -44,7 +44,7 @@ test('an open order is looked at, however many that cannot be completed come bef
   assert.equal(lookedAt.size, 101)
 })
 
-test('a movement by hand is looked at, however many that cannot be finished come before it', async (t) => {
+test('the worker polls a manual movement however many movements before it cannot be finished', async (t) => {
   const { pool, wallets, logger, clock } = await openWorld(t)
   await pool.query(
     `insert into read.open_movements (movement_id, movement, opened_at)
@@ -69,7 +69,7 @@ test('a movement by hand is looked at, however many that cannot be finished come
   assert.equal(lookedAt, 101)
 })
 
-test('a subscription is renewed, however many that cannot be decided were due before it', async (t) => {
+test('the worker renews a subscription however many subscriptions before it cannot be decided', async (t) => {
   const { pool, log, logger, clock, accountId } = await openWorld(t)
   await pool.query(
     `insert into read.subscriptions (subscription_id, account_id, product_id, quantity, interval, order_id, proxy_ids,

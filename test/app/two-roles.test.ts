@@ -14,7 +14,7 @@ const settings = async (t: TestContext) => ({
   FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
 })
 
-/** What the role that serves is refused, by what it would do. */
+/** Actions that the serving role must be refused. */
 const refused: Readonly<Record<string, string>> = {
   'change an event': `update log.events set data = '{}' where position = 1`,
   'remove an event': 'delete from log.events where position = 1',
@@ -51,7 +51,7 @@ const refusals = async (pool: ReturnType<typeof createPool>): Promise<Readonly<R
 
 const allRefused = Object.fromEntries(Object.keys(refused).map((what) => [what, 'refused']))
 
-test('an owner who is no superuser migrates, and who serves can append to the log and not change it', async (t) => {
+test('an owner who is not a superuser can migrate, and the serving role can append to the log but not change it', async (t) => {
   const users = await twoUsers(t)
   const { url } = await emptyDatabase(t)
   const admin = createPool({ url, applicationName: 'farebox-test' })
@@ -91,7 +91,7 @@ test('an owner who is no superuser migrates, and who serves can append to the lo
   )
 })
 
-test('a database of one role is taken over by two, and what the service may do beyond its rights is found', async (t) => {
+test('a database with one role is migrated to two, and excess rights of the service are reported', async (t) => {
   const users = await twoUsers(t)
   const { url, pool: owners } = await testDatabase(t)
   const env = { ...(await settings(t)), FAREBOX_DEMO: 'off' }
@@ -121,7 +121,7 @@ test('a database of one role is taken over by two, and what the service may do b
   ])
 })
 
-test('the data folder of a version with one role goes on with two, and needs no setting', async (t) => {
+test('the data folder of a version with one role works with two, without any setting', async (t) => {
   const env = { ...(await settings(t)), FAREBOX_DEMO: 'off' }
   const before = await startEmbeddedPostgres({ dataDir: env.FAREBOX_DATA })
   const made = await startFarebox(t, { ...env, DATABASE_URL: before.ownerUrl })
@@ -140,7 +140,7 @@ test('the data folder of a version with one role goes on with two, and needs no 
   assert.deepEqual(await refusals(pool), allRefused)
 })
 
-test('an owner of another database stops the start', async (t) => {
+test('an owner of another database fails the start', async (t) => {
   const [{ url }, other] = [await testDatabase(t), await emptyDatabase(t)]
   const { code, err } = await runToEnd(t, {
     ...(await settings(t)),

@@ -44,7 +44,7 @@ const commands: readonly (readonly string[])[] = [
   ['ledger', 'export', '--format', 'csv', '--book', 'reseller:acc_none', '--out', '/dev/null'],
 ]
 
-test('every command that is given the id of nothing ends with 2, says so, and writes nothing', async (t) => {
+test('every command that is given an unknown id exits with 2, says so, and writes nothing', async (t) => {
   const { farebox } = await openStage(t)
   const { core } = farebox
   const run = deskOf(farebox, await allRegistrations())

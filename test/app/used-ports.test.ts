@@ -8,7 +8,7 @@ import { demoEnv } from '../support/demo-env.ts'
 import { dataDirectory } from '../support/farebox.ts'
 import { testDatabase } from '../support/postgres.ts'
 
-test('commands name the ports that the last server used, and before it those of the settings', async (t) => {
+test('commands show the ports of the last server, or those of the settings before the first start', async (t) => {
   const { url } = await testDatabase(t)
   const config = readConfig({
     ...demoEnv(url, await dataDirectory(t)),

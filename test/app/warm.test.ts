@@ -6,10 +6,10 @@ import { call, dataDirectory, startFarebox } from '../support/farebox.ts'
 import { operate } from '../support/operator.ts'
 import { serviceEnv } from '../support/service.ts'
 
-/** More than what a stop leaves to the next process. */
+/** More wallets than a stopping process lists for the next one. */
 const orders = 210
 
-test('a process that stops leaves its busy wallets to the next one, which has read them when it is ready', async (t) => {
+test('a stopping process lists its busy wallets, and the next process has read them when it is ready', async (t) => {
   const dataDir = await dataDirectory(t)
   const env = { ...(await serviceEnv(t, dataDir)), LOG_LEVEL: 'info' }
   const first = await startFarebox(t, env)

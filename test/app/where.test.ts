@@ -16,7 +16,7 @@ const elsewhere = async (t: TestContext): Promise<string> => {
   return directory
 }
 
-test('a command refuses a directory that holds no Farebox, says what to do, and makes nothing there', async (t) => {
+test('a command refuses a folder without a Farebox, says what to do, and creates nothing there', async (t) => {
   const FAREBOX_DATA = await elsewhere(t)
   for (const data of [FAREBOX_DATA, join(FAREBOX_DATA, 'nowhere')]) {
     const { code, out, err } = await farebox(t, ['accounts', 'list', '--json'], { FAREBOX_DATA: data })
@@ -31,7 +31,7 @@ test('a command refuses a directory that holds no Farebox, says what to do, and 
   assert.deepEqual(await readdir(FAREBOX_DATA), [])
 })
 
-test('a directory where a first start was killed before its database was made is refused as well', async (t) => {
+test('a folder whose first start was killed before its database existed is refused as well', async (t) => {
   const FAREBOX_DATA = await elsewhere(t)
   const { lockData } = await import('../../src/platform/postgres/data-lock.ts')
   await (await lockData(FAREBOX_DATA, 'server')).release()
@@ -41,16 +41,16 @@ test('a directory where a first start was killed before its database was made is
   assert.deepEqual(await readdir(FAREBOX_DATA), ['lock'])
 })
 
-test('a command that fills a new Farebox makes it', async (t) => {
+test('a command that fills a new Farebox creates it', async (t) => {
   const env = { FAREBOX_DATA: await dataDirectory(t), FAREBOX_DEMO: 'off' }
-  // It is refused for its file alone, after the database was made.
+  // It is refused only for its file, after the database was created.
   const { code, err } = await farebox(t, ['ledger', 'import', join(root, 'package.json')], env)
   assert.equal(code, 2)
   assert.match(err, /package\.json is refused, nothing was written/)
   assert.equal((await farebox(t, ['accounts', 'list'], env)).code, 0)
 })
 
-test('a command refuses a database that holds no Farebox, and makes nothing there', async (t) => {
+test('a command refuses a database without a Farebox and creates nothing there', async (t) => {
   const { url } = await emptyDatabase(t)
   const key = Buffer.alloc(32, 7).toString('base64')
   const env = { DATABASE_URL: url, FAREBOX_MASTER_KEY: key, FAREBOX_SEAL_KEY: key }
@@ -64,7 +64,7 @@ test('a command refuses a database that holds no Farebox, and makes nothing ther
   }
 })
 
-test('a misspelt setting is warned of at a start, also at one that is refused, and by every command', async (t) => {
+test('a misspelt setting causes a warning at every start, even a refused one, and by every command', async (t) => {
   const FAREBOX_DATA = await usedDirectory(t)
   const warning = 'FAREBOX_DEMOS is not a setting and has no effect; did you mean FAREBOX_DEMO?'
   const misspelt = { FAREBOX_DATA, FAREBOX_DEMO: 'off', FAREBOX_DEMOS: 'on' }
@@ -80,7 +80,7 @@ test('a misspelt setting is warned of at a start, also at one that is refused, a
   }
 })
 
-test('bin/farebox runs from anywhere, through links, on the Node of the project, with the data of the project', async (t) => {
+test('bin/farebox works from any folder and through links, with the Node and the data of the project', async (t) => {
   const directory = await elsewhere(t)
   await symlink(join(root, 'bin/farebox'), join(directory, 'one'))
   await symlink('one', join(directory, 'two'))

@@ -13,7 +13,7 @@ import {
   untilDelivery,
 } from '../features/webhooks/world.ts'
 
-test('an operator sees what waits and what was given up, and has it tried again', async (t) => {
+test('an operator lists waiting and abandoned work and retries it', async (t) => {
   const stage = await openHooks(t)
   const { core } = stage.farebox
   const desk = deskOf(stage.farebox, [registerWork])

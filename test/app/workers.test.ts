@@ -23,7 +23,7 @@ type Listed = {
   readonly lastError: null | { readonly message: string; readonly at: string }
 }
 
-test('every worker has a name of its own, and says in a sentence what it does', () => {
+test('every worker has its own name and a one-sentence description', () => {
   const names = allWorkers.map(({ name }) => name)
   assert.equal(new Set(names).size, names.length)
   for (const { name, about } of allWorkers) {
@@ -33,7 +33,7 @@ test('every worker has a name of its own, and says in a sentence what it does', 
 })
 
 describe('farebox workers', async () => {
-  test('lists all workers, with the last run of those that ran and the last error of those that failed', async (t) => {
+  test('lists all workers, with the last run and the last error of each', async (t) => {
     const { farebox } = await startService(t)
     const { core } = farebox
     const desk = deskOf(farebox, [registerWorkers])

@@ -7,7 +7,7 @@ import { until } from '../support/until.ts'
 
 const dayMs = 86_400_000
 
-test("a clock that is a month ahead delays, deletes and appends nothing: all times are Postgres's", async (t) => {
+test("with a clock that is a month ahead nothing is delayed, deleted or appended early: all times are Postgres's", async (t) => {
   const clock = { aheadMs: 0 }
   const stage = await openStage(
     t,

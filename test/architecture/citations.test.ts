@@ -16,7 +16,7 @@ const sources = ['src', 'projections', 'tools', 'test', 'bench']
 /** Comments break lines where they like. */
 const joined = (text: string): string => text.replaceAll(/\s*\n\s*(?:\*|\/\/)\s*/g, ' ')
 
-test('comments cite pages of this repository, and headings that these pages have', () => {
+test('comments cite pages of this repository and existing headings', () => {
   const wrong: string[] = []
   for (const { file, text } of sources)
     for (const [cited, page = '', heading] of joined(text).matchAll(/(docs\/[\w/-]+\.md)(?:, "([^"]+)")?/g)) {
@@ -30,7 +30,7 @@ test('comments cite pages of this repository, and headings that these pages have
   assert.deepEqual(wrong, [])
 })
 
-test('no comment cites what a reader of this repository cannot open', () => {
+test('no comment cites a document that readers of this repository cannot open', () => {
   const wrong = sources
     .filter(({ text }) => /\bspec\.md|\bdecisions\.md|\bdesign,? sections?\b/.test(joined(text)))
     .map(({ file }) => file)

@@ -18,12 +18,12 @@ const packagesIn = (read: ReadonlySet<string>): string[] =>
 
 /** biome.json and .dependency-cruiser.mjs say which folder may import which; these are the rules that no linter has. */
 describe('the structure of the source', () => {
-  test('reads no clock, random number or process in the domain: a replay of the log must give the same again', () => {
+  test('the domain reads no clock, random number or process, so a replay gives the same result', () => {
     for (const file of files.filter((each) => each.startsWith('src/domain/')))
       assert.doesNotMatch(textOf(file), /Date\.now|new Date\(\)|Math\.random|randomUUID|process\./, file)
   })
 
-  test('reads the system clock in its entry points alone', () => {
+  test('only entry points read the system clock', () => {
     const readers = files.filter((file) => /Date\.now/.test(textOf(file)))
     assert.deepEqual(readers.sort(), [
       'src/cli.ts',
@@ -33,7 +33,7 @@ describe('the structure of the source', () => {
     ])
   })
 
-  test('reads at a start only the packages that every start needs, and for a command none of the server', () => {
+  test("a start loads only the packages that every start needs, and a command loads none of the server's", () => {
     const work = files.filter((file) => /\/run-[a-z-]*commands?\.ts$/.test(file))
     assert.ok(work.length > 20, work.join(' '))
     const entries = ['src/app/start.ts', 'src/app/open-context.ts', 'src/app/open-core.ts', ...work]
@@ -51,7 +51,7 @@ describe('the structure of the source', () => {
     }
   })
 
-  test('reads for a gateway process neither the server, nor the read models, nor the client of EventStoreDB', () => {
+  test('a gateway process loads neither the server, nor the read models, nor the client of EventStoreDB', () => {
     const read = startReads('src/app/gateway-process.ts')
     const unwanted = ['@eventstore/db-client', 'kysely', 'fastify', 'undici']
     assert.deepEqual(
@@ -60,8 +60,8 @@ describe('the structure of the source', () => {
     )
   })
 
-  test('reads for the help of a command few files and no package but commander and immutable', () => {
-    // Each is loaded when a command line asks for a command of it.
+  test('the help of a command loads few files and only the packages commander and immutable', () => {
+    // Each is loaded when the command line runs one of its commands.
     const commands = [...textOf('src/app/commands.ts').matchAll(/import\('\.([^']+)'\)/g)]
       .map(([, file = '']) => join('src/app', file.startsWith('.') ? `.${file}` : file))
       .filter((file) => /command/.test(file))
@@ -77,7 +77,7 @@ describe('the structure of the source', () => {
     }
   })
 
-  test('reads no rules of the domain and no read model for a command that finds no database', () => {
+  test('a command that finds no database loads no domain rules and no read models', () => {
     for (const entry of ['src/app/open-context.ts', 'src/app/doctor/doctor.ts'])
       assert.deepEqual(
         [...startReads(entry)].filter((file) => /^(src\/domain|projections)\//.test(file)),
@@ -86,13 +86,13 @@ describe('the structure of the source', () => {
       )
   })
 
-  test('reads for the list of commands, and for a command line that is wrong, no package but commander', () => {
+  test('the list of commands and wrong use load only the package commander', () => {
     for (const entry of ['src/app/cli-program.ts', 'src/app/commands.ts'])
       assert.deepEqual(packagesIn(startReads(entry)), ['commander'], entry)
   })
 
   for (const reader of ['second-reader', 'dictionary-reader'])
-    test(`keeps the ${reader} of the ledger apart from everything that it checks`, () => {
+    test(`the ${reader} of the ledger imports nothing that it checks`, () => {
       const users = importsOf(`test/features/exports/${reader}.ts`).map(({ to }) => to)
       assert.deepEqual(
         users.filter((to) => !to.startsWith('node:')),

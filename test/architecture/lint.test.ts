@@ -55,7 +55,7 @@ const checks = async (t: TestContext, cases: readonly Case[]): Promise<void> => 
   assert.equal(findings.length, forbidden.length, output)
 }
 
-test('Biome refuses imports from layers above, and cycles, with the rule in words', async (t) => {
+test('Biome refuses imports from higher layers and import cycles, and explains the rule', async (t) => {
   const neither = 'src/gateway, src/audit and src/sandbox import neither each other nor src/app nor tools.'
   await checks(t, [
     ['src/kernel/ids.ts', "import '../domain/orders/fold.ts'", 'src/kernel imports no other folder.'],
@@ -92,7 +92,7 @@ test('Biome refuses imports from layers above, and cycles, with the rule in word
   ])
 })
 
-test('dependency-cruiser refuses imports against the order of folders and past an index, with the rule in words', async (t) => {
+test('dependency-cruiser refuses imports against the folder order and past an index, and explains the rule', async (t) => {
   const index =
     'Features, src/gateway, src/audit and src/sandbox import from another feature only its index.ts and for-commands.ts.'
   await checks(t, [

@@ -1,6 +1,6 @@
 import fc from '../support/fast-check.ts'
 
-/** Characters for what a part of an expression may stand for, and some that nothing expects. */
+/** Characters that match parts of an expression, and some that match none. */
 const usual = ['0', 'a', 'A', ' ', '\n', '\u0000', '!']
 
 /** Runs of plain characters in the expression. */
@@ -53,7 +53,7 @@ function* hostileTexts(regex: RegExp): Generator<(length: number) => string> {
         yield (length) => head + pump.repeat(length / pump.length) + tail
 }
 
-/** Milliseconds of the quickest of three runs: what the machine does besides makes some of them slower. */
+/** The fastest of three runs in milliseconds: other work of the machine slows some of them. */
 const quickest = (run: () => void): number =>
   Math.min(
     ...[1, 2, 3].map(() => {
@@ -63,15 +63,15 @@ const quickest = (run: () => void): number =>
     }),
   )
 
-/** Replacing everywhere: it begins with the search that a test for one match makes, and goes on from there. */
+/** Replacing all matches starts with the search of a single match and continues after it. */
 const useOf = (regex: RegExp): ((text: string) => void) => {
   const everywhere = new RegExp(regex.source, `${regex.flags.replace(/[gy]/g, '')}g`)
   return (text) => void text.replace(everywhere, '')
 }
 
-/** Of short texts first: a search that doubles with every character must not be asked for a long one. */
+/** Starts with short texts: an exponential search must not get a long one. */
 const lengths = [16, 20, 24, 28, 2_000]
-/** What is linear takes some tenths of it at most, and what is quadratic far more, also on a quick machine. */
+/** A linear search takes some tenths of it at most, a quadratic one far more, even on a fast machine. */
 const suspectMs = 0.5
 
 /** Whether the search of this text takes long, and either is short or takes far longer than that of an eighth of it. */
@@ -90,9 +90,9 @@ const isTooSlow = (
 }
 
 /**
- * What a hostile text is like whose search takes a time that grows faster than the text does, or null when none was found. Suspects are
- * told by how long they take; whether one is one is measured: eight times the text is 64 times the time and more where it is
- * quadratic, eight times where it is linear.
+ * A hostile text whose search takes more than linear time, or null if none was found. Slow expressions are
+ * suspects; a measurement decides: for eight times the text a quadratic search takes 64 times as long or
+ * longer, a linear one eight times.
  */
 export const growsTooFast = (regex: RegExp): string | null => {
   const use = useOf(regex)

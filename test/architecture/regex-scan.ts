@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 
 const root = resolve(import.meta.dirname, '../..')
 
-/** A regular expression as a source writes it; `made`: the template that `new RegExp` is given, with its expressions. */
+/** A regular expression of a source; `made`: the template of `new RegExp` with its expressions. */
 export type Found = { readonly where: string } & (
   | { readonly literal: RegExp }
   | { readonly made: string; readonly flags: string }
@@ -15,8 +15,8 @@ const wordsBeforeRegex = new Set(
 const isWordChar = (char: string): boolean => /[\w$]/.test(char)
 
 /**
- * The regular expressions of a TypeScript source. A slash begins one where no value stands before it; texts, comments and
- * the texts of templates are passed over.
+ * The regular expressions of a TypeScript source. A slash starts one if no value precedes it; strings,
+ * comments and texts of templates are skipped.
  */
 export const regexesIn = (source: string, where: string): Found[] => {
   const found: Found[] = []
@@ -63,7 +63,7 @@ export const regexesIn = (source: string, where: string): Found[] => {
   }
   /** Reads on to the closing bracket `end` of this level, or to the end of the source. */
   const code = (end: string): void => {
-    let value = false // whether what stands before can be divided
+    let value = false // whether the preceding token can be divided
     while (at < source.length && source[at] !== end) {
       const char = source[at]!
       if (source.startsWith('//', at)) at = (source.indexOf('\n', at) + source.length) % source.length

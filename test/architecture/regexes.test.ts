@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { growsTooFast } from './regex-growth.ts'
 import { regexesIn, regexesOfSources } from './regex-scan.ts'
 
-/** What the expressions in templates of `new RegExp` may stand for, so that each template can be tried. */
+/** Values for the expressions in templates of `new RegExp`, so that each template can be tried. */
 const standsFor: Readonly<Record<string, string>> = {
   '2 * bytes': '64',
   base62: '0-9A-Za-z',
@@ -33,7 +33,7 @@ const regexOf = (text: string): RegExp => {
 }
 
 describe('Regular expressions of the sources', () => {
-  test('are found wherever they stand', () => {
+  test('are found in every file', () => {
     const sample = readFileSync(join(import.meta.dirname, 'regex-sample.txt'), 'utf8')
     assert.deepEqual(
       regexesIn(sample, 'sample').map((each) =>
@@ -44,7 +44,7 @@ describe('Regular expressions of the sources', () => {
     assert.ok(found.size > 100, `${found.size} were found`)
   })
 
-  test('that backtrack are told from those that do not', () => {
+  test('are classified as backtracking or not', () => {
     for (const bad of [
       /0+$/,
       /\s+$/,
@@ -63,14 +63,14 @@ describe('Regular expressions of the sources', () => {
       assert.equal(growsTooFast(good), null, String(good))
   })
 
-  test('that zod has for the formats in use take a time that grows with the text and no faster', () => {
+  test('that zod uses for formats take at most linear time', () => {
     const { date, datetime, email, uuid } = z.regexes
     for (const regex of [date, datetime({}), datetime({ offset: true }), email, uuid()])
       assert.equal(growsTooFast(regex), null, String(regex))
   })
 
   for (const [text, places] of found)
-    test(`${text} takes a time that grows with the text and no faster`, () => {
+    test(`${text} takes at most linear time`, () => {
       const hostile = growsTooFast(regexOf(text))
       assert.equal(hostile, null, places.map(({ where }) => where).join(', '))
     })

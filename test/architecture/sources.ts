@@ -16,7 +16,7 @@ export const textOf = (file: string): string => readFileSync(join(root, file), '
 /** Every file of the program, by its path from the root. */
 export const files = [...filesUnder('src'), ...filesUnder('projections')]
 
-/** What a file imports as it is read: packages by their names, files by their paths from the root. */
+/** The imports of a file: packages by name, files by their path from the root. */
 export const importsOf = (file: string): Import[] =>
   [...textOf(file).matchAll(importLine)].map(([, type, to = '']) => ({
     from: file,

@@ -8,7 +8,7 @@ import { everyKind } from './world.ts'
 
 const soak = process.env.FAREBOX_SOAK === '1'
 
-/** About the log that they stand in: digests, seals and signatures are checked by tests of their own. */
+/** Events about their own log: other tests check digests, seals and signatures. */
 const ofTheLog = /^(?:LogSealed|SealKeyRotated|Period\w+)$/
 
 /** What docs/no-law.md lists, by the names of `nameOf`. */
@@ -34,10 +34,10 @@ const counted = (tried: readonly Tried[]): string => {
   return `${tried.length} tried, ${found.length} found (${itself} at the changed event, ${found.length - itself} at one that contradicts it), ${tried.length - found.length} told by no law`
 }
 
-/** What a soak keeps and prints at its end. */
+/** The figures that a soak prints at its end. */
 const print = (line: string): boolean => process.stdout.write(`# ${line}\n`)
 
-test('each field of each kind of event of a log without seals is held by a law, or listed with the reason', async (t) => {
+test('each field of each kind of event in an unsealed log is covered by an invariant, or listed with a reason', async (t) => {
   const tried = tryChanges(await everyKind(), { most: 4, all: soak })
   const kinds = new Set(tried.map(({ type }) => type))
   assert.deepEqual(
@@ -58,7 +58,7 @@ test('each field of each kind of event of a log without seals is held by a law, 
     [],
     'no law tells of a change: write a law, or say why not in docs/no-law.md',
   )
-  // A law that is new tells more: the list is made shorter, then.
+  // A new invariant finds more: shorten the list then.
   const told = [...outside].filter((name) => !silent.has(name))
   t.diagnostic(`listed, and found after all: ${told.join(', ') || 'none'}`)
   if (!soak) return

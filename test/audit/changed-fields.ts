@@ -32,7 +32,7 @@ const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/
 const id = /^([a-z]+_)/
 const dayMs = 86_400_000
 
-/** Values of the same kind that could stand in the place of one. */
+/** Values of the same kind as a given one. */
 const others = (
   value: unknown,
   same: readonly unknown[],
@@ -58,15 +58,15 @@ export type Tried = {
   /** A field, or null: the event as a whole. */
   readonly field: string | null
   readonly change: 'changed' | 'swapped' | 'removed' | 'doubled' | 'moved'
-  /** The law that told, and whether it named the changed event itself; null: none told. */
+  /** The invariant that reported the change, and whether it named the changed event; null: none. */
   readonly found: { readonly rule: string; readonly itself: boolean } | null
 }
 
-/** `OrderPlaced.order.priceMicros`, or `OrderPlaced (removed)`: what is found or not. */
+/** `OrderPlaced.order.priceMicros`, or `OrderPlaced (removed)`: the reported result. */
 export const nameOf = ({ type, field, change }: Pick<Tried, 'type' | 'field' | 'change'>): string =>
   field === null ? `${type} (${change})` : `${type}.${field}`
 
-/** Positions and revisions as of a log that was written so: who adds or takes a row counts anew, too. */
+/** Positions and revisions of a log written that way: they are renumbered after an added or removed event. */
 const counted = (events: readonly StoredEvent[]): readonly StoredEvent[] => {
   const revisions = new Map<string, number>()
   return events.map((event, at) => {
@@ -77,9 +77,10 @@ const counted = (events: readonly StoredEvent[]): readonly StoredEvent[] => {
 }
 
 /**
- * Tries every change of every field of every kind of event of a log without digests and seals, and tells what the laws say.
+ * Tries every change of every field of every kind of event in a log without digests and seals, and returns
+ * the findings of the invariants.
  * @param most how many events of a kind are changed
- * @param all whether a field goes on being changed once a law told of a change of it
+ * @param all whether a field is changed again after a finding
  */
 export const tryChanges = (
   given: readonly StoredEvent[],

@@ -6,7 +6,7 @@ import { twoUsers } from '../support/postgres.ts'
 import { commandLine } from './command-line.ts'
 import { appendEach, everyKind } from './world.ts'
 
-/** What somebody who owns the database does, how it is undone, and the findings that it must cause. */
+/** A change by an owner of the database, its reversal, and the findings that it must cause. */
 const changes: readonly (readonly [change: string, undo: string, ...findings: RegExp[]])[] = [
   [
     'alter table read.orders add column more text',
@@ -88,7 +88,7 @@ const changes: readonly (readonly [change: string, undo: string, ...findings: Re
   ],
 ]
 
-test('a table that was changed is a finding, and every other check goes on', async (t) => {
+test('a changed table is a finding, and every other check continues', async (t) => {
   const { run, log, pool, fold } = await commandLine(t)
   await appendEach(log, await everyKind())
   await run('ledger', 'seal')
@@ -111,7 +111,7 @@ test('a table that was changed is a finding, and every other check goes on', asy
   }
 })
 
-test('a table that the service may not read is a finding, and every other check goes on', async (t) => {
+test('a table that the service may not read is a finding, and every other check continues', async (t) => {
   const { service, as } = await twoUsers(t)
   const { runWith, run, log, pool, fold, url } = await commandLine(t)
   await appendEach(log, await everyKind())

@@ -63,13 +63,13 @@ const processes = async (t: TestContext) => {
   return { pool, start: () => createCheckedEvents({ pool, log, master }) }
 }
 
-test('ranges of positions are joined where they touch or overlap', () => {
+test('adjacent and overlapping ranges of positions are merged', () => {
   const range = (after: number, through: number) => ({ after, through })
   assert.deepEqual(joinRanges([range(20, 30), range(0, 10), range(10, 15)]), [range(0, 15), range(20, 30)])
   assert.deepEqual(joinRanges([range(0, 40), range(10, 20), range(30, 50)]), [range(0, 50)])
 })
 
-test('what one process checked and found counts in another one', async (t) => {
+test('what one process checked and found counts in another process', async (t) => {
   const { start } = await processes(t)
   const first = start()
   assert.equal(await first.covers({ after: 5, through: 6 }), false, 'nobody checked anything')
@@ -98,7 +98,7 @@ test('what one process checked and found counts in another one', async (t) => {
   }
 })
 
-test('a record that somebody changed, deleted or set back makes no event checked, and a process keeps what it knows', async (t) => {
+test('a changed, deleted or set-back record marks no event as checked, and a process keeps its own knowledge', async (t) => {
   const { pool, start } = await processes(t)
   const first = start()
   await first.beforeWrite(batch(0, 10))
@@ -132,7 +132,7 @@ test('a record that somebody changed, deleted or set back makes no event checked
   )
 })
 
-test('after all events were checked again the violations of before count no more, in whatever process', async (t) => {
+test('after all events are checked again, earlier violations no longer count in any process', async (t) => {
   const { pool, start } = await processes(t)
   const server = start()
   await server.beforeWrite(batch(10, 20, found(12), found(15)))
@@ -200,7 +200,7 @@ test('a violation whose rows were deleted is reported, survives a restart, and i
 const sealedThrough = async (log: EventLog): Promise<number> =>
   (await listSeals(log, { limit: 1, offset: 0 })).seals[0]?.throughOrdinal ?? 0
 
-/** What the last seal covers, while no server of this process runs. */
+/** The end of the last seal, while no server of this process runs. */
 const lastSeal = async (pool: pg.Pool): Promise<number> => {
   const { rows } = await pool.query(
     `select data from log.events where stream = 'seal' order by revision desc limit 1`,
@@ -266,7 +266,7 @@ test('an unsigned event is not sealed after a restart, whatever tables and locks
   })
 })
 
-/** The digest of all events of a log, as somebody with the database can compute it. */
+/** The digest of all events of a log, as an attacker with the database can compute it. */
 const digestOfRows = async (pool: pg.Pool): Promise<string> => {
   const { rows } = await pool.query<StoredEvent>(
     'select stream, revision, id, type, data, metadata from log.events order by position',
@@ -275,7 +275,7 @@ const digestOfRows = async (pool: pg.Pool): Promise<string> => {
   return rows.reduce((digest, event, at) => digestOf(digest, at + 1, event), startDigest()).toString('hex')
 }
 
-test('a forged event is not sealed after process keys and signatures were deleted', async (t) => {
+test('a forged event is not sealed after all process keys and signatures are deleted', async (t) => {
   const service = await startService(t, { FAREBOX_SEAL_SECONDS: '1' })
   const { farebox, env } = service
   const { accountId } = await freshAccount(service, 'forged@example.com', { cents: 2_000 })
@@ -341,7 +341,7 @@ test('a forged event is not sealed after process keys and signatures were delete
   }
 })
 
-test('events that the checks passed by are not sealed until all events were checked again', async (t) => {
+test('events that were not checked are not sealed until all events are checked again', async (t) => {
   const service = await startService(t, { FAREBOX_SEAL_SECONDS: '1' })
   const { farebox, env } = service
   const { log } = farebox.core

@@ -11,7 +11,7 @@ import { appendEach, everyKind, tamper } from './world.ts'
 
 type World = Awaited<ReturnType<typeof commandLine>>
 
-/** As beside a running server, which seals by itself. */
+/** As with a running server, which seals by itself. */
 const whileServing = async <Done>({ pool }: World, work: () => Promise<Done>): Promise<Done> => {
   const server = await pool.connect()
   try {
@@ -81,7 +81,7 @@ describe('farebox ledger seal, seals and verify', () => {
     assert.equal((await run('ledger', 'verify', '--max-unsealed', '-1')).code, 2)
   })
 
-  test('chains the runs, and finds one that was changed, removed or inserted', async (t) => {
+  test('chains the runs, and finds a changed, removed or inserted run', async (t) => {
     const { run, log, pool, fold } = await commandLine(t)
     await appendEach(log, (await everyKind()).slice(0, 20))
     await run('ledger', 'seal')
@@ -134,7 +134,7 @@ describe('farebox ledger seal, seals and verify', () => {
     assert.equal((await listed()).code, 0)
   })
 
-  test('names every table it does not look into', async (t) => {
+  test('names every table that it does not check', async (t) => {
     const { run, log, pool, fold } = await commandLine(t)
     await appendEach(log, (await everyKind()).slice(0, 20))
     await run('ledger', 'seal')
@@ -176,7 +176,7 @@ describe('farebox ledger seal, seals and verify', () => {
     assert.equal(verifications[0].result.findingCount, 2)
   })
 
-  test('finds a log that was cut off, seals, digests and all, by a seal that was kept elsewhere', async (t) => {
+  test('finds a truncated log, seals and digests included, by an exported seal', async (t) => {
     const world = await commandLine(t)
     const { run, log, pool, file } = world
     await appendEach(log, await everyKind())
@@ -200,7 +200,7 @@ describe('farebox ledger seal, seals and verify', () => {
     )
   })
 
-  test('finds a log that was rewritten whole and signed with another key', async (t) => {
+  test('finds a log that was completely rewritten and signed with another key', async (t) => {
     const world = await commandLine(t)
     const { run, runWith, log, pool, file } = world
     await appendEach(log, await everyKind())
@@ -238,7 +238,7 @@ describe('farebox ledger seal, seals and verify', () => {
     )
   })
 
-  test('hands over to another key, which the one before it vouches for', async (t) => {
+  test('rotates to a key that the previous key signed', async (t) => {
     const world = await commandLine(t)
     const { run, runWith, log, file, fold } = world
     const events = await everyKind()
@@ -258,7 +258,8 @@ describe('farebox ledger seal, seals and verify', () => {
     await runWith(renewed, 'ledger', 'seals', 'export', '--file', file('seals.json'))
     await fold()
     await writeFile(file('second.hex'), sealKeyOf(Buffer.from(next, 'base64')).publicKey)
-    // Whoever pinned the first key follows it to the second; whoever starts with the second needs no other.
+    // A client that pinned the first key follows it to the second; a client that starts with the second needs
+    // no other.
     for (const key of [first, file('second.hex')]) {
       const verified = await runWith(
         renewed,
@@ -275,7 +276,7 @@ describe('farebox ledger seal, seals and verify', () => {
     assert.equal(again.code, 2)
   })
 
-  test('refuses files that are not what they should be with exit code 2, and writes nothing', async (t) => {
+  test('refuses invalid files with exit code 2 and writes nothing', async (t) => {
     const world = await commandLine(t)
     const { run, log, file } = world
     await appendEach(log, (await everyKind()).slice(0, 20))

@@ -48,7 +48,7 @@ export const commandLine = async (t: TestContext) => {
     return { code, out: text, err: err.join('\n'), json: () => JSON.parse(text) }
   }
   const fold = async (): Promise<void> => {
-    // Opened anew: it remembers nothing of what was appended before the log was changed.
+    // A new process: it caches nothing that was appended before the log was changed.
     const reopened = await openLog(url)
     const engine = await startEngine(t, pool, reopened, groups)
     await caughtUp(engine, reopened)

@@ -8,7 +8,7 @@ import type { StoredEvent } from '../../src/platform/eventstore/port.ts'
 import { caughtUp, startEngine } from '../platform/projections/engine.ts'
 import { allEvents, auditWorld, sealedHistory, tamper, testKey } from './world.ts'
 
-/** What somebody may put in the place of a value. */
+/** Values that replace a value. */
 const wrong: readonly unknown[] = [null, 'x', -1.5, 1e300, true, [], {}, 'a\u0000b']
 
 /** So many findings of a check are listed. */
@@ -45,7 +45,7 @@ const damages = (events: readonly StoredEvent[]): readonly (readonly Damage[])[]
   )
 }
 
-test('whatever is put into the fields of whatever event, verification ends, and finds each', async (t) => {
+test('verification ends and finds every arbitrary value in any field of any event', async (t) => {
   const world = await auditWorld(t)
   const { pool, log } = world
   await sealedHistory(world)
@@ -64,7 +64,7 @@ test('whatever is put into the fields of whatever event, verification ends, and 
   const some = process.env.FAREBOX_SOAK === '1' ? all : all.filter((_, at) => at % 16 === 0)
   let tried = 0
   for (const round of some) {
-    // Seals are what the others are checked by.
+    // The other events are checked with the seals.
     const damaged = round.filter(
       ({ ordinal, field }) =>
         ordinal <= seals.sealedThrough && !/^(?:LogSealed|SealKeyRotated)\./.test(field),

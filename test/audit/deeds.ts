@@ -10,8 +10,8 @@ import { allEvents, appendEach, auditWorld, everyKind, tamper } from './world.ts
 export type Facts = any
 
 /**
- * What somebody does to the log, past the service: an event with other data (or type, or some other metadata), one that is
- * gone, or one more at the end.
+ * A change of the log outside the service: other data (or type, or other metadata), a removed event, or one
+ * more at the end.
  */
 export type Deed =
   | { readonly change: StoredEvent; readonly type?: string; readonly data?: Facts; readonly metadata?: Facts }
@@ -24,7 +24,7 @@ export type Log = {
   readonly last: (stream: string) => StoredEvent
 }
 
-/** By what is done: the deeds, and a finding that names them. */
+/** The changes by name, each with its finding. */
 export type Cases = Readonly<
   Record<string, readonly [deed: (log: Log) => Deed | readonly Deed[], finding: RegExp]>
 >

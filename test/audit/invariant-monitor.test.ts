@@ -88,8 +88,8 @@ const giveMoney = async ({ farebox }: Service, accountId: string): Promise<strin
   return id
 }
 
-describe('the laws that a running server holds events against', () => {
-  test('money without a reason is not sealed, stops its account alone, and stands once an operator says why', async (t) => {
+describe('the invariants that a running server checks', () => {
+  test('money without a reason stops sealing and its account only, until an operator acknowledges it', async (t) => {
     const service = await startService(t, blocking)
     const { env, farebox } = service
     const thief = await freshAccount(service, 'thief@example.com', { cents: 2_000 })
@@ -133,7 +133,7 @@ describe('the laws that a running server holds events against', () => {
     assert.match(verified.out, /pay_none.* decided on .* that it stands: a gift that was written by hand/)
   })
 
-  test('a lawful event that no process signed is not sealed, stops its account, and stands once an operator says why', async (t) => {
+  test('a valid event that no process signed stops sealing and its account, until an operator acknowledges it', async (t) => {
     const service = await startService(t, blocking)
     const { env, farebox } = service
     const account = await freshAccount(service, 'added@example.com', { cents: 50_000 })
@@ -206,7 +206,7 @@ describe('the laws that a running server holds events against', () => {
     assert.equal((await operate(['ledger', 'breaches', '--open', '--json'], env)).code, 0)
   })
 
-  test('without a setting a violation raises the alarm and stops sealing, and blocks no account', async (t) => {
+  test('by default a violation raises the alarm and stops sealing, and blocks no account', async (t) => {
     const service = await startService(t, sealing)
     const account = await freshAccount(service, 'alarm@example.com', { cents: 2_000 })
     const eventId = await giveMoney(service, account.accountId)
@@ -225,14 +225,14 @@ describe('the laws that a running server holds events against', () => {
     assert.match(findings.find(({ check }) => check === 'violations')?.found ?? '', new RegExp(eventId))
     const ordinal = (await allEvents(service.farebox.core.log)).findIndex(({ id }) => id === eventId) + 1
     assert.ok((await sealedThrough(service)) < ordinal, 'it is not sealed')
-    // Whatever stops the sealer is reported once the next seal is a minute late.
+    // Any stop of the sealer is reported once the next seal is a minute late.
     const { core } = service.farebox
     const noteAfter = (ms: number) => sealProbe({ ...core, clock: () => core.clock() + ms }, 1).check()
     assert.equal(await noteAfter(0), null)
     assert.match((await noteAfter(120_000)) ?? '', /^events wait for 1\d\d s to be sealed: /)
   })
 
-  test('a server that only raises the alarm goes on sealing', async (t) => {
+  test('a server that only raises the alarm continues sealing', async (t) => {
     const service = await startService(t, { ...sealing, FAREBOX_ON_VIOLATION: 'alarm' })
     const account = await freshAccount(service, 'only@example.com', { cents: 2_000 })
     const eventId = await giveMoney(service, account.accountId)
@@ -247,7 +247,7 @@ describe('the laws that a running server holds events against', () => {
     assert.equal(byHand.code, 0, `sealing by hand obeys the same setting: ${byHand.err}`)
   })
 
-  test('a rule, trigger or deletion that hides a violation stops sealing, and a seal says how many events were checked', async (t) => {
+  test('a rule, trigger or deletion that hides a violation stops sealing, and a seal states how many events were checked', async (t) => {
     const service = await startService(t, sealing)
     const { farebox } = service
     const { pool, log } = farebox.core
@@ -311,7 +311,7 @@ describe('the laws that a running server holds events against', () => {
     assert.equal(await sealedThrough(service), sealed, 'what this process found is not sealed')
   })
 
-  test('a violation whose rows are deleted as they come blocks its account all the same', async (t) => {
+  test('a violation whose rows are deleted immediately still blocks its account', async (t) => {
     const service = await startService(t, blocking)
     const { pool } = service.farebox.core
     const account = await freshAccount(service, 'erased@example.com', { cents: 2_000 })
@@ -337,7 +337,7 @@ describe('the laws that a running server holds events against', () => {
     await erasing
   })
 
-  test('rules whose versions have the same sum are not the same rules', () => {
+  test('rule sets with the same sum of versions are not the same rule set', () => {
     const one = { name: 'one', version: 1 }
     const two = { name: 'two', version: 2 }
     const exchanged = [
@@ -351,7 +351,7 @@ describe('the laws that a running server holds events against', () => {
     )
   })
 
-  test('an event that no law can read breaks them, and stops nothing', async () => {
+  test('an event that no invariant can read is a violation and stops nothing else', async () => {
     const metadata = { recordedAt: '2026-11-21T00:00:00.000Z', actor: { kind: 'system', name: 'x' } }
     const events = ['WalletDebited', 'OrderCompleted', 'DepositOpened', 'AddressesAllocated'].map(
       (type, at) => ({
@@ -379,7 +379,7 @@ describe('the laws that a running server holds events against', () => {
     assert.ok(found?.put.some(({ problem }) => /the rule cannot read it/.test(String(problem))))
   })
 
-  test('a server that is told so seals without them', async (t) => {
+  test('a server seals without the checks if a setting says so', async (t) => {
     const service = await startService(t, { ...sealing, FAREBOX_LAWS: 'off' })
     const account = await freshAccount(service, 'gift@example.com', { cents: 2_000 })
     await giveMoney(service, account.accountId)

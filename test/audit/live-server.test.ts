@@ -14,8 +14,8 @@ import { cause } from './world.ts'
 
 const sealing = { FAREBOX_SEAL_EVENTS: '100', FAREBOX_SEAL_SECONDS: '1' }
 
-describe('beside a live server', () => {
-  test('a verification finds nothing wrong while orders are placed, and every answer comes', async (t) => {
+describe('while a server runs', () => {
+  test('a verification finds nothing wrong while orders are placed, and every request is answered', async (t) => {
     const { farebox, buyer, demo } = await startService(t, sealing)
     const { pool, log, keys, runner } = farebox.core
     const accountId = demo.buyer.accountId as AccountId
@@ -56,7 +56,7 @@ describe('beside a live server', () => {
     assert.deepEqual(rows, [], 'nothing is left of a verification')
   })
 
-  test('a verification knows that a server runs while its sealer waits after a failure', {
+  test('a verification detects a running server whose sealer waits after a failure', {
     skip: !logInPostgres,
   }, async (t) => {
     const { farebox, env } = await startService(t, { ...sealing, FAREBOX_ON_VIOLATION: 'alarm' })
@@ -70,7 +70,7 @@ describe('beside a live server', () => {
     assert.deepEqual({ running, maxUnsealed }, { running: true, maxUnsealed: null })
   })
 
-  test('a verification finds nothing wrong with a day of the whole business', async (t) => {
+  test('a verification finds nothing wrong with a day of all business', async (t) => {
     const { farebox } = await playBusiness(t, sealing)
     const { pool, log, keys } = farebox.core
     const { events, groups } = await assertVerified({ pool, log, sealKey: keys.seal }, { logInPostgres })

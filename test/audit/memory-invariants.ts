@@ -8,7 +8,7 @@ import { rowProblem } from '../../src/platform/projections/row-problem.ts'
 const placeOf = ({ name }: Table, key: readonly (string | number)[]): string => `${name}\0${keyText(key)}`
 
 export type MemoryLaws = {
-  /** Holds one more event against the laws; what it breaks, by the first law, or null. */
+  /** Checks one more event against the invariants; returns the first violation, or null. */
   take(event: RecordedEvent): ViolationRow | null
   /** A mark to come back to. */
   mark(): number
@@ -16,7 +16,10 @@ export type MemoryLaws = {
   back(mark: number): void
 }
 
-/** The laws over an event list in memory: thousands of changed logs a minute, each from the event that was changed on. */
+/**
+ * The invariants over an event list in memory: thousands of changed logs a minute, each checked from the
+ * changed event on.
+ */
 export const memoryLaws = (): MemoryLaws => {
   const found = new Map<string, Row>()
   let journal: { readonly text: string; readonly former: Row | undefined }[] = []

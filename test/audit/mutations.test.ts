@@ -48,7 +48,7 @@ const pointsAt = (finding: Finding, ordinal: number): boolean =>
 const eventFindings = (findings: readonly Finding[]): readonly Finding[] =>
   findings.filter(({ check }) => check === 'seals')
 
-/** Each column of a stored event, and how somebody would change it. */
+/** Each column of a stored event, with a change of it. */
 const columns: Readonly<Record<string, string>> = {
   stream: `stream = stream || 'x'`,
   revision: 'revision = revision + 1000',
@@ -59,7 +59,7 @@ const columns: Readonly<Record<string, string>> = {
   metadata: `metadata = ' ' || metadata`,
 }
 
-describe('of a sealed log', () => {
+describe('in a sealed log', () => {
   let kinds: readonly (readonly [kind: string, ordinal: number])[] = []
   const soak = process.env.FAREBOX_SOAK === '1'
 
@@ -83,7 +83,7 @@ describe('of a sealed log', () => {
   }
 
   for (const [column, change] of Object.entries(columns))
-    test(`every changed ${column} is found, in every kind of event, and located to its event`, async (t) => {
+    test(`every changed ${column} of every kind of event is found and located`, async (t) => {
       const world = await sealedLog(t)
       const { pool, events } = world
       const clean = await verified(world)
@@ -126,7 +126,7 @@ describe('of a sealed log', () => {
       }
     })
 
-  test('a changed position is found and located to its event', async (t) => {
+  test('a changed position is found and located', async (t) => {
     const world = await sealedLog(t)
     const { pool, events } = world
     for (const ordinal of [1, 17, 60]) {
@@ -149,14 +149,14 @@ describe('of a sealed log', () => {
       assert.ok(findings.some(({ check }) => check === 'positions'))
       t.diagnostic(findings.map(findingText).join('; '))
     }
-    // Where no reader by position looks, but readers of its stream do.
+    // Readers by position skip it, readers of its stream do not.
     await tamper(pool, ...restore, ['update log.events set position = -position where position = 20'])
     const hidden = await verified(world)
     assert.ok(hidden.findings.some((finding) => pointsAt(finding, 20)))
     assert.ok(hidden.findings.some(({ check }) => check === 'append-only'))
   })
 
-  test('every removed event is found and located, of every kind', async (t) => {
+  test('every removed event of every kind is found and located', async (t) => {
     const world = await sealedLog(t)
     const { pool, events } = world
     const { seals } = await verified(world)
@@ -170,7 +170,7 @@ describe('of a sealed log', () => {
       const said = eventFindings(findings).map(findingText)
       const removed = ordinals.map((ordinal) => `seals: events ${ordinal} to ${ordinal}: it was removed`)
       for (const one of removed) assert.ok(said.includes(one), `${one}, not ${said.join('; ')}`)
-      // A hand-over that is gone leaves the seals after it by a key that nobody vouched for.
+      // Without the hand-over no trusted key covers the seals after it.
       if (!some.some(([kind]) => kind === 'SealKeyRotated')) assert.deepEqual(said.sort(), removed.sort())
       for (const one of removed) t.diagnostic(one)
     }
@@ -190,7 +190,7 @@ describe('of a sealed log', () => {
     )
   })
 
-  test('every added event is found and located, wherever it is put', async (t) => {
+  test('every added event is found and located, at any position', async (t) => {
     const world = await sealedLog(t)
     const { pool } = world
     for (const ordinal of [1, 2, 30, 61]) {
@@ -217,7 +217,7 @@ describe('of a sealed log', () => {
     }
   })
 
-  test('events that were exchanged are found and located', async (t) => {
+  test('exchanged events are found and located', async (t) => {
     const world = await sealedLog(t)
     const { pool, events } = world
     for (const [one, other] of [
@@ -244,7 +244,7 @@ describe('of a sealed log', () => {
     }
   })
 
-  test('a log that was cut off is found by the digests that are kept', async (t) => {
+  test('a truncated log is found by the stored digests', async (t) => {
     const world = await sealedLog(t)
     const { pool } = world
     await tamper(
@@ -259,11 +259,11 @@ describe('of a sealed log', () => {
     )
   })
 
-  test('who changes an event and its digests is located to the range of one seal', async (t) => {
+  test('a change of an event and its digests is located to the range of one seal', async (t) => {
     const world = await sealedLog(t)
     const { pool, store, log } = world
     await tamper(pool, [`update log.events set data = data || ' ' where position = 60`])
-    // As the owner of the database would: the digests of the changed log in the place of those that were kept.
+    // As an owner of the database would: the digests of the changed log replace the stored ones.
     const { seals } = await verified(world)
     await store.clear()
     const { openChain } = await import('../../src/audit/seals/sealing.ts')
@@ -305,12 +305,15 @@ const otherValue = (type: string): string => {
   }
 }
 
-describe('of the read tables', () => {
+describe('in the read tables', () => {
   const tables: readonly Table[] = groups.flatMap(({ models }) =>
     models.flatMap((model) => model.tables as Table[]),
   )
 
-  /** What a crash leaves: an order of a subscription that is only placed, and a credit by hand that is only recorded. */
+  /**
+   * The remains of a crash: an order of a subscription that is only placed, and a manual credit that is only
+   * recorded.
+   */
   const appendOpenEnds = async ({ log }: Pick<Audited, 'log'>): Promise<void> => {
     const events = await allEvents(log)
     const debit = events.findLast(({ type }) => type === 'WalletDebited')!
@@ -324,7 +327,7 @@ describe('of the read tables', () => {
     const availableAfterMicros = JSON.parse(last.data).availableAfterMicros - amountMicros
     const period = { interval: 'month', period: { unit: 'month', count: 1 }, periodStart: null }
     const order = { ...paid, orderId: 'ord_open', subscription: { subscriptionId: 'sub_open', ...period } }
-    // Caused by whoever pays orders: the last event may be an operator's.
+    // Caused by an account with orders: the last event may be an operator's.
     const { actor } = JSON.parse(debit.metadata)
     // Work that was begun a moment before the end of the log may still be finished.
     const { recordedAt } = JSON.parse(events.at(-1)!.metadata)
@@ -418,7 +421,7 @@ describe('of the read tables', () => {
       inet: `'203.0.113.77'::inet`,
     })[type] ?? 'null'
 
-  /** Changes every table, verifies, and gives what was found; whatever was changed is put back first. */
+  /** Changes every table, verifies, and returns the findings; the changes are undone first. */
   const inEvery = async (
     { pool }: Folded,
     some: readonly Table[],
@@ -501,10 +504,10 @@ describe('of the read tables', () => {
     skip: skipWithoutPostgresLog,
   }, async (t) => {
     const seen = new Set<string>()
-    await t.test('of a log of every kind of event', async (t) => {
+    await t.test('in a log with every kind of event', async (t) => {
       for (const name of await mutateAll(t, await goldenLog(t), seen)) seen.add(name)
     })
-    await t.test('of a day of the whole business', async (t) => {
+    await t.test('in a log of a day of all business', async (t) => {
       for (const name of await mutateAll(t, await businessLog(t), seen)) seen.add(name)
     })
     // A table that is new wants a deed in business.ts.

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { openStage } from '../contract/stage.ts'
 import { farebox } from '../support/farebox.ts'
 
-test('seals and verifications are read over HTTP as they stand, newest first', async (t) => {
+test('seals and verifications are listed over HTTP, newest first', async (t) => {
   const { client, env, financeToken: key, farebox: service } = await openStage(t)
   const sealed = await farebox(t, ['ledger', 'seal', '--json'], env)
   assert.equal(sealed.code, 0, sealed.err)

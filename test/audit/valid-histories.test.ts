@@ -9,7 +9,7 @@ import { assertVerified } from '../support/verify.ts'
 const minuteMs = 60_000
 const dayMs = 24 * 60 * minuteMs
 
-/** The shop goes on for a while after `ms`: what was open before that is now long overdue in the log. */
+/** The shop continues for a while after `ms`: work that was open before is now long overdue in the log. */
 const goOn = async (shop: Shop, ms: number): Promise<void> => {
   const { key } = await shop.customer({ cents: 2_000 })
   for (const later of [0, 15 * minuteMs]) {
@@ -41,7 +41,7 @@ const payments: Readonly<Record<string, { readonly percents: readonly number[]; 
   }
 
 describe('a verification finds nothing wrong', () => {
-  test('with invoices that were paid too much, twice, in parts and late', async (t) => {
+  test('with invoices that were overpaid, paid twice, in parts and late', async (t) => {
     const shop = await openShop(t)
     const mine = await shop.customer({ cents: 0 })
     const theirs = await openReseller(shop, 'Now', 'nowpayments')
@@ -64,7 +64,7 @@ describe('a verification finds nothing wrong', () => {
     await assertClean(shop)
   })
 
-  test('with webhooks whose retries go on after an outage of weeks', async (t) => {
+  test('with webhooks that are retried after an outage of weeks', async (t) => {
     const shop = await openShop(t)
     const receiver = await startReceiver(t)
     receiver.answer(status(500))

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import { groups } from '../../projections/groups.ts'
+import type { VerifyOptions } from '../../src/audit/checks/checks.ts'
 import { findingText } from '../../src/audit/checks/finding.ts'
-import { type VerifyOptions, verifyLog } from '../../src/audit/verify.ts'
+import { verifyLog } from '../../src/audit/verify.ts'
 import { newEventId, newId } from '../../src/kernel/ids.ts'
 import type { EventLog, StoredEvent } from '../../src/platform/eventstore/port.ts'
 import { caughtUp, startEngine } from '../platform/projections/engine.ts'
@@ -36,11 +37,11 @@ describe('a verification', () => {
     assert.equal(result.seals.seals, 1)
   })
 
-  test('of a log whose positions have gaps locates what it reads changed, removed or added', async (t) => {
+  test('locates changed, removed or added events in a log with gaps between positions', async (t) => {
     const { pool } = await testDatabase(t)
     const memory = createMemoryLog()
     let seen = (events: readonly StoredEvent[]): readonly StoredEvent[] => events
-    // As EventStoreDB numbers them; nothing there can be changed in place, so what is read is.
+    // Numbered as in EventStoreDB. Events there cannot be changed in place, so the read events are changed.
     const log: EventLog = {
       ...memory,
       head: async () => 1000 * (await memory.head()),

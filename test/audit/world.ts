@@ -18,10 +18,10 @@ export const cause = { correlationId: 'run_test', actor: { kind: 'operator', nam
 /** A key that is the same in every run. */
 export const testKey = (n = 1): SealKey => sealKeyOf(Buffer.alloc(32, n))
 
-/** After the last of the events: a seal is made when they are there. */
+/** After the last of the events: a seal is made when they exist. */
 export const startMs = Date.parse('2026-10-27T00:00:00.000Z')
 
-/** Events of every kind but those of seals and months, which are about the log that they stand in. */
+/** Events of every kind except those of seals and months, which are about their own log. */
 export const everyKind = async (): Promise<readonly StoredEvent[]> =>
   (await makeEvents())
     .filter(({ stream }) => stream !== sealStream && !stream.startsWith('period-'))
@@ -55,7 +55,7 @@ export type Audited = {
   readonly pool: pg.Pool
   readonly log: EventLog
   readonly store: DigestStore
-  /** Seals what the log has, as a process that was just started. */
+  /** Seals the log like a process that was just started. */
   seal(key?: SealKey): Promise<number | null>
 }
 
@@ -109,7 +109,7 @@ export const sealedHistory = async ({ log, seal }: Pick<Audited, 'log' | 'seal'>
   await seal(testKey(2))
 }
 
-/** Changes the log as somebody who owns the database: the triggers do not fire. */
+/** Changes the log as an owner of the database: the triggers do not fire. */
 export const tamper = async (
   pool: pg.Pool,
   ...statements: (readonly [sql: string, values?: unknown[]])[]

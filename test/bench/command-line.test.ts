@@ -12,7 +12,7 @@ const bench = (...args: string[]) =>
     encoding: 'utf8',
   })
 
-test('the benchmarks say what there is', () => {
+test('the list of benchmarks prints all of them', () => {
   const { status, stdout } = bench('--help')
   assert.equal(status, 0)
   for (const name of [
@@ -29,7 +29,7 @@ test('the benchmarks say what there is', () => {
     assert.match(stdout, new RegExp(`^  ${name} +\\S`, 'm'))
 })
 
-test('who reads only the first line gets it, and no trace of the rest', () => {
+test('a reader that closes after the first line gets it, without a stack trace', () => {
   const path = join(import.meta.dirname, '../../bench/run.ts')
   const { stdout, stderr } = spawnSync('sh', ['-c', '"$0" "$1" --help | head -1', process.execPath, path], {
     encoding: 'utf8',
@@ -51,7 +51,7 @@ for (const [what, args, message] of [
     assert.match(stderr, message)
   })
 
-test('a benchmark that is ended by SIGTERM leaves neither its Postgres nor its files', async (t) => {
+test('a benchmark that SIGTERM ends leaves no Postgres and no files', async (t) => {
   const directory = await scratch(t)
   const child = spawn(process.execPath, [join(import.meta.dirname, '../../bench/run.ts'), 'lag'], {
     env: { ...process.env, TMPDIR: directory },

@@ -23,7 +23,7 @@ export type Schema = {
 
 export type Pools = Readonly<Record<string, readonly unknown[]>>
 
-/** What a schema is read with: the document's components, and live values by the name of a field. */
+/** Inputs for reading a schema: the document's components, and live values by field name. */
 export type SchemaContext = {
   readonly schemas: Readonly<Record<string, Schema>>
   readonly pools: Pools

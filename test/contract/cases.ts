@@ -58,7 +58,7 @@ const buyForCustomer = async ({ client, demo, payCustomer }: Stage) => {
   }
 }
 
-/** Buys what the cases are about, then changes the catalogue under it. */
+/** Buys the products of the cases, then changes the catalogue. */
 const prepare = async (stage: Stage) => {
   const { client, demo, credit, accounts } = stage
   const buy = async (key: string, json: Body) => (await done(client.post(orders, json, { key }))).body
@@ -172,7 +172,7 @@ const idempotency = (name: string) => ({ 'Idempotency-Key': name })
 
 type Prepared = Awaited<ReturnType<typeof prepare>>
 
-/** Answers that do not depend on what an operation is about, each made from its good request. */
+/** Cases that do not depend on the operation, each derived from its good request. */
 const commonCases = (stage: Stage, prepared: Prepared, good: Readonly<Record<string, Request>>): Case[] => {
   const { client, demo, document } = stage
   const { buyer, reseller, scraper } = demo
@@ -825,7 +825,7 @@ export const orderlyCases = async (stage: Stage): Promise<{ cases: readonly Case
   }
 }
 
-/** Sends a case and sees that it gives its answer; what it gave is told in the words of `declaredOf`. */
+/** Sends a case, checks its answer, and returns the answer in the form of `declaredOf`. */
 export const play = async ({ operation, answer, how, send }: Case): Promise<string> => {
   const { status, body, text } = await send()
   const given = status >= 400 ? `${status} ${body.code}` : String(status)

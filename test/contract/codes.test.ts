@@ -13,7 +13,7 @@ import { lateScrapeCases } from './scrape-cases.ts'
 import { scraperListBlind, scraperListCases, scraperListLimited } from './scraper-list-cases.ts'
 import { done, openStage, operator, type Stage } from './stage.ts'
 
-/** Plays cases in their order, each as a test of its own name. */
+/** Runs cases in order, each as a test with its own name. */
 const playAll = async (t: TestContext, cases: readonly Case[], played: Set<string>): Promise<void> => {
   for (const one of cases)
     await t.test(`${one.operation} ${one.answer}: ${one.how}`, async () => {
@@ -23,7 +23,7 @@ const playAll = async (t: TestContext, cases: readonly Case[], played: Set<strin
 
 const day = 86_400_000
 
-/** A second process of the service, with settings of its own. */
+/** A second process of the service, with its own settings. */
 const beside = async (
   t: TestContext,
   stage: Stage,
@@ -82,7 +82,7 @@ const holdings = {
   batchId: 'scb_none',
 }
 
-test('every answer that the interface description declares is given', async (t) => {
+test('every response that the interface description declares is returned', async (t) => {
   const clock = { aheadMs: 0 }
   const stage = await openStage(t, {}, { systemClock: () => Date.now() + clock.aheadMs })
   const { client, farebox, demo } = stage
@@ -104,7 +104,7 @@ test('every answer that the interface description declares is given', async (t) 
     FAREBOX_GATEWAY_CHECK_URL: undefined,
     FAREBOX_SANDBOX: 'off',
   })
-  // What a provider says of our key or credits shuts it off for a while, in the process that heard it.
+  // A provider's refusal of our key or credits disables it for a while, in the process that got the refusal.
   const sandbox = { FAREBOX_SANDBOX_URL: demo.sandbox ?? undefined }
   const keyless = await beside(t, stage, sandbox)
   const broke = await beside(t, stage, sandbox)
@@ -154,7 +154,7 @@ test('every answer that the interface description declares is given', async (t) 
     played,
   )
 
-  await t.test('503: each operation, while it cannot see what it must see', async () => {
+  await t.test('503: each operation, while required data is unavailable', async () => {
     await farebox.projecting.pause()
     await stage.credit(demo.buyer.accountId, 100)
     await stage.credit(demo.reseller.accountId, 100)
@@ -174,7 +174,7 @@ test('every answer that the interface description declares is given', async (t) 
   })
 
   await t.test(
-    '503 overloaded: what needs no read model, while the clock of the process is wrong',
+    '503 overloaded: operations without a read model, while the clock of the process is wrong',
     async () => {
       const ending = await stage.accounts.issueKey(
         {
@@ -201,7 +201,7 @@ test('every answer that the interface description declares is given', async (t) 
     },
   )
 
-  await t.test('429: each operation, for a key that asks too often', async (t) => {
+  await t.test('429: each operation, for a key above its rate limit', async (t) => {
     const limited = await openStage(t, { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_KEY: '1/1' })
     const { buyer, reseller } = limited.demo
     const { log } = limited.farebox.core
@@ -258,7 +258,7 @@ test('every answer that the interface description declares is given', async (t) 
     }
   })
 
-  await t.test('and nothing is declared that no case gives', () => {
+  await t.test('and no response is declared without a case', () => {
     const missing = [...declaredOf(stage.document)].filter((answer) => !played.has(answer))
     assert.deepEqual(missing, [])
     t.diagnostic(`${played.size} answers of ${Object.keys(good).length} operations`)

@@ -7,7 +7,10 @@ import type { Called } from '../support/http.ts'
 import { goodRequests, type Holdings, nobodyListens, ofScrapers, type Request } from './requests.ts'
 import { done, openStage, type Stage, untilExits } from './stage.ts'
 
-/** What shows nothing of anybody's: the same for every customer. Any other operation limits, charges or refuses one. */
+/**
+ * Operations without personal data: the same for every customer. Any other operation limits, charges or
+ * refuses.
+ */
 const unaffected = new Set([
   'getMe',
   'listAnnouncements',
@@ -33,7 +36,7 @@ const idPattern = /\b(?:ord|dep|pln|prx|cus|txn|ref|sub|whs|dlv|wle)_[0-9a-z]{8,
 type Party = {
   readonly ref: string | null
   readonly holdings: Holdings
-  /** Ids, addresses, passwords, labels and names that nobody else may be shown. */
+  /** Ids, addresses, passwords, labels and names that must not be shown to others. */
   readonly secrets: ReadonlySet<string>
 }
 
@@ -142,7 +145,7 @@ const openTwo = async (stage: Stage) => {
       },
     }
   }
-  // What the reseller has for itself is open to itself alone; of its lists only what is its own is secret here.
+  // The reseller's own data is open to the reseller only; of its lists only its own entries are secret here.
   const alice = await open('alice-17-of-acme')
   const bob = await open('bob-4-of-acme')
   const { secrets: _, ...own } = await open(null)
@@ -173,7 +176,7 @@ const absent = (held: Holdings): Holdings => {
 const plainError = ({ body: { requestId: _, ...body } }: Called, held: Holdings): string =>
   Object.values(held).reduce((text, id) => text.replaceAll(id, ''), JSON.stringify(body))
 
-test('a request for one customer never shows or touches what is held for another, or by the account', async (t) => {
+test('a request for one customer never shows or changes data of another customer or of the account', async (t) => {
   const stage = await openStage(t)
   const { client, document } = stage
   const { alice, bob, own } = await openTwo(stage)
@@ -218,14 +221,14 @@ test('a request for one customer never shows or touches what is held for another
     return client.call(method, `${path}${query}`, { ...options, headers, key })
   }
 
-  /** Nothing of it is in the answer, but for the id that was asked for. */
+  /** The answer contains none of it, except the requested id. */
   const showsNothingOf = (party: Party, { text }: Called, request: Request, what: string): void => {
     const sent = JSON.stringify(request)
     for (const secret of party.secrets)
       if (!sent.includes(secret)) assert.ok(!text.includes(secret), `${what} shows ${secret}: ${text}`)
   }
 
-  /** Sends one operation for Bob, about what is his or not, and holds its answer against what it must be. */
+  /** Calls one operation as Bob, on his data or not, and checks the answer. */
   const tried = async (operation: string, whose: Whose, named: Named): Promise<Called | null> => {
     const holder = { own: bob, "another's": alice, "the account's": own }[whose]
     const removed = operation === 'removeFromWhitelist' && holder === bob
@@ -262,7 +265,7 @@ test('a request for one customer never shows or touches what is held for another
     return answer
   }
 
-  /** All that can be read of Alice, and what the account has for itself. */
+  /** All readable data of Alice, and the account's own data. */
   const state = async () => {
     const headers = { 'X-Reseller-Customer-Id': alice.ref! }
     const ofAlice = [
@@ -289,14 +292,14 @@ test('a request for one customer never shows or touches what is held for another
   }
   const before = await state()
 
-  await t.test('each operation, however the customer is named', async () => {
+  await t.test('each operation, for each way to name the customer', async () => {
     for (const operation of operations)
       for (const whose of ["another's", "the account's", 'own'] as const)
         for (const named of ['header', 'query', 'both'] as const) await tried(operation, whose, named)
     assert.deepEqual(await state(), before)
   })
 
-  await t.test('lists show what is held for the customer, and all of it', async () => {
+  await t.test('lists show data of the customer, and all of it', async () => {
     const own = { key, headers: { 'X-Reseller-Customer-Id': bob.ref! } }
     for (const [path, list, customer] of [
       ['orders', 'orders', 'customer'],
@@ -370,7 +373,7 @@ test('a request for one customer never shows or touches what is held for another
     )
   })
 
-  await t.test('a customer that does not exist has nothing, and is not made by a read', async () => {
+  await t.test('a customer that does not exist has no data, and a read does not create it', async () => {
     const headers = { 'X-Reseller-Customer-Id': 'nobody' }
     const total = async () => (await done(client.get('/api/v1/reseller/customers', { key }))).body.total
     const customers = await total()

@@ -24,7 +24,7 @@ function* schemasIn(value: unknown, way: string): Generator<readonly [string, No
       yield* schemasIn(each, `${way}/${name}`)
 }
 
-test('every operation of the document is written in the way that generators of clients read', async (t) => {
+test('every operation of the document has a form that client generators read', async (t) => {
   const { document } = await startService(t)
   assert.ok(!JSON.stringify(document).includes('__schema'))
   const operations = Object.values(document.paths).flatMap(

@@ -33,14 +33,14 @@ const isSpent = ({ operationId }: DeclaredOperation, { body }: Called): boolean 
   (operationId === 'deleteWebhook' && body?.error === 'no webhook has this id') ||
   (operationId === 'removeFromWhitelist' && body?.error === 'the plan has no such entry on its whitelist')
 
-/** Keys that may not do what is asked, and no key. */
+/** Keys without the needed right, and no key. */
 const otherKeysOf = async ({ demo, customer, accounts }: Stage) => {
   const blocked = await customer({ cents: 1_000 })
   await accounts.block(blocked.accountId, 'chargebacks', operator)
   return [demo.scraper.key, blocked.key, `fbx_${'0'.repeat(40)}`, 'nobody', undefined]
 }
 
-test('whatever is sent to any operation gets an answer that is declared, and is charged only when it is told so, and no request holds the main thread for long', async (t) => {
+test('every request gets a declared response, is charged only if the response says so, and blocks the main thread only briefly', async (t) => {
   const stage = await openStage(t)
   const { client, document, balance } = stage
   const callers = await callersOf(stage)

@@ -29,7 +29,7 @@ export type DeclaredOperation = {
   readonly body: Schema | null
 }
 
-/** A caller: its key, what it holds, and whether it must name its orders. */
+/** A caller: its key, its resources, and whether it must name its orders. */
 export type Caller = { readonly key: string; readonly live: Live; readonly reseller: boolean }
 
 export type Generated = {
@@ -46,7 +46,7 @@ type Parts = {
   readonly body: unknown
 }
 
-/** Every operation of the document, with its parameters looked up. */
+/** Every operation of the document, with its parameters resolved. */
 export const operationsOf = (document: Document): readonly DeclaredOperation[] => {
   const shared = document.components.parameters as Readonly<Record<string, Parameter>>
   return Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -98,7 +98,7 @@ const declaredParts = (operation: DeclaredOperation, live: Live, context: Schema
   })
 }
 
-/** What fields alone do not tell: products go with countries and periods, rentals with each other. */
+/** Dependencies between fields: products need countries and periods, rentals belong together. */
 const fittingParts = (operation: DeclaredOperation, live: Live): fc.Arbitrary<Parts> | null => {
   const none = { id: '', query: {}, headers: {}, body: undefined }
   const dedicated = live.offers.filter((offer) => offer.fulfillment_meta !== null)
@@ -290,7 +290,7 @@ const fittingParts = (operation: DeclaredOperation, live: Live): fc.Arbitrary<Pa
   }
 }
 
-/** Of the sandbox, where nobody answers. */
+/** Addresses of the sandbox without a listener. */
 const freeProxies = ['127.80.255.1:9', '127.80.255.2:9'] as const
 
 /** Clients drop `.` and `..` from paths before they send them. */
@@ -325,7 +325,7 @@ const contentTypes = fc.constantFrom(
   ';;',
 )
 
-/** Ids of one path stand in one text with `|` between. */
+/** Ids of one path are joined in one text with ` ` between them. */
 const pathWith = ({ path }: DeclaredOperation, id: string): string => {
   const ids = id.split('|')
   return path.replaceAll(/\{\w+\}/g, () => encodeURIComponent(ids.shift() ?? ''))
@@ -364,7 +364,7 @@ const wellFormed = (
   }))
 }
 
-/** One thing about a request made wrong. */
+/** A request with one mistake. */
 const spoilt = (
   operation: DeclaredOperation,
   good: fc.Arbitrary<Generated>,
@@ -410,7 +410,7 @@ const spoilt = (
   )
 }
 
-/** What is for resellers is asked by resellers; other keys come among those that are wrong. */
+/** Operations for resellers are called with reseller keys; other keys are among the wrong ones. */
 const callersOf = ({ path }: DeclaredOperation, callers: readonly Caller[]): readonly Caller[] =>
   path.startsWith('/api/v1/reseller/') ? callers.filter(({ reseller }) => reseller) : callers
 

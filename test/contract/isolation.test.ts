@@ -57,7 +57,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
 
 const idPattern = /(?:ord|pln|prx|txn|acc|key|dep|whs|dlv|sub)_[0-9a-z]{8,}/g
 
-/** One account: what it was ever told of, and what it may act upon. */
+/** One account: all ids that it ever received, and the resources that it may act upon. */
 const party = (key: string) => ({ key, told: new Set<string>(), secrets: new Set<string>() })
 type Party = ReturnType<typeof party>
 
@@ -87,7 +87,7 @@ const actOf = ({ client }: Stage) => {
       if (id === undefined) return
       const answer = await send(id)
       if ('whose' in done && done.whose === 'foreign') {
-        // A name that stands for an order of its own is told before what the request is about.
+        // A name of its own order is reported before the subject of the request.
         if (answer.body.code === 'idempotency_conflict') return
         const none = `${kind}_${'0'.repeat(32)}`
         asIfAbsent(answer, await send(none), id, none)
@@ -165,7 +165,7 @@ const actOf = ({ client }: Stage) => {
 
 const common = (a: ReadonlySet<string>, b: ReadonlySet<string>) => [...a].filter((one) => b.has(one))
 
-test('two accounts that use the same names never see anything of each other', async (t) => {
+test("two accounts that use the same names never see each other's data", async (t) => {
   const stage = await openStage(t)
   const { demo, credit } = stage
   const customer = await stage.customer({ cents: 10_000_000 })

@@ -18,7 +18,7 @@ export type Rental = {
   readonly period_days: number
 }
 
-/** What the service itself tells a customer: what is sold, and what the customer holds. */
+/** Data that the service shows a customer: products on sale, and the customer's resources. */
 export type Live = {
   readonly offers: readonly Offer[]
   readonly productIds: readonly string[]
@@ -84,7 +84,7 @@ const order = async (client: HttpClient, key: string, { amountCents: _, ...offer
   return (await done(client.post('/api/v1/orders', json, { key, headers }))).body
 }
 
-/** Reads the catalogue, buys some of each product, and reads back what the customer holds then. */
+/** Reads the catalogue, buys some of each product, and reads the customer's resources. */
 /** @param batchIds of the account that scrapes */
 export const liveOf = async (
   client: HttpClient,
@@ -200,7 +200,7 @@ export const poolsOf = (live: Live): Pools => ({
 const accountsOfBooks = ['assets:gateway:manual', 'revenue:orders:residential', 'revenue:orders:isp']
 const parentsOfBooks = ['assets', 'revenue:orders', 'liabilities:wallet', ...accountsOfBooks]
 
-/** Live ids by what stands before `{id}` in a path. */
+/** Live ids by the path before `{id}`. */
 /** A platform and an operation with a `|` between. */
 const scraperIds = scrapers.map(({ platform, operation }) => `${platform}|${operation}`)
 

@@ -13,7 +13,7 @@ const spin = (ms: number): void => {
   for (const end = threadCpuMs() + ms; threadCpuMs() < end; );
 }
 
-test('what a request does in one go is measured as one, in whichever callbacks, and each wait ends it', async (t) => {
+test('the synchronous work of a request is measured as one block across callbacks, and each wait ends it', async (t) => {
   const routes = sampleRoutes.map((each) => ({
     ...each,
     handler: (async (request: { address: string }) => {
@@ -83,7 +83,7 @@ const queries: readonly string[] = [
   `?status=${'%41'.repeat(4_500)}`,
 ]
 
-test('no hostile body, header or query holds the main thread for long, whatever operation it is sent to', async (t) => {
+test('no hostile body, header or query blocks the main thread for long, for any operation', async (t) => {
   const stage = await openStage(t)
   const { demo, document, baseUrl } = stage
   await stage.credit(demo.buyer.accountId, 1_000_000_000)

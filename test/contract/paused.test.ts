@@ -7,7 +7,7 @@ import { startService } from '../support/service.ts'
 const orders = '/api/v1/orders'
 const plan = { product_id: 'residential-premium', quantity: 1 }
 
-test('no handler writes a read model: orders go on while nothing is folded, and no read is ever old', async (t) => {
+test('no handler writes a read model: orders continue while projections are paused, and no read is outdated', async (t) => {
   const { buyer, farebox } = await startService(t)
   const { projecting, core } = farebox
   const rows = async () => {
@@ -57,7 +57,7 @@ test('no handler writes a read model: orders go on while nothing is folded, and 
   }
   assert.ok(tookMs < 20_000, `a read that cannot be answered is refused in bounded time, not in ${tookMs} ms`)
 
-  // A read that waits is answered as soon as what it waits for is folded.
+  // A waiting read is answered as soon as the awaited events are folded.
   const waiting = buyer.get(`${orders}/${placed.body.orderId}`)
   projecting.resume()
   const read = await waiting
@@ -67,7 +67,7 @@ test('no handler writes a read model: orders go on while nothing is folded, and 
   assert.equal((await buyer.get('/api/v1/proxies')).body.total, 2)
 })
 
-test('money that an operator moves in another process is never read old either', async (t) => {
+test('money that an operator moves in another process is never read outdated', async (t) => {
   const { buyer, farebox, demo } = await startService(t)
   const { projecting, core } = farebox
   await projecting.pause()

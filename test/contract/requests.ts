@@ -2,7 +2,7 @@ import type { CallOptions } from '../support/http.ts'
 
 export type Request = { readonly method: string; readonly path: string } & CallOptions
 
-/** What a customer holds, for paths and bodies. */
+/** A customer's resources, for paths and bodies. */
 export type Holdings = {
   readonly orderId: string
   readonly planId: string
@@ -19,7 +19,7 @@ export type Holdings = {
   readonly financeToken: string
   /** A key that may call scrapers. */
   readonly scraperKey: string
-  /** Of that key's account, and over: its first call has a result. */
+  /** Of that key's account, and finished: its first call has a result. */
   readonly batchId: string
 }
 

@@ -23,7 +23,7 @@ const batchOf = (...names: readonly string[]) => ({
 })
 const known = { 'X-Request-Id': 'known-batch' }
 
-/** The id of a batch of the demo's scraper that is over. */
+/** The id of a finished batch of the demo's scraper. */
 export const finishedBatch = async ({ client, demo }: Pick<Stage, 'client' | 'demo'>): Promise<string> => {
   const { key } = demo.scraper
   const { batchId } = (await done(client.post(batches, batchOf('cats'), { key, headers: known }))).body
@@ -48,7 +48,7 @@ const batchCases = ({ client, demo }: Pick<Stage, 'client' | 'demo'>): readonly 
   ]
 }
 
-/** What a scraper answers while its provider can be asked. Words in a target tell the stand-in what to do. */
+/** A scraper's answers while its provider is available. Words in a target control the stand-in. */
 export const scrapeCases = async (stage: Stage): Promise<readonly Case[]> => {
   const scrape = scrapeOf(stage)
   const poor = await stage.customer({ cents: 0, scopes: ['scrape'] })
@@ -73,7 +73,10 @@ export const scrapeCases = async (stage: Stage): Promise<readonly Case[]> => {
   ]
 }
 
-/** What it answers in processes of their own: a day later, without a key or credits, and where nobody serves the row. */
+/**
+ * A scraper's answers in separate processes: a day later, without a key or credits, and without a provider
+ * for the row.
+ */
 export const lateScrapeCases = (
   { demo }: Pick<Stage, 'demo'>,
   others: Readonly<Record<'future' | 'keyless' | 'broke' | 'unserved', HttpClient>>,

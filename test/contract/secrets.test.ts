@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { orderlyCases } from './cases.ts'
 import { done, openStage, type Stage } from './stage.ts'
 
-/** Everything that a log line or an event must never hold, by what it is. */
+/** Everything that a log line or an event must never contain, by name. */
 const secretsOf = async (stage: Stage, keys: readonly string[]): Promise<Map<string, string>> => {
   const { client, demo, env, farebox } = stage
   const secrets = new Map<string, string>()
@@ -31,7 +31,7 @@ const security = {
   'x-frame-options': 'DENY',
 }
 
-test('no secret stands in a log line or an event, and every answer forbids what a browser could do with it', async (t) => {
+test('no log line or event contains a secret, and every response has its security headers', async (t) => {
   const lines: string[] = []
   const logTo = new Writable({
     write: (chunk, _encoding, written) => {
@@ -47,7 +47,7 @@ test('no secret stands in a log line or an event, and every answer forbids what 
   await t.test('every answer carries the security headers', async () => {
     for (const one of cases) {
       const { headers } = await one.send()
-      // Lists of places are the same for everybody, and asked for again and again: clients may have them.
+      // Lists of locations are the same for all clients and requested often: clients may cache them.
       const expected =
         one.operation.startsWith('listGeo') && Number.parseInt(one.answer, 10) < 400
           ? { ...security, 'cache-control': 'no-cache' }
@@ -90,7 +90,7 @@ test('no secret stands in a log line or an event, and every answer forbids what 
   })
 
   await t.test('events, with their metadata', async () => {
-    // The service goes on to append what it does by itself.
+    // The service continues its automatic appends.
     const head = await core.log.head()
     let events = 0
     for (let from = 0; ; ) {

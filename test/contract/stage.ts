@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { TestContext } from 'node:test'
 import { createAccounts } from '../../src/features/accounts/account-service.ts'
-import { createCustomers } from '../../src/features/accounts/customer-service.ts'
+import { createCustomers } from '../../src/features/accounts/customers.ts'
 import { createFinanceTokenService } from '../../src/features/finance/token-service.ts'
 import { createWallets } from '../../src/features/wallet/wallet-service.ts'
 import type { AccountId, CustomerId } from '../../src/kernel/ids.ts'
@@ -23,7 +23,10 @@ export type Stage = Service & {
   customer(wanted: { cents: number; reseller?: boolean; scopes?: readonly Scope[] }): Promise<Customer>
   issueKey(accountId: string, dailyCapCents?: number | null): Promise<string>
   credit(accountId: string, cents: number): Promise<void>
-  /** What a customer paid to its reseller; the first payment makes the relation. Gives our id of the customer. */
+  /**
+   * The payments of a customer to its reseller; the first payment creates the relation. Returns our id of the
+   * customer.
+   */
   payCustomer(accountId: string, ref: string, cents: number): Promise<CustomerId>
   readonly accounts: ReturnType<typeof createAccounts>
   balance(key: string): Promise<number>
@@ -73,7 +76,7 @@ export const openStage = async (
     ...service,
     client,
     accounts,
-    financeToken: issued.token,
+    financeToken: issued.key,
     credit,
     payCustomer,
     issueKey: (accountId, dailyCapCents = null) => issue(accountId as AccountId, ['buy'], dailyCapCents),

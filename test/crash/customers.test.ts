@@ -86,7 +86,7 @@ test('a server that is killed around the payment of a customer places its order 
       running = await startFarebox(t, env)
     }
 
-  // Whatever was cut off is asked for and paid until it is there.
+  // Interrupted requests are repeated and paid until they succeed.
   let next = 0
   const settle = async (): Promise<void> => {
     for (let n = next; n < asked; n = next) {

@@ -20,12 +20,12 @@ const tell = (): void => void process.stdout.write(`# crash test: ${JSON.stringi
 
 after(tell)
 
-/** Everything that survives a kill: settings, and what the clients were told. */
+/** Everything that survives a kill: settings, and the answers that clients received. */
 type Bench = {
   readonly env: NodeJS.ProcessEnv
   readonly key: string
   readonly startCents: number
-  /** What was asked for under each key, and the order that was acknowledged, once it was. */
+  /** The request of each key, and the acknowledged order, if there is one. */
   readonly asked: Map<string, { readonly body: unknown; orderId: string | null; refused: boolean }>
 }
 
@@ -72,7 +72,7 @@ const order = async (bench: Bench, baseUrl: string, idempotencyKey: string): Pro
     return
   }
   assert.ok(status === 503 || body.code === 'out_of_stock', JSON.stringify(body))
-  // A refusal is final for this test: what was out of stock was not charged, which the audit sees.
+  // A refusal is final for this test: an order that was out of stock was not charged, which the audit checks.
   asked.refused = body.code === 'out_of_stock'
   counts.refused += 1
 }
@@ -98,7 +98,7 @@ const load = async (bench: Bench, running: FareboxProcess): Promise<void> => {
   await Promise.all(Array.from({ length: inFlight }, client))
 }
 
-/** Asks again for everything that was not answered; each key must come to one order. */
+/** Repeats every request without an answer; each key must end with one order. */
 const retryUnanswered = async (bench: Bench, baseUrl: string): Promise<void> => {
   const open = [...bench.asked].filter(([, { orderId, refused }]) => orderId === null && !refused)
   const retry = async (): Promise<void> => {
@@ -117,7 +117,7 @@ const allOrders = async (bench: Bench, baseUrl: string) => {
   }
 }
 
-/** The account's orders, what is in its wallet, and what they leave in it. */
+/** The account's orders, its wallet, and the expected balance. */
 const booksOf = async (bench: Bench, baseUrl: string) => {
   const orders = await allOrders(bench, baseUrl)
   const paid = orders.reduce((sum, item) => sum + item.amountCents - item.refundedCents, 0)
@@ -125,7 +125,7 @@ const booksOf = async (bench: Bench, baseUrl: string) => {
   return { orders, walletCents: wallet.balanceCents, leftCents: bench.startCents - paid }
 }
 
-/** On EventStoreDB, whose items are not atomic: once the completion has ended what a kill left half written. */
+/** On EventStoreDB, whose items are not atomic: after the completion of half-written orders. */
 const settledBooksOf = (bench: Bench, baseUrl: string): ReturnType<typeof booksOf> =>
   logInPostgres
     ? booksOf(bench, baseUrl)
@@ -140,7 +140,7 @@ const settledBooksOf = (bench: Bench, baseUrl: string): ReturnType<typeof booksO
 /** Without atomic items an order that loses a race for the last address is refunded, and answered as that order. */
 const ends = logInPostgres ? ['completed'] : ['completed', 'refunded']
 
-/** Every acknowledged order stands once and is paid once; nothing is charged without an order. */
+/** Every acknowledged order exists once and is paid once; nothing is charged without an order. */
 const audit = async (bench: Bench, baseUrl: string): Promise<void> => {
   const { orders, walletCents, leftCents } = await settledBooksOf(bench, baseUrl)
   const byId = new Map(orders.map((item) => [item.orderId, item]))
@@ -155,7 +155,7 @@ const audit = async (bench: Bench, baseUrl: string): Promise<void> => {
 }
 
 describe('a killed server', () => {
-  test('keeps every acknowledged order and charges nothing without one, wherever it dies', async (t) => {
+  test('keeps every acknowledged order and charges nothing without one, wherever it is killed', async (t) => {
     let bench = await setUp(t)
     let days = 0
     for (const point of orderPoints) {

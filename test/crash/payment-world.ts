@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { call } from '../support/farebox.ts'
 import { until } from '../support/until.ts'
 
-/** Who asks for deposits: a key, and the customers that it names (null: its own wallet). */
+/** A client that opens deposits: a key, and the customers that it names (null: its own wallet). */
 export type Party = {
   readonly accountId: string
   readonly key: string
@@ -12,15 +12,18 @@ export type Party = {
   readonly startCents: number
 }
 
-/** A deposit as a client asks for it, as often as it takes, and what it was told. */
+/** A deposit as a client requests it, repeatedly, and the answers. */
 export type Asked = {
   readonly party: Party
   readonly customer: string | null
   readonly name: string
   readonly body: { readonly amount_cents: number; readonly method: string }
-  /** The deposits of its key with their pages, in the order they were told: the next one follows when one has closed. */
+  /**
+   * The deposits of its key with their pages, in the order of the answers: the next one follows after one has
+   * closed.
+   */
   readonly told: Map<string, string>
-  /** The last answer was lost: what it would have said is not known. */
+  /** The last answer was lost: its content is not known. */
   unheard: boolean
 }
 
@@ -45,13 +48,16 @@ const json = async (method: string, url: string, body?: unknown) => {
     headers: { 'content-type': 'application/json' },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   })
-  // biome-ignore lint/suspicious/noExplicitAny: what the stand-in shows
+  // biome-ignore lint/suspicious/noExplicitAny: the invoice of the stand-in
   return { status: response.status, body: (await response.json()) as any }
 }
 
 const lastOf = ({ told }: Asked): string | undefined => [...told.keys()].at(-1)
 
-/** Asks for the deposit; one key is one open deposit and one pay page, wherever and however often it is asked for. */
+/**
+ * Requests the deposit; one key is one open deposit and one payment page, in every process and for any number
+ * of requests.
+ */
 const ask = async ({ found }: World, asked: Asked, baseUrl: string): Promise<boolean> => {
   const { party, customer, name, body, told } = asked
   asked.unheard = true
@@ -78,7 +84,7 @@ const ask = async ({ found }: World, asked: Asked, baseUrl: string): Promise<boo
   return true
 }
 
-/** The payer acts on the page that it was given, whatever else the provider made. */
+/** The payer acts on the page of the answer, whatever else the provider created. */
 const act = (world: World, { told }: Asked, deed: string, cents?: number) =>
   json(
     'POST',
@@ -138,19 +144,19 @@ export const trade = (world: World, baseUrl: string, payers: number) => {
       await json('PUT', `${world.sandbox}/_sandbox/switches`, switches())
       try {
         if (await ask(world, asked, baseUrl)) await pay(world, asked)
-        // A client whose answer was lost asks again.
+        // A client with a lost answer repeats the request.
         if (Math.random() < 0.3) await ask(world, asked, baseUrl)
       } catch (error) {
         if (error instanceof assert.AssertionError) throw error
         world.found.unanswered += 1
-        // Nobody listens: a client does not hammer at a process that starts.
+        // No listener: a client does not hammer a starting process.
         await sleep(500)
       }
       await sleep(randomInt(250))
     }
   }
   const all = Promise.all(Array.from({ length: payers }, payer))
-  // Who waits for it hears of it at `home`.
+  // Callers that wait for it get the result at `home`.
   all.catch(() => undefined)
   return async (): Promise<void> => {
     over = true
@@ -166,7 +172,10 @@ type Invoice = {
   readonly payments: readonly { readonly late: boolean }[]
 }
 
-/** Does it to all, some at once: what a kill left half done is free again after a while, for which many wait together. */
+/**
+ * Applies it to all, some concurrently: work that a kill left half done is free again after a while, and many
+ * wait for it together.
+ */
 const forAll = async <Item>(items: Iterable<Item>, deed: (item: Item) => Promise<unknown>): Promise<void> => {
   const left = [...items]
   const lane = async (): Promise<void> => {
@@ -176,13 +185,13 @@ const forAll = async <Item>(items: Iterable<Item>, deed: (item: Item) => Promise
 }
 
 /**
- * Everything that the stand-in says was paid is credited once, to whom it is owed, and nothing else is.
- * @param patienceMs how long a payment whose callback nobody heard may wait for its deposit's next look
+ * Every payment of the stand-in is credited once, to its owner, and nothing else is.
+ * @param patienceMs how long a payment with a lost callback may wait for the next poll of its deposit
  */
 export const audit = async (world: World, baseUrl: string, patienceMs: number): Promise<void> => {
   const { found, parties, asked: all } = world
   await json('DELETE', `${world.sandbox}/_sandbox/switches`)
-  // What was not answered is asked for again, so that no deposit is left between two steps.
+  // Unanswered requests are repeated, so that no deposit stays between two steps.
   await forAll(
     all.filter(({ unheard, told }) => unheard || told.size === 0),
     (asked) => until(() => ask(world, asked, baseUrl), { timeoutMs: 60_000, what: 'an answer to a retry' }),
@@ -217,7 +226,8 @@ export const audit = async (world: World, baseUrl: string, patienceMs: number): 
     for (const { customer, creditCents } of body.customers)
       assert.equal(creditCents, credits.get(`${key} ${customer}`) ?? 0, `the credit of ${customer}`)
   }
-  // Stripe's keys and BTCPay's search hold over a kill; NOWPayments has neither, and its second invoice nobody knows.
+  // Stripe's keys and BTCPay's search survive a kill; NOWPayments has neither, and its second invoice is
+  // unknown to the service.
   const pages = new Set(
     all.flatMap(({ told }) => [...told.values()].map((payUrl) => payUrl.split('/').at(-1))),
   )

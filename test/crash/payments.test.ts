@@ -19,7 +19,10 @@ const soak = process.env.FAREBOX_SOAK === '1'
 const rounds = soak ? 12 : 1
 const randomKills = soak ? 60 : 4
 const payers = 6
-/** A soak opens some 16,000 deposits, each to be looked at every quarter of a minute, which takes two processes minutes. */
+/**
+ * A soak opens some 16,000 deposits, each polled every quarter of a minute, which takes two processes
+ * minutes.
+ */
 const patienceMs = soak ? 900_000 : 60_000
 /** Between any two steps: the named ones of a payment's way, and around every append. */
 const points: readonly CrashPoint[] = [...paymentPoints, 'before-append', 'after-append']
@@ -63,7 +66,7 @@ const setUp = async (t: TestContext): Promise<{ world: World; front: Front; env:
     return { accountId, key, customers, startCents: body.balanceCents }
   }
   const parties = [await party(demo.buyer, [null]), await party(demo.reseller, [null, 'ann', 'bob', 'cy'])]
-  // Both processes have seen the gateways before anybody trades.
+  // Both processes have loaded the gateways before the first trade.
   await until(async () => {
     const answer = await call(`${first.baseUrl}/api/v1/deposits`, demo.reseller.key, {
       body: { amount_cents: 300, method: 'crypto' },
@@ -76,7 +79,7 @@ const setUp = async (t: TestContext): Promise<{ world: World; front: Front; env:
 }
 
 describe('payments through two processes on one database that are killed', () => {
-  test('are credited once each, whatever three providers do and wherever the processes die', {
+  test('are credited once each, for three providers and any moment of a kill', {
     timeout: soak ? 3_000_000 : 280_000,
   }, async (t) => {
     const { world, front, env } = await setUp(t)
@@ -124,7 +127,7 @@ describe('payments through two processes on one database that are killed', () =>
     for (let kill = 0; kill < randomKills; kill += 2) {
       const second = await start()
       await sleep(200 + randomInt(1_500))
-      // Both at once: nobody is left to hear a callback.
+      // Both at once: no process is left to receive a callback.
       await Promise.all([second?.kill(), other.process?.kill()])
       count('both at once')
       other.process = await start()

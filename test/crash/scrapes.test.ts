@@ -23,7 +23,7 @@ const points: readonly CrashPoint[] = [...scrapePoints, 'before-append', 'after-
 /** Longer than any lease: the sweeper of the next process finds what this one left. */
 const leapMs = 120_000
 
-/** What was asked for under each id, and the first answer to it. */
+/** The request of each id, and the first answer to it. */
 type Asked = Map<string, { readonly body: object; text: string | null }>
 
 type Bench = {
@@ -86,13 +86,13 @@ const idsWhere = async (pool: pg.Pool, text: string): Promise<ReadonlySet<string
   return new Set(rows.map(({ id }) => id))
 }
 
-/** Once the sweeper has looked: charged is what has a result that can be had, and nothing else. */
+/** After the sweeper ran: calls with an available result are charged, and nothing else. */
 const audit = async ({ pool, asked }: Bench): Promise<void> => {
   await until(async () => (await pool.query('select from read.open_scrapes')).rowCount === 0, {
     timeoutMs: 30_000,
     what: 'every scrape to be over',
   })
-  // The log is read below, too: what it has by now must have come to the tables.
+  // The log is read below, too: its present events must have reached the tables.
   await until(
     async () =>
       (
@@ -116,7 +116,7 @@ const audit = async ({ pool, asked }: Bench): Promise<void> => {
   assert.deepEqual(rows, [{ available_micros: startMicros - priceMicros * captured.size, held_micros: 0 }])
 }
 
-/** Asks again for everything; each id comes to one answer and one charge. */
+/** Repeats every request; each id ends with one answer and one charge. */
 const retryAll = async (bench: Bench, baseUrl: string): Promise<void> => {
   const left = [...bench.asked]
   const retry = async (): Promise<void> => {
@@ -135,8 +135,8 @@ const retryAll = async (bench: Bench, baseUrl: string): Promise<void> => {
 }
 
 /**
- * Every id was charged once, and the platform was asked no more than once for each that was answered at once. To be called
- * while a server runs: nobody else folds what came last.
+ * Every id was charged once, and the platform was called no more than once for each that was answered at
+ * once. Call it while a server runs, which folds the last events.
  */
 const conclude = async (t: TestContext, bench: Bench): Promise<void> => {
   const { pool, standIn, asked, env } = bench
@@ -154,7 +154,7 @@ const conclude = async (t: TestContext, bench: Bench): Promise<void> => {
   await assertVerified({ pool, log, sealKey: Buffer.from(env.FAREBOX_SEAL_KEY!, 'base64') })
 }
 
-test('a killed server charges exactly what has a result, wherever it dies, and every id converges', {
+test('a killed server charges exactly the calls with a result, wherever it is killed, and every id converges', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
   let bench = await setUp(t)

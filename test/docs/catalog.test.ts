@@ -33,7 +33,7 @@ const openDemo = async (t: Parameters<typeof emptyDatabase>[0]) => {
   return { server, env, directory, file, buyer, products }
 }
 
-test('the example and every command of the page on the catalogue run over a fresh demo as they stand', async (t) => {
+test('the example and every command of the catalogue page run on a new demo', async (t) => {
   const { env, directory, products } = await openDemo(t)
   await writeFile(join(directory, 'addresses.txt'), '# free\n198.19.251.1\n198.19.251.2\n')
   assert.ok(commands.length >= 7, `${commands.length} commands`)
@@ -51,7 +51,7 @@ test('the example and every command of the page on the catalogue run over a fres
   }
 })
 
-test('the example is refused over a demo on which one of its other products was ordered, whatever the tables know', async (t) => {
+test('the example is refused on a demo with an order of another product, whatever the tables contain', async (t) => {
   const { server, env, buyer, file } = await openDemo(t)
   const order = { product_id: 'dc-ipv4', quantity: 1, fulfillment_meta: { country: 'USA', period_days: 30 } }
   const placed = await call(`${server.baseUrl}/api/v1/orders`, buyer.key, { body: order })
@@ -66,7 +66,7 @@ test('the example is refused over a demo on which one of its other products was 
   }
   assert.deepEqual(await refusedFor(), ['residential-basic', 'ipv4-datacenter'])
   await server.stop()
-  // The same of the log alone, as before a server made the tables.
+  // The same from the log alone, as before a server created the tables.
   const client = new pg.Client({ connectionString: env.DATABASE_URL })
   await client.connect()
   await client.query('drop table read.orders')

@@ -19,14 +19,14 @@ test('docs/events.md and docs/events.json are up to date: npx farebox ledger eve
   assert.ok(isDeepStrictEqual(json, JSON.parse(JSON.stringify(eventDictionary()))), 'docs/events.json')
 })
 
-test('docs/decisions/0075 names the laws of every kind of event, and no kind that there is not', () => {
+test('docs/decisions/0075 names the invariants of every kind of event, and only existing kinds', () => {
   const page = readFileSync(join(docs, 'decisions/0075-what-must-follow.md'), 'utf8')
   const table = page.slice(page.indexOf('| Events | Laws |'))
   const named = [...table.matchAll(/`([A-Z][A-Za-z]+)`/g)].map(([, kind]) => kind)
   assert.deepEqual(named.toSorted(), Object.keys(eventDictionary().events).toSorted())
 })
 
-test('the dictionary has every kind that the sources declare, and every field has a meaning', () => {
+test('the dictionary has every kind of event in the sources, and every field has a meaning', () => {
   const { events } = eventDictionary()
   assert.deepEqual(Object.keys(events).sort(), [...declaredKinds()].sort())
   const rows = eventsPage().match(/^\| `.*$/gm) ?? []

@@ -10,7 +10,7 @@ import { startService } from '../support/service.ts'
 const page = readFileSync(join(import.meta.dirname, '../../docs/free-tools.md'), 'utf8')
 const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block)
 
-test('the commands of the page on the free tools run as they stand', async (t) => {
+test('the commands of the free tools page run as printed', async (t) => {
   assert.equal(blocks.length, 5)
   const { baseUrl } = await startService(t)
   const outputs: string[] = []
@@ -31,7 +31,7 @@ test('the commands of the page on the free tools run as they stand', async (t) =
   assert.match(tool, /"structuredContent":\{"ip":"8\.8\.8\.8"/)
 })
 
-test('the page explains every way in which a check fails', () => {
+test('the page explains every failure of a check', () => {
   const [, table = ''] = /^\| `error` .*\n\|[-|]+\n((?:\|.*\n)+)/m.exec(page) ?? []
   const rows = [...table.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name)
   assert.deepEqual(rows.sort(), [...publicErrors].sort())

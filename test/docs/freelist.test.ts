@@ -17,7 +17,7 @@ const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
 const page = readFileSync(join(root, 'docs/freelist.md'), 'utf8')
 
-test('the page on free proxies has a file of sources that is taken, commands that run, and settings that exist', async (t) => {
+test('the free proxies page has a valid source file, commands that run, and existing settings', async (t) => {
   const [, file = ''] = /^```json\n([\s\S]*?)^```$/m.exec(page) ?? []
   assert.deepEqual(
     parseSources(file).map(({ id }) => id),
@@ -36,7 +36,7 @@ test('the page on free proxies has a file of sources that is taken, commands tha
   for (const [name] of page.matchAll(/FAREBOX_[A-Z_]+/g)) assert.ok(name in settings, name)
 })
 
-test('the page on free proxies says when what did not answer is asked again', () => {
+test('the free proxies page says when an unreachable source is polled again', () => {
   assert.match(page, /after 2 minutes, then 4, 8/)
   assert.match(page, /after 10 minutes, then 20, 40/)
   const minutes = (state: 'not_answering' | 'never_answered', failures: number) =>

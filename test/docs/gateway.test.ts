@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
-import { parseUsername } from '../../src/domain/exits/username.ts'
+import { parseUsername } from '../../src/domain/exits/line.ts'
 import { placeholders } from '../../src/domain/exits/username-template.ts'
 import { startRealWorker } from '../gateway/support/real-worker.ts'
 import { ownPort } from '../support/own-port.ts'
@@ -18,12 +18,12 @@ const page = readFileSync(join(root, 'docs/gateway.md'), 'utf8')
 /** The blocks of the page that a reader copies into a shell. */
 const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block)
 
-test('the commands of the page on lines and exits run as they stand', async (t) => {
+test('the commands of the page on lines and exits run as printed', async (t) => {
   assert.equal(blocks.length, 4)
   const [, start = '', exits = '', stock = ''] = blocks
   const { env } = await startService(t, { FAREBOX_SANDBOX: 'off' })
 
-  await t.test('a gateway of its own', async (t) => {
+  await t.test('a separate gateway', async (t) => {
     const port = await ownPort()
     const command = start.replace('bin/run-node ', `exec '${process.execPath}' `)
     const gateway = spawn('bash', ['-euo', 'pipefail', '-c', command], {
@@ -66,7 +66,7 @@ test('the commands of the page on lines and exits run as they stand', async (t) 
   })
 })
 
-test('the steps from an order to a request lead there, over HTTP and SOCKS5', async (t) => {
+test('the steps from an order to a request work, over HTTP and SOCKS5', async (t) => {
   const settings = { FAREBOX_GATEWAY_PORT: String(await ownPort()) }
   const service = await startService(t, settings)
   await startRealWorker(t, service, settings)
@@ -82,7 +82,7 @@ test('the steps from an order to a request lead there, over HTTP and SOCKS5', as
   await until(async () => (await used()) > 400, { what: 'the bytes of two requests' })
 })
 
-test('the page on lines and exits names every key of usernames and every placeholder, and its example is a username', () => {
+test('the page on lines and exits lists every key of usernames and every placeholder, and its example is valid', () => {
   const refused = parseUsername('u7k2m9x4-nothing-1')
   assert.ok(!refused.ok)
   const keys = refused.problem.detail.split(' are ')[1]?.split(', ') ?? []

@@ -6,7 +6,7 @@ import { test } from 'node:test'
 const root = join(import.meta.dirname, '../..')
 const read = (name: string): string => readFileSync(join(root, name), 'utf8')
 
-test('every link from a page to a file of the project leads to one', () => {
+test('every link from a page to a file of the project works', () => {
   const pages = [
     'README.md',
     'CHANGELOG.md',
@@ -20,7 +20,7 @@ test('every link from a page to a file of the project leads to one', () => {
         assert.ok(existsSync(join(root, dirname(page), target)), `${page}: ${target}`)
 })
 
-test('every file that a page names exists, and has the function that is named behind it', () => {
+test('every file that a page names exists and contains the function named with it', () => {
   const pages = ['README.md', ...globSync('docs/*.md', { cwd: root })]
   // `x` stands for any name, as in `src/features/x/routes.ts`.
   const named = /`(?![^`]*\/x[/.])((?:src|projections|test|tools|bench|bin)\/[\w./-]+)`(?:\s`(\w+)`)?/g
@@ -31,7 +31,7 @@ test('every file that a page names exists, and has the function that is named be
     }
 })
 
-test('the index of the decisions names each once, by the title that it has', () => {
+test('the index of decisions lists each decision once, with its title', () => {
   const records = globSync('docs/decisions/0*.md', { cwd: root }).sort()
   const titles = records.map((record) => {
     const [, number, title] = /^# (\d{4})\. (.+)\n/.exec(read(record)) ?? []

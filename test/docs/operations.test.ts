@@ -21,7 +21,7 @@ const commandsOf = (text: string): string[] =>
 
 const monthMs = 31 * 24 * 60 * 60 * 1000
 
-test('every farebox command of the operations page and the page on periods runs as it stands', async (t) => {
+test('every farebox command of the operations page and the periods page runs as printed', async (t) => {
   const [shop, empty, fresh, past] = await Promise.all([1, 2, 3, 4].map(() => emptyDatabase(t)))
   assert.ok(shop && empty && fresh && past)
   const directory = await dataDirectory(t)
@@ -77,6 +77,6 @@ test('every farebox command of the operations page and the page on periods runs 
     'npx farebox ledger verify --seals seals-2026-11.json --public-key seal-public.pem | grep -x "nothing is wrong"',
     imported,
   )
-  // A month is closed once it is over.
+  // A month is closed after its end.
   for (const line of periods) await execute(line, { FAREBOX_CLOCK_OFFSET_MS: `${2 * monthMs}` })
 })

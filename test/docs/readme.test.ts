@@ -16,7 +16,7 @@ const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 const blocks = [...readme.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block)
 
 describe('the README', () => {
-  test('has commands that run as they stand, and every curl line answers what it says', async (t) => {
+  test('has commands that run as printed, and every curl line returns the printed answer', async (t) => {
     assert.equal(blocks.length, 3)
     const dataDir = await dataDirectory(t)
     const server = await startFarebox(t, {
@@ -24,7 +24,7 @@ describe('the README', () => {
       FAREBOX_GATEWAY_WORKERS: '1',
       FAREBOX_GATEWAY_PORT: String(await ownPort()),
     })
-    // The last block goes on with the variables of the first one.
+    // The last block uses the variables of the first one.
     const [tour = '', commands = '', finance = ''] = blocks
     const variables = tour.split('\n').slice(0, 2).join('\n')
     for (const block of [tour, commands, `${variables}\n${finance}`]) {
@@ -48,14 +48,14 @@ describe('the README', () => {
     await server.stop()
   })
 
-  test('names scripts that package.json has, and a bin for npx', () => {
+  test('names existing scripts of package.json, and a bin for npx', () => {
     for (const [, script = ''] of readme.matchAll(/npm run ([a-z:]+)/g))
       assert.ok(script in manifest.scripts, script)
     assert.ok(manifest.bin.farebox)
   })
 })
 
-test('every link between the documents leads somewhere', () => {
+test('every link between documents works', () => {
   const documents = [
     'README.md',
     'CHANGELOG.md',

@@ -11,7 +11,7 @@ import { testDatabase } from '../support/postgres.ts'
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
 
-/** What the commands of the page are given. */
+/** The input of the page's commands. */
 const files = {
   'balance.csv': `balance_transaction_id,created_utc,reporting_category,source_id,currency,gross,fee,net,payment_metadata[deposit_id]
 txn_1,2026-10-05 10:00:00,dispute,dp_1,usd,-5.00,15.00,-20.00,
@@ -28,7 +28,7 @@ inv_1,USD,Expired,,,,,
 `,
 }
 
-test('the commands of the page on statements run as they stand', async (t) => {
+test('the commands of the statements page run as printed', async (t) => {
   const [{ url }, directory] = await Promise.all([testDatabase(t), dataDirectory(t)])
   const env = {
     ...surroundings(),

@@ -11,7 +11,7 @@ const root = join(import.meta.dirname, '../..')
 const page = readFileSync(join(root, 'docs/resellers.md'), 'utf8')
 const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block)
 
-test("a reseller's first hour runs as the page has it, from terms to margins", {
+test("a reseller's first hour runs as the page describes, from terms to margins", {
   timeout: 240_000,
 }, async (t) => {
   assert.equal(blocks.length, 8)

@@ -38,7 +38,7 @@ const made = platforms
   )
   .join('\n')
 
-test('the reference of the guide is the table of scrapers; FAREBOX_TEST_WRITE=on writes it', () => {
+test('the reference of the guide equals the table of scrapers; FAREBOX_TEST_WRITE=on writes it', () => {
   const page = readFileSync(file, 'utf8')
   const at = page.indexOf(begin)
   assert.ok(at > 0, 'the guide has a place for it')

@@ -17,7 +17,7 @@ const skip =
   missing.length > 0 &&
   `${missing.join(' and ')} is not installed here: the independent check of seals did not run`
 
-test('the check of the page on seals runs as it stands, and finds what was changed', { skip }, async (t) => {
+test('the check of the seals page runs as printed and finds changes', { skip }, async (t) => {
   const [{ url }, directory] = await Promise.all([testDatabase(t), dataDirectory(t)])
   const env = {
     ...surroundings(),
@@ -29,7 +29,7 @@ test('the check of the page on seals runs as it stands, and finds what was chang
   }
   const farebox = `'${process.execPath}' '${join(root, 'src/cli.ts')}'`
   const sh = (script: string) => run('bash', ['-euo', 'pipefail', '-c', script], { cwd: directory, env })
-  /** The checker's exit code and what it says. */
+  /** The checker's exit code and output. */
   const check = async (...args: readonly string[]) => {
     const { code, stdout, stderr } = await run('python3', [checker, ...args], { cwd: directory }).then(
       (done) => ({ ...done, code: 0 }),
@@ -51,7 +51,7 @@ test('the check of the page on seals runs as it stands, and finds what was chang
     script.replaceAll('npx farebox', farebox).replaceAll('test/audit/seals/check_seals.py', `'${checker}'`),
   )
   const { ok, events, seals, sealed } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '')
-  // Behind what is sealed: the key of the process that sealed, and the seal.
+  // After the sealed events: the key of the sealing process, and the seal.
   assert.deepEqual({ ok, seals, sealed }, { ok: true, seals: 1, sealed: events - 2 })
 
   await mkdir(join(directory, 'kept'))

@@ -11,14 +11,14 @@ const known = new Map(settingsHelp().map((setting) => [setting.name, setting]))
 /** Of the tests, and of the receiver in docs/webhooks.md: no settings of the service. */
 const others = /^FAREBOX_(TEST_|(URL|KEY)$)/
 
-test('every setting that a page or the container names is one', () => {
+test('every setting that a page or the container names exists', () => {
   const pages = ['README.md', 'docker-compose.yml', 'Dockerfile', ...globSync('docs/*.md', { cwd: root })]
   for (const page of pages)
     for (const [name] of read(page).matchAll(/\bFAREBOX_[A-Z_]*[A-Z]\b/g))
       assert.ok(known.has(name) || others.test(name), `${page}: ${name}`)
 })
 
-test('the defaults on the operations page are those of the settings', () => {
+test('the defaults on the operations page match the settings', () => {
   const [, table = ''] =
     /^\| Setting \| Default \|.*\n\|[-|]+\n((?:\|.*\n)+)/m.exec(read('docs/operations.md')) ?? []
   const rows = table.trim().split('\n')

@@ -22,7 +22,7 @@ const settingsOf = (block: string): Record<string, string> | null => {
   return Object.fromEntries([...block.matchAll(/([A-Z_]+)=(\S+)/g)].map(([, name, value]) => [name, value]))
 }
 
-/** Whether somebody takes connections on this port of the machine. */
+/** Whether a listener accepts connections on this port of the machine. */
 const answers = async (port: number): Promise<boolean> => {
   const socket = connect(port, '127.0.0.1')
   try {
@@ -33,7 +33,7 @@ const answers = async (port: number): Promise<boolean> => {
   }
 }
 
-test('the walk through months of a subscription goes as the page says', async (t) => {
+test('the walk through months of a subscription runs as the page describes', async (t) => {
   const dataDir = await dataDirectory(t)
   const receiverPort = await ownPort()
   let server: FareboxProcess | null = null

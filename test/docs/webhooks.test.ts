@@ -52,7 +52,7 @@ const languages = [
 for (const { name, command, file, program } of languages) {
   const missing = spawnSync(command, ['--version']).error !== undefined
   const skip = missing && `${command} is not on this machine`
-  test(`the page's verification in ${name} takes what is signed and refuses what was changed or is old`, {
+  test(`the page's verification in ${name} accepts signed payloads and refuses changed or old ones`, {
     skip,
   }, (t) => {
     const code = program(codeOf(name))

@@ -41,7 +41,7 @@ test('files that commands write under the names of the docs and of --help are ig
   assert.deepEqual(ignored.trim().split('\n').sort(), [...new Set(names)].sort())
 })
 
-test('what commands write is readable by its owner alone, also in the place of a file that all could read', async (t) => {
+test('files that commands write are readable by their owner only, also if they replace a file that all could read', async (t) => {
   const { farebox } = await openStage(t)
   const run = deskOf(farebox, await allRegistrations())
   const directory = await dataDirectory(t)

@@ -24,7 +24,7 @@ const exitAt = (port: number): Exit => ({
   udp: false,
 })
 
-/** Sends pieces, reads whatever comes, and ends. */
+/** Sends pieces, reads all data, and ends. */
 const throwAt = async (port: number, pieces: readonly Buffer[]): Promise<void> => {
   const socket = connect(port, '127.0.0.1')
   socket.on('error', () => undefined)
@@ -89,7 +89,7 @@ describe('no sequence of bytes', () => {
   ]
 
   test('ends the gateway or leaves anything open', async (t) => {
-    // An exit that says yes to everything: a target that came about by chance may be somebody's.
+    // An exit that accepts every target: a random target may be a real host.
     const agreeable = await tcpTarget(t, (socket) => {
       socket.once('data', () => {
         socket.write('HTTP/1.1 200 OK\r\n\r\n')
@@ -162,7 +162,7 @@ describe('no sequence of bytes', () => {
     await until(() => gateway.connections === 0)
   })
 
-  test('makes a connection hold more than its bounded memory, neither while it is dialled nor with a slow target', async (t) => {
+  test('makes a connection use more than its bounded memory, while it is dialled or with a slow target', async (t) => {
     const silent = exitAt(await tcpTarget(t, () => undefined))
     const { port, exits, gateway } = await startGateway(t)
     const lazy = await tcpTarget(t, (socket) => void socket.pause())
@@ -186,7 +186,7 @@ describe('no sequence of bytes', () => {
     for (const socket of clients) socket.destroy()
   })
 
-  test('of strangers from one address takes more than its share of connections', async (t) => {
+  test('of unauthenticated clients of one address uses more than its share of connections', async (t) => {
     const { port, gateway } = await startGateway(t, { limits: { unauthenticatedPerAddress: 20 } })
     const target = await echoTarget(t)
     for (let n = 0; n < 30; n++) await connectBy(port, `127.0.0.1:${target}`)
@@ -202,7 +202,7 @@ describe('connections of every kind', () => {
       ? readdirSync('/proc/self/fd').length
       : process.getActiveResourcesInfo().length
 
-  test('leave no file descriptor, no admission and no memory behind', async (t) => {
+  test('leave no file descriptor, no admission and no memory', async (t) => {
     const near = await startGateway(t, { limits: { headMs: 10_000, dialMs: 10_000, lingerMs: 1_000 } })
     const { port, access, exits, gateway } = near
     const echo = await echoTarget(t)

@@ -44,7 +44,7 @@ const serveSite: import('node:http').RequestListener = (request, response) => {
   }
 }
 
-describe('a browser behind the gateway', () => {
+describe('a browser that uses the gateway', () => {
   const ends: (() => unknown)[] = []
   const held = { after: (end: () => unknown) => void ends.unshift(end) } as unknown as TestContext
   let world: TestGateway
@@ -60,7 +60,7 @@ describe('a browser behind the gateway', () => {
     for (const end of ends) await end()
   })
 
-  /** Loads the site and waits until it has all that it asks for. */
+  /** Loads the site and waits until it has all its resources. */
   const loads = async (url: string, options: Parameters<typeof openPage>[1] = {}): Promise<void> => {
     const { context, page, complaints } = await openPage(browser, options)
     await page.goto(url, { waitUntil: 'load' })
@@ -86,10 +86,10 @@ describe('a browser behind the gateway', () => {
     return world.access.knocks
   }
 
-  test('that signs in loads a site over plain HTTP', async (t) => {
+  test('with credentials loads a site over plain HTTP', async (t) => {
     const { port } = await httpTarget(t, serveSite)
     const knocks = await knocksOf(() => loads(`http://127.0.0.1:${port}/`))
-    // It asks without credentials first, as browsers do, and is told 407.
+    // It sends no credentials first, as browsers do, and gets 407.
     assert.equal(knocks[0]?.credentials, null)
     assert.ok(
       knocks.filter(({ credentials }) => credentials !== null).every(({ protocol }) => protocol === 'http'),
@@ -118,7 +118,7 @@ describe('a browser behind the gateway', () => {
     assert.ok(knocks.length > 0 && knocks.every(({ protocol }) => protocol === 'socks5'))
   })
 
-  test('is told that the traffic is used up', async (t) => {
+  test('sees that the traffic is used up', async (t) => {
     const { port } = await httpTarget(t, serveSite)
     world.access.answer = () => exhausted
     const { context, page } = await openPage(browser)

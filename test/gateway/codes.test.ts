@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Denied, Exit } from '../../src/gateway/gateway-ports.ts'
-import { parseTargetPolicy } from '../../src/gateway/targets/targets.ts'
+import { parseTargetPolicy } from '../../src/gateway/targets.ts'
 import { until } from '../support/until.ts'
 import { authorization, basic, connectBy, sendRaw, socksTo, talkTo } from './support/clients.ts'
 import { startGateway, type TestGateway } from './support/gateway.ts'
@@ -27,7 +27,7 @@ const parts = (answer: string) => {
   return { first, headers, body }
 }
 
-/** Asks by CONNECT and by a plain request, and checks everything that the answer must say. */
+/** Sends CONNECT and a plain request, and checks every part of the answers. */
 const refusedOverHttp = async (
   { port, refusals, access, spending }: TestGateway,
   target: string,
@@ -84,14 +84,14 @@ describe('who may connect:', () => {
     socks: -1,
   }
 
-  test('407 for a wrong password, with what to send, and status 1 of RFC 1929', async (t) => {
+  test('407 for a wrong password, with the authentication challenge, and status 1 of RFC 1929', async (t) => {
     const world = await startGateway(t)
     world.access.answer = () => denied(407, 'wrong_credentials')
     const headers = await refused(world, '127.0.0.1:1', wrong)
     assert.match(headers.get('proxy-authenticate') ?? '', /^Basic realm="/)
   })
 
-  test('407 without credentials; a SOCKS5 client is told that no way of it will do', async (t) => {
+  test('407 without credentials; a SOCKS5 client gets "no acceptable method"', async (t) => {
     const world = await startGateway(t)
     assert.match(await sendRaw(world.port, 'CONNECT 127.0.0.1:1 HTTP/1.1\r\n\r\n'), /^HTTP\/1\.1 407 /)
     assert.match(await sendRaw(world.port, 'GET http://127.0.0.1/ HTTP/1.1\r\n\r\n'), /^HTTP\/1\.1 407 /)
@@ -99,7 +99,7 @@ describe('who may connect:', () => {
     assert.ok(world.access.knocks.every(({ credentials }) => credentials === null))
   })
 
-  test('407 for credentials that cannot be read', async (t) => {
+  test('407 for credentials that cannot be parsed', async (t) => {
     const { port } = await startGateway(t)
     for (const value of [
       'Bearer abc',
@@ -114,7 +114,7 @@ describe('who may connect:', () => {
       )
   })
 
-  test('a wrong password is told before the target is looked at', async (t) => {
+  test('a wrong password is reported before the target is checked', async (t) => {
     const { port } = await startGateway(t)
     const wrongWord = `Proxy-Authorization: ${basic('tester1', 'wrong')}\r\n`
     assert.match(await sendRaw(port, `GET ftp://127.0.0.1/ HTTP/1.1\r\n${wrongWord}\r\n`), /^HTTP\/1\.1 407 /)
@@ -127,13 +127,13 @@ describe('who may connect:', () => {
     [467, 'Session Limit Used Up', 'session_limit_reached', 2],
     [503, 'Service Unavailable', 'too_many_connections', 1],
   ] as const)
-    test(`${status} when admission says so`, async (t) => {
+    test(`${status} when admission returns it`, async (t) => {
       const world = await startGateway(t)
       world.access.answer = () => denied(status, error)
       await refused(world, '127.0.0.1:1', { status, reason, error, socks })
     })
 
-  test('503 with Retry-After when admission says when', async (t) => {
+  test('503 with Retry-After when admission gives a time', async (t) => {
     const world = await startGateway(t)
     world.access.answer = () => ({ ...denied(503, 'too_many_connections'), retryAfterSeconds: 3 })
     const expected = { status: 503, reason: 'Service Unavailable', error: 'too_many_connections', socks: 1 }
@@ -150,7 +150,7 @@ describe('who may connect:', () => {
   })
 })
 
-describe('where a client may go:', () => {
+describe('which targets are allowed:', () => {
   const blocked: Expected = { status: 464, reason: 'Target Blocked', error: 'target_blocked', socks: 2 }
   const strict = { exit: { ...directExit, sandbox: false } }
 
@@ -180,7 +180,7 @@ describe('where a client may go:', () => {
     await refused(world, target, blocked)
   }
 
-  test('464 for a name that resolves to a private address, also beside a public one', async (t) => {
+  test('464 for a name that resolves to a private address, even together with a public one', async (t) => {
     for (const addresses of [['10.0.0.1'], ['203.0.114.7', '127.0.0.1'], ['fd00::1']])
       await refused(
         await startGateway(t, { ...strict, lookup: async () => ({ addresses, ttlSeconds: 60 }) }),
@@ -189,7 +189,7 @@ describe('where a client may go:', () => {
       )
   })
 
-  test('464 for localhost through exits that resolve names themselves', async (t) => {
+  test('464 for localhost through exits that resolve names', async (t) => {
     const via = { kind: 'socks5', host: '127.0.0.1', port: 1, username: null, password: null } as const
     const exit: Exit = { exitId: 'e', via, sandbox: false, udp: false }
     await refused(await startGateway(t, { exit }), 'localhost:80', blocked)
@@ -199,7 +199,7 @@ describe('where a client may go:', () => {
   for (const port of [25, 465, 587, 445])
     test(`464 for port ${port}`, async (t) => refusedAddress(await startGateway(t), `203.0.114.7:${port}`))
 
-  test('464 for hosts of the policy file, with all names below them', async (t) => {
+  test('464 for hosts of the policy file and all their subdomains', async (t) => {
     const policy = parseTargetPolicy('{"blockedHosts": ["Example.com", "203.0.114.9"], "blockedPorts": []}')
     const lookup = async () => ({ addresses: ['203.0.114.9'], ttlSeconds: 60 })
     await refused(await startGateway(t, { policy }), 'example.com:80', blocked)
@@ -229,7 +229,7 @@ describe('where a client may go:', () => {
     assert.deepEqual(refusals, Array(3).fill('464 target_blocked'))
   })
 
-  test('what is neither a name nor an address is a bad request, and unreachable to SOCKS5', async (t) => {
+  test('a target that is neither a name nor an address is a bad request, and unreachable in SOCKS5', async (t) => {
     const { port } = await startGateway(t)
     for (const target of [
       '127.1:80',
@@ -296,7 +296,7 @@ describe('which exit:', () => {
     assert.deepEqual(world.exits.outcomes, Array(9).fill('failed'))
   })
 
-  test('568 when the pool says that the pinned exit fails', async (t) => {
+  test('568 when the pool reports that the pinned exit fails', async (t) => {
     const world = await startGateway(t)
     world.exits.next = () => denied(568, 'session_failed')
     await refused(world, '127.0.0.1:80', {
@@ -307,7 +307,7 @@ describe('which exit:', () => {
     })
   })
 
-  test('502 when every exit that was tried fails; without a session the next one is tried', async (t) => {
+  test('502 when every tried exit fails; without a session the next one is tried', async (t) => {
     const world = await startGateway(t, { exit: await broken() })
     await refused(world, '127.0.0.1:80', {
       status: 502,
@@ -323,7 +323,7 @@ describe('which exit:', () => {
     assert.deepEqual(world.exits.outcomes.slice(-3), ['failed', 'failed', 'connected'])
   })
 
-  test('a fallback to the country and the minutes left of a session are told in headers', async (t) => {
+  test('a fallback to the country and the remaining minutes of a session are returned in headers', async (t) => {
     const { port, exits } = await startGateway(t)
     exits.fallback = true
     exits.stickyMinutesLeft = 7
@@ -342,7 +342,7 @@ describe('which exit:', () => {
 })
 
 describe('how the target answers:', () => {
-  test('502 when it refuses, which is not the fault of the exit', async (t) => {
+  test('502 when it refuses, without blaming the exit', async (t) => {
     const world = await startGateway(t)
     await refused(world, `127.0.0.1:${await closedPort()}`, {
       status: 502,
@@ -441,7 +441,7 @@ describe('running connections:', () => {
     await until(() => access.open === 0)
   })
 
-  test('a tunnel is cut when its plan ends, and its end is told with the reason', async (t) => {
+  test('a tunnel is cut when its plan ends, and its end is reported with the reason', async (t) => {
     const { port, access, spending } = await startGateway(t)
     const target = await echoTarget(t)
     const http = await connectBy(port, `127.0.0.1:${target}`)
@@ -455,14 +455,14 @@ describe('running connections:', () => {
     )
   })
 
-  test('a plain request that runs when its plan ends gets the code if its answer has not begun', async (t) => {
+  test('a running plain request when its plan ends gets the code if its answer has not begun', async (t) => {
     const { port, spending } = await startGateway(t)
     const target = await tcpTarget(t, (socket) => socket.once('data', () => spending.end(exhausted)))
     const answer = await sendRaw(port, `GET http://127.0.0.1:${target}/ HTTP/1.1\r\n${authorization}\r\n`)
     assert.match(answer, /^HTTP\/1\.1 466 /)
   })
 
-  test('503 with Retry-After for a connection more than the gateway takes', async (t) => {
+  test("503 with Retry-After for a connection above the gateway's limit", async (t) => {
     const { port, refusals } = await startGateway(t, { limits: { connections: 20 } })
     const target = await echoTarget(t)
     for (let n = 0; n < 20; n++) await connectBy(port, `127.0.0.1:${target}`)
@@ -474,7 +474,7 @@ describe('running connections:', () => {
     assert.deepEqual(refusals, ['503 gateway_full', '503 gateway_full'])
   })
 
-  test('a log line names neither target nor password nor user', async (t) => {
+  test('a log line contains neither target nor password nor user', async (t) => {
     const { port, lines } = await startGateway(t)
     await sendRaw(port, `CONNECT secret-target.example:25 HTTP/1.1\r\n${authorization}\r\n`)
     await sendRaw(

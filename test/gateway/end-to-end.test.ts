@@ -22,7 +22,7 @@ import { udpClient, udpTarget, wrapped } from './support/datagrams.ts'
 import { httpTarget } from './support/targets.ts'
 
 /** The service and its gateway as `npm start` runs them, each in processes of their own. */
-describe('what was bought carries traffic', () => {
+describe('a bought product carries traffic', () => {
   const ends: (() => unknown)[] = []
   const held = {
     name: 'the gateway',
@@ -86,7 +86,7 @@ describe('what was bought carries traffic', () => {
   let planId: string
   let total: number
 
-  test('the lines that a start tells to paste buy a plan and send a request through it', () => {
+  test('the commands that a start prints buy a plan and send a request through it', () => {
     const [, tour = ''] = /paste into another terminal:\n\n([\s\S]*?)\n\n {2}API /.exec(farebox.out()) ?? []
     const script = tour.replaceAll('curl -s ', 'curl -sS --fail-with-body ')
     const output = execFileSync('bash', ['-euo', 'pipefail', '-c', script], { encoding: 'utf8' })
@@ -108,7 +108,7 @@ describe('what was bought carries traffic', () => {
     }
   })
 
-  test('the sandbox tells through which exit a request went out', async () => {
+  test('the sandbox shows the exit of a request', async () => {
     const [line = ''] = await urlsOf(planId, { protocol: 'socks5', country: 'us', city: 'dallas' })
     const agent = new Socks5ProxyAgent(line.replace('socks5h:', 'socks5:'))
     const response = await fetch('http://whoami.sandbox/', { dispatcher: agent })
@@ -117,7 +117,7 @@ describe('what was bought carries traffic', () => {
     await agent.destroy()
   })
 
-  test('a line with udp passes datagrams on through an exit, and the plan shows their bytes', async (t) => {
+  test('a line with udp relays datagrams through an exit, and the plan shows their bytes', async (t) => {
     const port = await udpTarget(held, (payload, from) => Buffer.from(`${payload} from ${from.address}`))
     const before = await bytesUsed(planId)
     const [line = ''] = await urlsOf(planId, { protocol: 'socks5', udp: true })
@@ -160,7 +160,7 @@ describe('what was bought carries traffic', () => {
     assert.ok(machineMs() - toppedUpMs < 2_000)
   })
 
-  test('a rented address is a proxy by itself, and what goes out comes from it', async () => {
+  test('a rented address is a proxy itself, and its traffic exits from it', async () => {
     const order = await buy('isp-static', 1, { fulfillment_meta: { country: 'USA', period_days: 30 } })
     const rental = await until(async () => (await api(`/proxies?order_id=${order.orderId}`)).body.proxies[0])
     const { ip, username, password, ports } = rental
@@ -185,7 +185,7 @@ describe('what was bought carries traffic', () => {
     await until(isRefused, { timeoutMs: 3_000, what: "the former address to be nobody's" })
   })
 
-  test('a worker that is killed is replaced, and the service does not notice', async () => {
+  test('a killed worker is replaced without an effect on the service', async () => {
     const [line = ''] = await urlsOf(planId, { protocol: 'http' })
     const children = execFileSync('ps', ['-o', 'pid=', '--ppid', String(farebox.pid)], { encoding: 'utf8' })
       .trim()

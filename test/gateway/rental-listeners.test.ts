@@ -15,7 +15,7 @@ import { until } from '../support/until.ts'
 const batchOf = (...rows: readonly object[]) =>
   ({ tables: [{ table: { name: 'proxies' }, inserted: rows, put: [], removed: [] }] }) as never as FoldedBatch
 
-test('a gateway listens on a rented address before the read tables show its rental', async (t) => {
+test('a gateway listens on a rented address before the read tables have its rental', async (t) => {
   const { pool, url } = await testDatabase(t)
   await pool.query('create table read.proxies (ip text, released_at timestamptz)')
   const announcements = createAnnouncements(rentedChannel, {

@@ -12,7 +12,7 @@ import { closedPort, tcpTarget } from './support/targets.ts'
 const maxTunnels = 6
 
 /** Each code by its real cause: a plan that was bought, a worker as it runs, exits of the sandbox. */
-describe('a line that was bought answers', () => {
+describe('a bought line answers', () => {
   const ends: (() => unknown)[] = []
   let t: TestContext
   let stage: Stage
@@ -20,7 +20,7 @@ describe('a line that was bought answers', () => {
   let port: number
   let planId: string
   let login: { readonly username: string; readonly password: string }
-  /** Sends as much as it is asked for, such as `1000\n`. */
+  /** Sends the requested number of bytes, such as `1000\n`. */
   let target: number
   const caused = new Map<string, number>()
 
@@ -65,7 +65,7 @@ describe('a line that was bought answers', () => {
   }
   type Asked = { readonly user?: string | null; readonly word?: string; readonly to?: string }
 
-  /** Asks by CONNECT, by a plain request and by SOCKS5, and checks everything that the answers must say. */
+  /** Sends CONNECT, a plain request and SOCKS5, and checks every part of the answers. */
   const refused = async (
     { user = login.username, word = login.password, to = `127.0.0.1:${target}` }: Asked,
     { status, reason, error, socks }: Expected,
@@ -104,7 +104,7 @@ describe('a line that was bought answers', () => {
   }
 
   const authentication = { status: 407, reason: 'Proxy Authentication Required' } as const
-  test("407 for a wrong password, and for a line of another plan with this one's", async () => {
+  test("407 for a wrong password, and for a line of another plan with this one's password", async () => {
     const expected = { ...authentication, error: 'wrong_credentials', socks: -1 }
     assert.match(await refused({ word: 'wrong' }, expected), /\r\nProxy-Authenticate: Basic realm="/)
     const other = await stage.customer({ cents: 10_000 })
@@ -117,18 +117,18 @@ describe('a line that was bought answers', () => {
   })
 
   const unaccepted = { status: 403, reason: 'Targeting Not Accepted', socks: 2 } as const
-  test('403 for a token that there is not, with its name', async () => {
+  test('403 for an unknown token, with its name', async () => {
     const answer = await refused(
       { user: `${login.username}-planet-mars` },
       { ...unaccepted, error: 'targeting_refused' },
     )
     assert.match(answer, /X-Proxy-Detail: planet/)
   })
-  test('403 for a state beside a city, an ISP without a country, a key that comes twice', async () => {
+  test('403 for a state together with a city, an ISP without a country, and a repeated key', async () => {
     for (const tokens of ['country-us-state-texas-city-dallas', 'isp-verizon', 'country-us-country-us'])
       await refused({ user: `${login.username}-${tokens}` }, { ...unaccepted, error: 'targeting_refused' })
   })
-  test('403 for a misspelt place', async () => {
+  test('403 for a misspelt location', async () => {
     const answer = await refused(
       { user: `${login.username}-country-us-city-dalas` },
       { ...unaccepted, error: 'bad_targeting' },
@@ -142,7 +142,7 @@ describe('a line that was bought answers', () => {
     await refused({ to: `127.0.0.1:25` }, blocked)
   })
 
-  test('465 where no live exit matches; with strict off any exit of the country does, and the answer says so', async () => {
+  test('465 where no live exit matches; with strict off any exit of the country is used, and the answer says so', async () => {
     const nowhere = `${login.username}-country-us-city-los_angeles-os-mac`
     await refused({ user: nowhere }, { status: 465, reason: 'No Exit Matches', error: 'no_exit', socks: 3 })
     const sent = `Proxy-Authorization: ${basic(`${nowhere}-strict-off`, login.password)}\r\n`
@@ -164,7 +164,7 @@ describe('a line that was bought answers', () => {
     )
   })
 
-  test('467 once the cap of the session is spent: what runs is cut at its byte, and another id passes', async () => {
+  test('467 once the cap of the session is used up: running tunnels are cut at that byte, and another id passes', async () => {
     const user = `${login.username}-session-capped-limit-1`
     const talk = await open(user)
     talk.write('1500000')
@@ -204,7 +204,7 @@ describe('a line that was bought answers', () => {
     await control(true)
   })
 
-  test('502 when the target refuses, as a SOCKS5 exit tells', async () => {
+  test('502 when the target refuses, as reported by a SOCKS5 exit', async () => {
     await refused(
       {
         user: `${login.username}-country-us-city-los_angeles-os-windows`,
@@ -214,7 +214,7 @@ describe('a line that was bought answers', () => {
     )
   })
 
-  test('503 with Retry-After for one connection more than a plan may have open', async () => {
+  test('503 with Retry-After for one connection more than a plan allows', async () => {
     const tunnels = await Promise.all(Array.from({ length: maxTunnels }, () => open()))
     const answer = await refused(
       {},
@@ -239,7 +239,7 @@ describe('a line that was bought answers', () => {
     (await done(stage.client.get(`/api/v1/plans/${planId}/usage${query}`, { key: customer.key }))).body
   const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0)
 
-  test('and its usage counts each failure by its reason, with what to do', async () => {
+  test('and its usage counts each failure by its reason, with a remedy', async () => {
     assert.ok(caused.size >= 8, [...caused.keys()].join())
     const told = async () => new Map((await usage()).failures.map((one) => [one.reason, one]))
     await until(
@@ -249,7 +249,7 @@ describe('a line that was bought answers', () => {
       },
       { what: 'the failures' },
     )
-    // Of some there are more: the tunnel that was cut, and what was tried until it worked again.
+    // Some occur more often: the tunnel that was cut, and attempts until it worked again.
     const retried = new Set(['session_failed', 'session_limit_reached', 'too_many_connections'])
     const found = await told()
     for (const [reason, count] of caused) {
@@ -264,7 +264,7 @@ describe('a line that was bought answers', () => {
     )
   })
 
-  test('its hosts are totals of the day, until its owner says otherwise', async () => {
+  test('its hosts are totals of the day, unless its owner disabled them', async () => {
     const talk = await open()
     talk.write('5000')
     await talk.exactly(5_000)
@@ -290,7 +290,7 @@ describe('a line that was bought answers', () => {
         )
       ).body as Usage
     assert.deepEqual((await choose(false)).hosts, [])
-    // A worker hears of it within a second.
+    // A worker knows of it within a second.
     const { pool } = stage.farebox.core
     const isForgotten = async (): Promise<boolean> => {
       await pool.query('delete from work.plan_hosts where plan_id = $1', [planId])

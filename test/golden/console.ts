@@ -5,7 +5,7 @@ import type { AccountId } from '../../src/kernel/ids.ts'
 import { consoleStream } from '../../src/kernel/streams.ts'
 import type { History } from './history.ts'
 
-/** What people do in the console: a customer that signs in, and staff that looks at the customer's pages. */
+/** Actions in the console: a customer who signs in, and staff who view the customer's pages. */
 export const makeConsole = ({ fact, state, now }: History, accountId: AccountId): void => {
   const act = (
     subjectId: string,

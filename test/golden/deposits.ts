@@ -53,7 +53,7 @@ export const openDeposit = (
   return details
 }
 
-/** What the provider says of a deposit's invoice, taken to its wallet and its order. */
+/** The provider's data of a deposit's invoice, applied to its wallet and its order. */
 export const report = (history: History, details: DepositDetails, reported: ReportedInvoice): void => {
   const { state, states, write, now } = history
   const { depositId, accountId, pending } = details
@@ -107,7 +107,7 @@ export const makeDeposits = (history: History, accountId: AccountId): void => {
   write(decideFailure(standing, 'no_invoice', now()).appends)
 }
 
-/** What a provider says of a deposit and nothing books: one change that somebody closed, and one that is open. */
+/** Provider changes of a deposit that are not booked: a closed one, and an open one. */
 export const makeGatewayChanges = ({ state, write }: History): void => {
   const deposit = () => state(depositStream('dep_golden_short'), depositFold)
   const refunded = { change: 'refunded', reference: 'ch_golden' } as const

@@ -8,12 +8,13 @@ import { makeEvents } from './make.ts'
 import { type GoldenTables, replay } from './replay.ts'
 
 /**
- * Each folder holds the events that a release wrote, and the read tables that they fold into. Events are for ever, so
- * what an old release wrote must read the same in every later one. Never make the events of a release again once it is
- * out: an event that changes its shape gets an upcaster (src/platform/eventstore/codec.ts), and this test tells whether it works.
- * A release that adds or changes events adds a folder: `FAREBOX_GOLDEN=make` with the new version in package.json. While
- * that version is not out, its folder is deleted and made anew when its events change.
- * Only a read model that changes on purpose changes `read-models.json` of old releases: `FAREBOX_GOLDEN=fold`.
+ * Each folder contains the events of a release, and the read tables that they fold into. Events are
+ * permanent, so events of an old release must read the same in every later one. Never regenerate the events
+ * of a published release: an event with a changed form gets an upcaster (src/platform/eventstore/codec.ts),
+ * and this test checks it. A release that adds or changes events adds a folder: `FAREBOX_GOLDEN=make` with
+ * the new version in package.json. Before that version is published, its folder is deleted and regenerated
+ * when its events change. Only an intended change of a read model changes `read-models.json` of old releases:
+ * `FAREBOX_GOLDEN=fold`.
  */
 const root = join(import.meta.dirname, '../..')
 const here = import.meta.dirname
@@ -22,7 +23,7 @@ const asked = process.env.FAREBOX_GOLDEN
 
 const lines = (events: readonly GoldenEvent[]): string =>
   events.map((event) => `${JSON.stringify(event)}\n`).join('')
-/** Tables that came after a release have no rows of its events; they are not kept with it. */
+/** Newer tables have no rows of a release's events; they are not stored with it. */
 const rowLines = (tables: GoldenTables): string => {
   const filled = Object.entries(tables).filter(([name, rows]) => rows.length > 0 || name.startsWith('open_'))
   return `${JSON.stringify(Object.fromEntries(filled), null, 1)}\n`
@@ -45,13 +46,13 @@ const releases = (await readdir(here, { withFileTypes: true }))
 
 describe('events of every release', () => {
   for (const release of releases)
-    test(`those of ${release} fold into the read tables that they always folded into`, async (t) => {
+    test(`of ${release} fold into the same read tables as before`, async (t) => {
       const tables = await replay(t, await eventsOf(release))
       const file = join(here, release, 'read-models.json')
       if (asked === 'fold' || (asked === 'make' && release === version))
         await writeFile(file, rowLines(tables))
       const kept = JSON.parse(await readFile(file, 'utf8')) as GoldenTables
-      // Tables that came after the release are made of its events too, and are kept with the next one.
+      // Tables newer than the release are built from its events too, and are stored with the next one.
       const missing = Object.keys(kept).filter((name) => !Object.hasOwn(tables, name))
       assert.deepEqual(missing, [], 'tables of the release that are gone')
       for (const [name, rows] of Object.entries(kept)) {
@@ -61,12 +62,12 @@ describe('events of every release', () => {
     })
 
   for (const release of releases)
-    test(`those of ${release} fold into the same rows when each event loads what it reads`, async (t) => {
+    test(`those of ${release} fold into the same rows when each event loads its own rows`, async (t) => {
       const events = await eventsOf(release)
       assert.deepEqual(await replay(t, events, 'forgetful'), await replay(t, events))
     })
 
-  test('stand for every event type that the code names', async () => {
+  test('cover every event type in the code', async () => {
     const named = declaredKinds()
     assert.ok(named.size > 80, `${named.size} types are found`)
     const kept = new Set((await Promise.all(releases.map(eventsOf))).flat().map(({ type }) => type))
@@ -74,7 +75,7 @@ describe('events of every release', () => {
     assert.deepEqual(missing, [], 'events that no golden file has: add them to make.ts and make the folder')
   })
 
-  test('are written by this release as they stand in its folder', async () => {
+  test('are written by this release as its folder has them', async () => {
     if (!releases.includes(version)) return
     assert.deepEqual(
       JSON.parse(JSON.stringify(await makeEvents())),

@@ -50,7 +50,7 @@ export const createHistory = (startMs: number) => {
     // biome-ignore lint/suspicious/noExplicitAny: a fold is handed only its own stream's events
     state: <State>(stream: StreamName, fold: Fold<State, any>): State => stateOf(world, stream, fold),
     states: (order: OrderDetails) => statesFor(world, order),
-    /** Everything in `act` is caused by somebody else. */
+    /** Every event in `act` is caused by another actor. */
     by: (somebody: Actor, act: () => void): void => {
       const before = actor
       actor = somebody

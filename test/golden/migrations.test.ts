@@ -11,7 +11,7 @@ const file = join(import.meta.dirname, 'migrations.json')
  * A database refuses to start when a text that landed in it is another one by now, be it by a comment. The file has the
  * checksum of each; `FAREBOX_GOLDEN=fold npm test -- test/golden` adds those that are new.
  */
-test('migrations that landed keep their texts, and new ones are on record', () => {
+test('released migrations keep their texts, and new ones are recorded', () => {
   const pinned = JSON.parse(readFileSync(file, 'utf8')) as Record<string, string>
   const now = Object.fromEntries(
     Object.keys(allMigrations)

@@ -8,7 +8,9 @@ import type { AccountId } from '../../src/kernel/ids.ts'
 import { accountStream, catalogStream, termsStream } from '../../src/kernel/streams.ts'
 import type { History } from './history.ts'
 
-/** The discount and markup of a reseller, null for who is none; no order of the history is of a retail price. */
+/**
+ * The discount and markup of a reseller, null for other accounts; no order of the history has a retail price.
+ */
 const termsOf = ({ state, written }: History, id: AccountId): ResellerTerms | null => {
   if (!state(accountStream(id), accountFold)?.reseller) return null
   const stream = termsStream(id)

@@ -9,9 +9,9 @@ import type { GoldenEvent } from './history.ts'
 export type GoldenTables = Readonly<Record<string, readonly unknown[]>>
 
 /**
- * Writes the events to a fresh log, folds them and gives every row of every table. `made`: the tables are made of a log
- * that stands. `forgetful`: each event is folded as it comes, with next to nothing kept in memory, so that it loads the
- * rows that its model says it reads.
+ * Writes the events to a new log, folds them and returns every row of every table. `made`: the tables are
+ * built from an existing log. `forgetful`: each event is folded separately with a minimal cache, so that it
+ * loads the rows that its model declares.
  */
 export const replay = async (
   t: TestContext,

@@ -18,7 +18,7 @@ import { priced } from './priced.ts'
 const shop = 'acc_golden_shop' as AccountId
 const customerId = 'cus_golden' as CustomerId
 
-/** A reseller with terms of its own, and a customer who pays, buys, is refunded and takes a payment back. */
+/** A reseller with its own terms, and a customer who pays, buys, is refunded and charges a payment back. */
 export const makeResale = (history: History, { move, place, refund }: Acts): void => {
   const { fact, state, states, write, now } = history
   const creation = accounts.decideCreation(state(accountStream(shop), accountFold), {

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { z } from 'zod'
 import { isDate, isInstant } from '../../src/kernel/clock.ts'
 
-test('commands accept the days and instants that the API accepts', () => {
+test('commands accept the same days and instants as the API', () => {
   const texts = [
     '2026-11-21',
     '2028-02-29',

@@ -6,7 +6,7 @@ import fc from '../support/fast-check.ts'
 const pieces = ['\\', 'u0000', 'ud800', '\0', '\ud83d', '\ude00', '\u{1f600}', '\u0001', '"', '\n', 'a']
 const text = fc.array(fc.constantFrom(...pieces), { maxLength: 6 }).map((parts) => parts.join(''))
 
-test('a written JSON value is storable exactly when each of its texts and names is', () => {
+test('a JSON value can be stored exactly if each of its texts and names can', () => {
   fc.assert(
     fc.property(text, text, (name, value) => {
       const json = JSON.stringify({ first: 1, [name]: [value] })

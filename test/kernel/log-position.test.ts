@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { parsePosition, positionToken } from '../../src/kernel/log-position.ts'
 
-test('a position reads back from its token, and from the digits that stood in its place before', () => {
+test('a position is read from its token, and from the digits of older versions', () => {
   fc.assert(
     fc.property(fc.maxSafeNat(), (position) => {
       assert.equal(parsePosition(positionToken(position)), position)
@@ -12,7 +12,7 @@ test('a position reads back from its token, and from the digits that stood in it
   )
 })
 
-test('nothing reads a token as a number, so nobody counts with it', () => {
+test('a token cannot be read as a number, so no client computes with it', () => {
   fc.assert(
     fc.property(fc.maxSafeNat(), (position) => {
       const token = positionToken(position)
@@ -40,4 +40,4 @@ for (const text of [
   'pos_0_9007199254740992',
   '12345678901234567',
 ])
-  test(`${JSON.stringify(text)} names no position of this log`, () => assert.equal(parsePosition(text), null))
+  test(`${JSON.stringify(text)} is not a position of this log`, () => assert.equal(parsePosition(text), null))

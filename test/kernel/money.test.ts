@@ -17,11 +17,11 @@ import fc from '../support/fast-check.ts'
 
 const cents = fc.integer({ min: 0, max: 900_000_000_000 })
 
-test('cents become micro-dollars and come back unchanged', () => {
+test('cents are converted to micro-dollars and back unchanged', () => {
   fc.assert(fc.property(cents, (value) => assert.equal(microsToCentsFloor(centsToMicros(value)), value)))
 })
 
-test('a balance is shown rounded down, also below zero', () => {
+test('a balance is rounded down for display, also below zero', () => {
   assert.equal(microsToCentsFloor(19_999), 1)
   assert.equal(microsToCentsFloor(-1), -1)
 })
@@ -44,11 +44,11 @@ test('rounding moves an amount by at most half a cent', () => {
 test('a discount and a markup are computed exactly and rounded once', () => {
   assert.equal(multiplyToCents(centsToMicros(999), basisPoints(10_000 - 1_250)), 874)
   assert.equal(multiplyToCents(centsToMicros(100), millionths(1_300_000)), 130)
-  // 33.33 % of a cent and a half, three times: rounding each step would lose what the one rounding keeps.
+  // 33.33 % of a cent and a half, three times: rounding each step would lose what one rounding keeps.
   assert.equal(multiplyToCents(15_000, basisPoints(3_333), millionths(3_000_000)), 1)
 })
 
-test('factors of any order and the whole as a factor change nothing', () => {
+test('the order of factors and a factor of one change nothing', () => {
   const factor = fc.oneof(
     fc.integer({ min: 0, max: 10_000 }).map(basisPoints),
     fc.integer({ min: 0, max: 5_000_000 }).map(millionths),
@@ -62,7 +62,7 @@ test('factors of any order and the whole as a factor change nothing', () => {
   )
 })
 
-test('a share and the rest of it add up to the whole, but for the one cent that two roundings may move', () => {
+test('a share and its rest add up to the whole, except for one cent of two roundings', () => {
   fc.assert(
     fc.property(cents, fc.integer({ min: 0, max: 10_000 }), (whole, points) => {
       const share = multiplyToCents(centsToMicros(whole), basisPoints(points))
@@ -86,7 +86,7 @@ test('the equal parts of any amount add up to it, and none is off by a cent or m
   )
 })
 
-test('what is no safe integer is a bug, never money', () => {
+test('a number that is not a safe integer is a bug, never money', () => {
   for (const value of [0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53])
     assert.throws(() => centsToMicros(value), RangeError)
   assert.throws(() => centsToMicros(Number.MAX_SAFE_INTEGER), RangeError)
@@ -121,7 +121,7 @@ test('a decimal text of any other form is refused, and never rounded', () => {
     assert.equal(parseDecimal(text, 2), null, text)
 })
 
-test('what is printed as dollars reads back as the same cents', () => {
+test('printed dollars are read back as the same cents', () => {
   fc.assert(
     fc.property(cents, (value) => assert.equal(parseDecimal(formatDollars(value).slice(1), 2), value)),
   )

@@ -15,7 +15,7 @@ import {
 import fc from '../support/fast-check.ts'
 
 type Fact = readonly [id: string, atMs: number, value: { readonly says: string }]
-/** What is remembered, and the same as a plain list, oldest first. */
+/** The set under test, and the same as a plain list, oldest first. */
 type Version = {
   readonly remembered: Remembered<Fact[2]>
   readonly facts: readonly Fact[]
@@ -75,7 +75,7 @@ const after = (before: Version, taken: Step, newFact: (atMs: number) => Fact): V
   return { remembered, facts, nowMs }
 }
 
-test('law: every version of what is remembered stays what it is, whatever is remembered on top of any other', () => {
+test('law: every version of the set stays unchanged, whatever is added to any other', () => {
   fc.assert(
     fc.property(
       fc.array(fc.record({ on: fc.nat(), taken: step }), { minLength: 1, maxLength: 40, size: 'max' }),
@@ -101,7 +101,7 @@ test('law: every version of what is remembered stays what it is, whatever is rem
   )
 })
 
-test('what happened before is refused, however long ago it was packed away', () => {
+test('an old id is refused, however long ago it was compressed', () => {
   let remembered = emptyRemembered<number>()
   for (let n = 0; n < 1_000; n += 1) remembered = remember(remembered, `ord_${n}`, n, n)
   for (const n of [0, 31, 32, 500, 999]) {
@@ -110,7 +110,7 @@ test('what happened before is refused, however long ago it was packed away', () 
   }
 })
 
-test('two ids of one hash are two ids', () => {
+test('two ids with the same hash are two ids', () => {
   // Collisions of FNV-1a in 32 bits.
   let remembered = emptyRemembered<string>()
   for (const id of ['costarring', 'declinate', ...Array.from({ length: 100 }, (_, n) => `between ${n}`)])
@@ -124,7 +124,7 @@ test('two ids of one hash are two ids', () => {
     assert.equal(findRemembered(remembered, id), `of ${id}`)
 })
 
-test('what is forgotten is known to be forgotten', () => {
+test('a dropped range is known as dropped', () => {
   let remembered = remember(emptyRemembered<string>(), 'a', 'first', 1_000)
   remembered = remember(remembered, 'b', 'second', 2_000)
   remembered = dropExpired(remembered, 1_001 + rememberedMs)
@@ -135,7 +135,7 @@ test('what is forgotten is known to be forgotten', () => {
   assert.throws(() => remember(remembered, 'b', 'again', 3_000), /happened twice/)
 })
 
-test('who forgets as much as it remembers holds no more than that, however long it goes on', () => {
+test('a set that drops as much as it adds has a bounded size', () => {
   const halfADay = rememberedMs / 14
   let remembered = emptyRemembered<string>()
   for (let n = 0; n < 5_000; n += 1)

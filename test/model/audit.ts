@@ -3,7 +3,7 @@ import type { HttpClient } from '../support/http.ts'
 import { bytesPerGb, type Order, type Plan, type Rental, remainingBytes, type World } from './model.ts'
 import type { Shop } from './shop.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: what the interface description declares was checked by the client
+// biome-ignore lint/suspicious/noExplicitAny: the client checked it against the interface description
 type Body = any
 
 const all = async (http: HttpClient, key: string, path: string, name: string): Promise<Body[]> => {
@@ -108,7 +108,7 @@ const rentalOf = (rental: Rental, nowMs: number) => {
 const pick = (item: Body, like: object): object =>
   Object.fromEntries(Object.keys(like).map((name) => [name, item[name]]))
 
-/** Rentals as the customer sees them; the world learns their addresses. */
+/** Rentals as the customer sees them; the world stores their addresses. */
 const auditRentals = async (shop: Shop, key: string, name: string, world: World): Promise<void> => {
   const mine = ownedBy(world.rentals, name)
   const list = await all(shop.http(), key, '/api/v1/proxies', 'proxies')
@@ -148,7 +148,7 @@ const auditPlans = async (shop: Shop, key: string, name: string, world: World): 
   )
 }
 
-/** What each customer has, what was earned with it, and both add up: the reseller's book beside the wallet. */
+/** The credit of each customer and the earnings from it, which add up: the reseller's book and the wallet. */
 const auditCustomers = async (http: HttpClient, key: string, name: string, world: World): Promise<void> => {
   if (!world.accounts[name]!.reseller) return
   const known = ownedBy(world.customers, name)
@@ -188,7 +188,7 @@ const auditAccount = async (shop: Shop, key: string, name: string, world: World)
   ])
 }
 
-/** Holds everything that anybody can read against the model; `keys` read, by the accounts' names. */
+/** Compares all readable data with the model; `keys` read, by the accounts' names. */
 export const audit = async (
   shop: Shop,
   keys: Readonly<Record<string, string>>,

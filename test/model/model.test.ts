@@ -13,7 +13,7 @@ const soak = process.env.FAREBOX_SOAK === '1'
 const seed = Number(process.env.FAREBOX_SEED ?? Math.floor(Math.random() * 2 ** 31))
 const budgetMs = soak ? 30 * 60_000 : 35_000
 
-test('the model knows nothing of the program: it and all that it imports stand in test/model', () => {
+test('the model imports nothing of the program, only files of test/model', () => {
   const seen = new Set<string>()
   const visit = (file: string): void => {
     if (seen.has(file)) return
@@ -31,7 +31,7 @@ test('the model knows nothing of the program: it and all that it imports stand i
   assert.deepEqual(outside, [])
 })
 
-test('whatever customers and operators do, the service answers as the model does', async (t) => {
+test('the service answers like the model, for any actions of customers and operators', async (t) => {
   const opening = await setUpOpening(t)
   const tally: Tally = { steps: 0, deeds: 0, answers: {} }
   let runs = 0

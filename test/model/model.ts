@@ -6,9 +6,9 @@ import { judgeRequest } from './model/requests.ts'
 import type { World } from './model/state.ts'
 
 /**
- * What Farebox is to do, written a second time from the specification: it knows what is documented and the published
- * catalogue, and nothing of the program. It judges answers: from the world before an event and what came back follows
- * the world after it, or what is wrong.
+ * A second implementation of Farebox from the specification: it knows the documentation and the published
+ * catalogue, and nothing of the program. It checks answers: from the world before an event and its answer it
+ * computes the world after it, or the error.
  */
 
 const judge = (catalog: Catalog, moment: Moment, event: Event): string | null => {
@@ -34,8 +34,8 @@ export type Verdict =
   | { readonly ok: false; readonly why: string }
 
 /**
- * The world after events that happened at once: they must fit together one after another in some order, each on the
- * world that the former ones left. What a request looked up beforehand may be as old as the batch.
+ * The world after simultaneous events: some order of them must be consistent, each on the world after the
+ * earlier ones. The data that a request looked up may be as old as the batch.
  */
 export const judgeTogether = (
   catalog: Catalog,

@@ -8,7 +8,7 @@ import { openShop, type Settings, type Shop, settingsFor } from './shop.ts'
 export const names = ['buyer', 'reseller', 'scraper', 'capped'] as const
 export type Name = (typeof names)[number]
 
-/** What the players hold: ids and the texts of keys. */
+/** The players' ids and keys. */
 export type Cards = Record<
   Name,
   { readonly accountId: string; readonly keys: Record<string, { keyId: string; text: string }> }
@@ -52,7 +52,7 @@ const seat = async (shop: Shop, name: Name): Promise<{ card: Cards[Name]; accoun
   const cap = capCents === null ? [] : ['--daily-cap-cents', String(capCents)]
   const create = ['keys', 'create', '--account', accountId]
   const main = await ok(shop, ...create, '--scopes', scopes.join(','), ...cap)
-  // The checks between the steps read with a key of their own, whatever becomes of the other.
+  // The checks between the steps use a separate key, whatever happens to the other one.
   const audit = await ok(shop, ...create, '--scopes', 'buy')
   await ok(shop, 'wallet', 'credit', '--account', accountId, '--cents', String(cents), '--reference', 'start')
   const keyOf = (made: { keyId: string; key: string }) => ({ keyId: made.keyId, text: made.key })
@@ -75,7 +75,7 @@ const seat = async (shop: Shop, name: Name): Promise<{ card: Cards[Name]; accoun
 const poolsOf = async (shop: Shop): Promise<Record<string, number>> => {
   const { stock } = await ok(shop, 'stock', 'list')
   return Object.fromEntries(
-    // biome-ignore lint/suspicious/noExplicitAny: what the command prints
+    // biome-ignore lint/suspicious/noExplicitAny: the output of the command
     stock.map((pool: any) => [
       [pool.productId, pool.country, pool.carrierId ?? '', pool.service ?? ''].join(' '),
       pool.total,

@@ -13,7 +13,7 @@ export type Action =
   | { readonly kind: 'request'; readonly request: Request }
   | { readonly kind: 'deed'; readonly deed: Deed }
 
-/** What the players look at to act: the world as the model has it, and what was sent before. */
+/** The players' inputs: the world of the model, and the earlier requests. */
 export type Table = {
   readonly catalog: Catalog
   readonly world: World
@@ -82,7 +82,7 @@ const buyRequest = ({ catalog, freshKey }: Table, step: Single & { kind: 'buy' }
     ...(step.wrong === 'card' && { method: 'pix' }),
   }
   const idempotencyKey = step.keyed ? freshKey() : null
-  // What is wrong with a body comes before what is wrong with a header.
+  // A wrong body is reported before a wrong header.
   const sound = Number.isInteger(step.quantity) && step.quantity >= 1 && step.wrong === 'no'
   const customer = customerFor(step.who, { ...step, forbidden: step.forbidden && sound })
   return { account: step.who, key: 'main', path: '/api/v1/orders', body, idempotencyKey, customer }
@@ -182,7 +182,7 @@ const refundDeed = ({ world }: Table, step: Single & { kind: 'refund' }): Deed |
   return proxyIds.length === 0 ? null : { kind: 'refund', orderId, cents: null, proxyIds }
 }
 
-/** What a step does, in the world as it is; null when there is nothing to do it to. */
+/** The action of a step in the present world; null if it has no subject. */
 export const planAction = async (table: Table, step: Single): Promise<Action | null> => {
   const { world } = table
   switch (step.kind) {

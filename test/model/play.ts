@@ -16,7 +16,7 @@ import { type Action, customerFor, planAction, type Table } from './plan-action.
 import type { Shop } from './shop.ts'
 import type { Single, Step } from './steps.ts'
 
-/** What a run came to, for the figures that the test prints. */
+/** The results of a run, for the figures that the test prints. */
 export type Tally = { steps: number; deeds: number; answers: Record<string, number> }
 
 const argsOf = (deed: Deed, cards: Cards): string[] => {
@@ -138,7 +138,7 @@ export const play = async (
       cards[account].keys.main = { keyId: printed.json.keyId, text: printed.json.key }
     const ask = async (key: string) =>
       (await shop.http().post('/api/v1/orders', {}, { key: keyText(account, key) })).body.code
-    // Each key is looked up for itself; one that cannot buy is never told of the block.
+    // Each key is looked up separately; one that cannot buy never gets the block.
     const codes = async () => [await ask('audit'), await ask('main')]
     const settled = async () => {
       if (deed.kind === 'revoke') return (await shop.http().get('/api/v1/me', { key: before })).status === 401

@@ -32,11 +32,11 @@ const rooms = [
   registerCustomers,
 ]
 
-/** A running service whose clock can be moved, with the command line beside it. */
+/** A running service with a movable clock, and a command line. */
 export type Shop = {
   farebox(): Farebox
   http(): HttpClient
-  /** Where the stand-ins of the payment providers answer; their clock is the service's. */
+  /** The addresses of the payment stand-ins; their clock is the service's. */
   sandbox(): string
   /** The clock of the service, milliseconds. */
   nowMs(): number
@@ -46,7 +46,7 @@ export type Shop = {
   restart(downMs: number): Promise<void>
   /** Whether the read models hold everything that the log does. */
   caughtUp(): Promise<boolean>
-  /** A command line, with a core of its own, as in a process beside the server. */
+  /** A command line with its own core, like a process next to the server. */
   operator(...args: readonly string[]): Promise<Printed>
   close(): Promise<void>
 }
@@ -64,7 +64,7 @@ export const openShop = async (settings: Settings): Promise<Shop> => {
   let offsetMs = 0
   const config = {
     ...readConfig(settings),
-    // Moves while the service runs; the clock guard looks at the clock without it.
+    // Moves while the service runs; the clock guard reads the clock without it.
     get clockOffsetMs() {
       return offsetMs
     },
@@ -119,10 +119,10 @@ export const openShop = async (settings: Settings): Promise<Shop> => {
   }
 }
 
-/** A copy of a database that nobody is connected to, for one run; `drop` it. */
+/** A copy of a database without connections, for one run; `drop` it. */
 export const copyOf = async (url: string): Promise<{ readonly url: string; drop(): Promise<void> }> => {
   const cleanups: (() => unknown)[] = []
-  // A run is shorter than its test, so it ends what it made itself.
+  // A run is shorter than its test, so it ends its own resources.
   const run = { after: (clean: () => unknown) => void cleanups.push(clean) } as unknown as TestContext
   const copy = await emptyDatabase(run, new URL(url).pathname.slice(1))
   return {

@@ -10,7 +10,7 @@ const mostly = <const Usual, const Odd>(
     { weight: 1, arbitrary: fc.constantFrom(...odd) },
   )
 
-// What is asked for is told by numbers that are looked up among what there is when the step comes.
+// Inputs are numbers that select among the existing items when the step runs.
 const who = mostly(['buyer', 'buyer', 'reseller', 'capped'], ['buyer', 'reseller', 'scraper'])
 const nth = fc.nat({ max: 1000 })
 /** The names that a reseller's customers have; mostly it acts for itself or one of the first. */
@@ -78,7 +78,7 @@ const refund = fc.record({
   order: newest,
   how: fc.oneof(
     fc.constant('whole' as const),
-    /** A part of what is left, in percent: also one that is more. */
+    /** A share of the rest, in percent: also above 100. */
     fc.record({ percent: fc.constantFrom(1, 30, 50, 100, 101, 120) }),
     fc.record({ proxies: fc.integer({ min: 1, max: 12 }) }),
   ),
@@ -107,7 +107,7 @@ const customerCredit = fc.record({
   cents: fc.integer({ min: 1, max: 20_000 }),
   reference: fc.nat({ max: 9 }),
 })
-/** Opened and paid: as much as was asked for, less or more, in percent. */
+/** Opened and paid: as much as requested, less or more, in percent. */
 const deposit = fc.record({
   kind: fc.constant('deposit' as const),
   who,

@@ -8,7 +8,7 @@ import { createMemoryLog } from '../support/memory-log.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { createShop } from './shop.ts'
 
-test('the comparison with the log tells every row that was changed, lost or added behind its back', async (t) => {
+test('the comparison with the log reports every row that was changed, lost or added outside it', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const engine = await startEngine(t, pool, log, groups)

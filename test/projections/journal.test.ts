@@ -12,7 +12,7 @@ import { createMemoryLog } from '../support/memory-log.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { accounts, type Step } from './steps.ts'
 
-/** An order that costs nobody anything is an entry without legs. */
+/** An order of 0 cents is an entry without legs. */
 const soldForNothing: Step = (shop, n) =>
   shop.sellPlan('acc_two' as AccountId, 'cus_ada' as CustomerId, `ord_${n}` as OrderId, {
     amountCents: 0,
@@ -59,7 +59,7 @@ test('law: the journal books each money event in each book, and a rebuild books 
   )
 })
 
-test('accounting time never goes back, whatever clocks the writers had', () => {
+test('accounting time never goes back, for any clocks of the writers', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 1e9 }), { minLength: 1 }), (times) => {
       const entries = createEntryStream()

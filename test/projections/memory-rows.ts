@@ -8,7 +8,7 @@ type Row = Readonly<Record<string, unknown>>
 export const foldInMemory = (
   model: ReadModel,
   events: readonly RecordedEvent[],
-  // biome-ignore lint/suspicious/noExplicitAny: tables of many row types stand in one list
+  // biome-ignore lint/suspicious/noExplicitAny: tables of many row types are in one list
   also: readonly Table<any>[] = [],
 ) => {
   const tables = new Map<string, Map<string, Row>>(

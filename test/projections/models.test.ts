@@ -59,7 +59,7 @@ const checkOrders = async (db: Db, shop: Shop): Promise<void> => {
     const order = shop.order(row.orderId as OrderId)!
     const { details, ...columns } = row
     const { orderId, accountId, customerId, createdAt, catalogDigest, fingerprint } = order.details
-    // All that no column says and that is more than a digest of the log's.
+    // All data that no column contains and that is more than a digest of the log's.
     assert.deepEqual(
       { ...JSON.parse(details), orderId, accountId, customerId, createdAt, catalogDigest, fingerprint },
       order.details,
@@ -126,7 +126,7 @@ const world = async (t: TestContext) => {
   return { pool, log, db: createKysely(pool) }
 }
 
-test('whatever happens in the shop, the tables say what the folds of the log say', async (t) => {
+test('the tables equal the folds of the log, for any events of the shop', async (t) => {
   const { pool, db } = await world(t)
   await fc.assert(
     fc.asyncProperty(
@@ -169,7 +169,7 @@ test('whatever happens in the shop, the tables say what the folds of the log say
   )
 })
 
-test('accounts and keys stand as their events say', async (t) => {
+test('accounts and keys have the state of their events', async (t) => {
   const { pool, log, db } = await world(t)
   const engine = await startEngine(t, pool, log, groups)
   const stream = accountStream('acc_1' as AccountId)
@@ -235,7 +235,7 @@ test('accounts and keys stand as their events say', async (t) => {
   ])
 })
 
-test('the catalogue is one row in its present state, and its revision tells of every change', async (t) => {
+test('the catalogue is one row in its present state, and its revision changes with it', async (t) => {
   const { pool, log, db } = await world(t)
   const engine = await startEngine(t, pool, log, groups)
   const metadata = JSON.stringify({
@@ -275,7 +275,7 @@ test('the catalogue is one row in its present state, and its revision tells of e
   ])
 })
 
-test('the balance shown is whole cents, rounded down', async (t) => {
+test('the shown balance is in whole cents, rounded down', async (t) => {
   const { pool, log, db } = await world(t)
   const engine = await startEngine(t, pool, log, groups)
   const shop = createShop(log, startMs)

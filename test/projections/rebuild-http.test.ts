@@ -6,7 +6,7 @@ import { farebox } from '../support/farebox.ts'
 
 const cents = 9_000_000
 
-test('all read models are made anew under the load of HTTP: no request fails, no client reads what is older than its own write', async (t) => {
+test('all read models are rebuilt under HTTP load: no request fails, and no client reads data older than its own write', async (t) => {
   const stage = await openStage(t)
   const { client, env, farebox: service } = stage
   const failures: string[] = []
@@ -73,7 +73,7 @@ test('all read models are made anew under the load of HTTP: no request fails, no
       assert.deepEqual(result.differences, [])
       assert.ok(result.compared.length > 0)
     }
-  // A row that was changed behind the log is told and put right, under the same load.
+  // A row that was changed outside the log is reported and repaired, under the same load.
   await service.core.pool.query('update read.balances set held_micros = 5 where account_id = $1', [
     four.accountId,
   ])

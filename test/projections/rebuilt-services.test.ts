@@ -11,7 +11,7 @@ import { farebox } from '../support/farebox.ts'
 import { httpClient } from '../support/http.ts'
 import { until } from '../support/until.ts'
 
-test('what was read from wrong rows is answered by no process once the tables were made anew', async (t) => {
+test('data from wrong rows is answered by no process after the rebuild', async (t) => {
   const stage = await openStage(t, {}, { roles: ['http', 'projections'] })
   const { core } = stage.farebox
   const { pool, log } = core

@@ -27,7 +27,7 @@ const numbers = (seed: number) => () => {
   return seed
 }
 
-test('law: what the process that folds answers is what one that does not answers, after every write of either', async (t) => {
+test('law: the projecting process and another one give the same answers, after every write of either', async (t) => {
   const stage = await openStage(t)
   const { client: folding, farebox } = stage
   const beside = await openFarebox({
@@ -101,7 +101,7 @@ test('law: what the process that folds answers is what one that does not answers
   }
 })
 
-test('a process that lost the hints of changes still takes over new prices and revoked keys, and hears again', async (t) => {
+test('a process that missed the notifications of changes still applies new prices and revoked keys, and listens again', async (t) => {
   const stage = await openStage(t)
   const { pool } = stage.farebox.core
   const beside = await openFarebox({

@@ -9,7 +9,7 @@ import {
 } from '../../src/domain/ledger/decide.ts'
 import { decideCustomerAdjustment, decideCustomerCredit } from '../../src/domain/ledger/decide-customer.ts'
 import { ledgerFold } from '../../src/domain/ledger/fold.ts'
-import { allocationOwnerOf } from '../../src/domain/orders/allocation-owner.ts'
+import { allocationOwnerOf } from '../../src/domain/orders/decide-placement.ts'
 import { decidePlacement } from '../../src/domain/orders/decide-placement.ts'
 import { hasUnrefundedAmount } from '../../src/domain/orders/extended-rentals.ts'
 import { orderFold } from '../../src/domain/orders/fold.ts'
@@ -33,7 +33,7 @@ import { createCodec } from '../../src/platform/eventstore/codec.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { addressOrder, planOrder } from '../support/world.ts'
 
-/** What a test may say of money that comes or goes. */
+/** The test's description of received or spent money. */
 type Known = {
   readonly reference: string
   readonly gateway: string
@@ -45,11 +45,11 @@ const codec = createCodec()
 const dayMs = 86_400_000
 
 /**
- * A shop that runs the real decisions, one at a time, on states it folds itself: a log as the service writes it, and
- * beside it what the read tables must say.
+ * A shop that runs the real decisions, one at a time, on states that it folds itself: a log as the service
+ * writes it, and the expected read tables.
  */
 export const createShop = (log: EventLog, startMs: number) => {
-  // biome-ignore lint/suspicious/noExplicitAny: states of many folds stand in one map
+  // biome-ignore lint/suspicious/noExplicitAny: states of many folds are in one map
   const states = new Map<StreamName, { fold: Fold<any, any>; state: unknown; revision: number }>()
   const orders = new Map<OrderId, OrderDetails>()
   let nowMs = startMs
@@ -207,7 +207,7 @@ export const createShop = (log: EventLog, startMs: number) => {
           amountMicros: micros,
         }),
       ),
-    /** A plan for a customer, at a price and at what it costs the reseller. */
+    /** A plan for a customer, at a price and at the reseller's cost. */
     sellPlan: (
       account: AccountId,
       customerId: CustomerId,

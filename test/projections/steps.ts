@@ -42,7 +42,7 @@ export const moneySteps: readonly fc.Arbitrary<Step>[] = [
   ),
 ]
 
-/** What is rented, extended, used and ends. */
+/** Renting, extending, using and ending. */
 export const goodsSteps: readonly fc.Arbitrary<Step>[] = [
   fc.tuple(account, fc.integer({ min: 1, max: 4 })).map(
     ([a, q]): Step =>

@@ -6,7 +6,7 @@ import { balanceOf, counted, startTwo, type TwoShops } from './two-shops.ts'
 
 const path = '/v1/scrape/reddit/subreddit'
 
-/** `count` calls, asked of both servers in turn, all at once. */
+/** `count` calls, sent to both servers in turn, all at once. */
 const scrapeBoth = (
   { shops }: TwoShops,
   count: number,
@@ -29,10 +29,10 @@ const scrapeBoth = (
 const callsOf = async ({ demo }: TwoShops): Promise<number> =>
   ((await (await fetch(`${demo.sandbox}/_sandbox/scrapers/journal`)).json()) as { total: number }).total
 
-test('through two processes fifty equal ids at once are one call, one charge and one answer, and a wallet for three calls pays three of forty', async (t) => {
+test('fifty equal ids at once through two processes are one call, one charge and one answer, and a wallet for three calls pays three of forty', async (t) => {
   const town = await startTwo(t)
   const { key } = await scrapingAccount(town.env, 100)
-  // It takes a while, so that all of them are there before it is over.
+  // It takes a while, so that all of them arrive before it ends.
   const answers = await scrapeBoth(town, 50, key, () => ({ id: 'one', name: 'slow-500-twins' }))
   assert.deepEqual(counted(answers), { '200': 50 })
   assert.equal(new Set(answers.map(({ text }) => text)).size, 1)
@@ -62,7 +62,7 @@ test('through two processes fifty equal ids at once are one call, one charge and
   assert.equal(left.body.transactions[0].balanceAfterMicros, 1_000)
 })
 
-test('the 101st call of a burst through two processes is told how long to wait, and passes then', async (t) => {
+test('the 101st call of a burst through two processes gets the time to wait, and succeeds then', async (t) => {
   const town = await startTwo(t, {
     FAREBOX_RATE_LIMIT: 'on',
     FAREBOX_RATE_SCRAPES: '100/1',

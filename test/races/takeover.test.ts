@@ -9,7 +9,7 @@ const traffic = { product_id: 'residential-premium', quantity: 1 }
 const trafficCents = 550
 const startCents = 10_000_000
 
-test('when the owner of the projections is killed, the other takes over while orders go on', async (t) => {
+test('when the owner of the projections is killed, the other process takes over while orders continue', async (t) => {
   const two = await startTwo(t)
   const { shops, pool } = two
   const [owner, heir] = shops

@@ -17,7 +17,7 @@ test('two processes on one database', async (t) => {
   const two = await startTwo(t)
   const [a, b] = two.shops
 
-  await t.test('the last address, asked for by 64 at once over both, goes to exactly one', async () => {
+  await t.test('the last address, requested 64 times at once over both, goes to exactly one order', async () => {
     const { key } = await two.customer(1_000_000)
     const rest = { ...static1('POL'), quantity: 59 }
     const taken = await askBoth(two, 1, key, orders, () => ({ body: rest, idempotencyKey: 'rest' }))
@@ -34,7 +34,7 @@ test('two processes on one database', async (t) => {
     assert.equal(new Set(body.proxies.map(({ ip }: { ip: string }) => ip)).size, 60)
   })
 
-  await t.test('one Idempotency-Key, sent 64 times at once to both, makes one order', async () => {
+  await t.test('one Idempotency-Key, sent 64 times at once to both, creates one order', async () => {
     const { key } = await two.customer(1_000_000)
     const answers = await askBoth(two, 64, key, orders, () => ({ body: traffic, idempotencyKey: 'one' }))
     assert.deepEqual(counted(answers), { '201': 1, '200': 63 })
@@ -58,7 +58,7 @@ test('two processes on one database', async (t) => {
     },
   ])
     await t.test(
-      `${what}, asked for 30 times at once of both, is made once and replayed 29 times`,
+      `${what}, requested 30 times at once over both, is created once and returned 29 times`,
       async () => {
         const { key } = await two.customer(1_000_000)
         const answers = await askBoth(two, 30, key, path, () => ({ body, idempotencyKey: 'thirty' }))
@@ -110,7 +110,7 @@ test('two processes on one database', async (t) => {
     assert.equal(await balanceOf(two, key), 800)
   })
 
-  await t.test('an order that command lines refund at once comes back once', async () => {
+  await t.test('an order that command lines refund at once is refunded once', async () => {
     const { key } = await two.customer(10_000)
     const { body } = await call(`${a.baseUrl}${orders}`, key, { body: static1('ESP') })
     const refund = ['orders', 'refund', '--order', body.orderId]
@@ -119,7 +119,7 @@ test('two processes on one database', async (t) => {
     assert.equal(await balanceOf(two, key), 10_000)
   })
 
-  await t.test('what one writes the other reads at once', async () => {
+  await t.test('a write of one process is read at once in the other', async () => {
     const { key } = await two.customer(1_000_000)
     const write = async (n: number) => {
       const [writer, reader] = n % 2 === 0 ? [a, b] : [b, a]
@@ -138,7 +138,7 @@ test('two processes on one database', async (t) => {
     for (let n = 0; n < 20; n += 1) await write(n)
   })
 
-  await t.test('after all that a verification finds nothing wrong', async (t) => {
+  await t.test('after all of this a verification finds nothing wrong', async (t) => {
     const { events, groups } = await assertVerified({
       pool: two.pool,
       log: await logOf(t, two),

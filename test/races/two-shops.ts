@@ -17,7 +17,7 @@ export type TwoShops = {
   readonly demo: DemoFile
   readonly pool: pg.Pool
   readonly env: NodeJS.ProcessEnv
-  /** Runs the command line with a core of its own and gives what it printed. */
+  /** Runs the command line with its own core and returns its output. */
   operator(...args: readonly string[]): Promise<{ code: number | null; json: Record<string, unknown> }>
   /** A fresh account with a buying key and this much money. */
   customer(cents: number, dailyCapCents?: number): Promise<{ accountId: string; key: string }>
@@ -57,7 +57,7 @@ export const startTwo = async (
   return { shops: [first, second], demo, pool, env, operator, customer }
 }
 
-/** `count` answers to a request, asked of both servers in turn, all at once. */
+/** `count` answers to a request, sent to both servers in turn, all at once. */
 export const askBoth = (
   { shops }: TwoShops,
   count: number,
@@ -85,7 +85,7 @@ export const counted = (
   return counts
 }
 
-/** What the servers say of a wallet: they must say the same, and its transactions must add up to it. */
+/** Both servers' view of a wallet: they must agree, and its transactions must add up to it. */
 export const balanceOf = async (
   { shops }: { readonly shops: readonly FareboxProcess[] },
   key: string,
@@ -120,7 +120,7 @@ export const allOrders = async (baseUrl: string, key: string) => {
   }
 }
 
-/** The log that both write, for reading beside them. */
+/** The log that both write, for reading it meanwhile. */
 export const logOf = async (t: TestContext, { pool, env }: TwoShops): Promise<EventLog> => {
   const log = await openPostgresLog({
     pool,

@@ -20,7 +20,7 @@ const open = async (t: TestContext) => {
   return { ...sandbox, statusFor }
 }
 
-test('a page of another site cannot reach the stand-ins under its own name (DNS rebinding)', async (t) => {
+test('a page of another site cannot call the stand-ins under its own name (DNS rebinding)', async (t) => {
   const { baseUrl, statusFor } = await open(t)
   const port = new URL(baseUrl).port
   const strange = ['evil.example', `evil.example:${port}`, '127.0.0.1.evil.example', '127.0.0.1@evil.example']
@@ -37,7 +37,7 @@ test('a page of another site cannot reach the stand-ins under its own name (DNS 
     assert.equal(await statusFor(host, '/_sandbox/invoices'), 200, host)
 })
 
-test('pages run no script, and take no style but their own', async (t) => {
+test('pages run no script, and load no style but their own', async (t) => {
   const { baseUrl } = await open(t)
   const made = await fetch(`${baseUrl}/btcpay/api/v1/stores/store/invoices`, {
     method: 'POST',

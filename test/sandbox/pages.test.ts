@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test'
 import { startSandbox } from '../../src/sandbox/sandbox-server.ts'
 import { memoryRecords } from '../support/memory-records.ts'
 
-test('a pay page says SANDBOX and the name of the merchant as text, and its buttons do what they say', async (t) => {
+test("a payment page says SANDBOX and the merchant's name as text, and its buttons work as labelled", async (t) => {
   const sandbox = await startSandbox({ records: memoryRecords(), clock: Date.now, port: 0 })
   t.after(sandbox.close)
   const made = await fetch(`${sandbox.baseUrl}/btcpay/api/v1/stores/store/invoices`, {
@@ -83,7 +83,7 @@ const withInvoices = async (t: TestContext) => {
   return { baseUrl, page, press, crypto: crypto.checkoutLink, card: card.url }
 }
 
-test('the index lists what is open with links, what is closed, and the messages of bots', async (t) => {
+test('the index lists open invoices with links, closed ones, and messages of bots', async (t) => {
   const { baseUrl, page, press, crypto, card } = await withInvoices(t)
   const first = await page('/')
   assert.match(first, /<h2 id="open">Open invoices \(2\)<\/h2>/)
@@ -104,7 +104,7 @@ test('the index lists what is open with links, what is closed, and the messages 
   assert.match(then, /<p>Your order &lt;1&gt; is there<\/p><small>to chat 42<\/small>/)
 })
 
-test('the switches are a form on the index, and a wrong value changes nothing and is told', async (t) => {
+test('the fault switches are a form on the index, and a wrong value changes nothing and is reported', async (t) => {
   const { baseUrl, page, press } = await withInvoices(t)
   const shown = async () =>
     Object.fromEntries(
@@ -135,7 +135,7 @@ test('the switches are a form on the index, and a wrong value changes nothing an
   assert.deepEqual(await shown(), numbers)
 })
 
-test('an invoice that was paid in part says what is missing, on its page and on the index', async (t) => {
+test('a partially paid invoice shows the missing amount, on its page and on the index', async (t) => {
   const { page, press, crypto, card } = await withInvoices(t)
   const status = async (url: string) =>
     /<dt>Status<\/dt><dd>([^<]*)/.exec(await page(new URL(url).pathname))?.[1]
@@ -149,7 +149,7 @@ test('an invoice that was paid in part says what is missing, on its page and on 
   assert.match(await page('/'), /paid, \$5\.00 of \$10\.00 missing · Stripe Checkout/)
 })
 
-test('an address that nothing has is a page with a way back for a browser, and JSON for a program', async (t) => {
+test('an unknown address is a page with a link back for a browser, and JSON for a program', async (t) => {
   const { baseUrl } = await withInvoices(t)
   for (const path of ['/pay/nothing', '/nothing']) {
     const response = await fetch(`${baseUrl}${path}`, { headers: html })

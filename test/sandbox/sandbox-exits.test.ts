@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import { connect } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
-import { parseUsername } from '../../src/domain/exits/username.ts'
+import { parseUsername } from '../../src/domain/exits/line.ts'
 import { openExits } from '../../src/gateway/exits/open-exits.ts'
 import { createVault } from '../../src/platform/vault/seal.ts'
 import { talkTo } from '../gateway/support/clients.ts'
@@ -18,7 +18,7 @@ import { until } from '../support/until.ts'
 
 const run = promisify(execFile)
 
-/** Says who asks, and what it was sent. */
+/** Returns the client's address, and the received data. */
 const startTarget = async (t: TestContext): Promise<string> => {
   const server = createServer((request, reply) => {
     let body = ''
@@ -84,7 +84,7 @@ test('the exits of the sandbox', async (t) => {
     assert.doesNotMatch(out, /password/)
   })
 
-  await t.test('stand in 13 countries, five in each, and three for each carrier', async () => {
+  await t.test('are in 13 countries, five in each, and three for each carrier', async () => {
     const { exits } = (await control('')) as unknown as {
       exits: { country: string; family: string; carrier: string | null }[]
     }
@@ -99,7 +99,7 @@ test('the exits of the sandbox', async (t) => {
   })
 
   await t.test(
-    'carry requests as HTTP, CONNECT and SOCKS5 proxies, each from an address of its own',
+    'carry requests as HTTP, CONNECT and SOCKS5 proxies, each from its own address',
     async () => {
       const seen = new Set<string>()
       for (const [rest, ...args] of [
@@ -149,7 +149,7 @@ test('the exits of the sandbox', async (t) => {
     }
   })
 
-  await t.test('refuse who does not sign in, and targets that are private', async () => {
+  await t.test('refuse clients without credentials, and private targets', async () => {
     const { host, port, login } = await endpoint('-country-fr-os-mac')
     const code = async (...args: readonly string[]) =>
       (await run('curl', ['-sS', '--max-time', '10', '-o', '/dev/null', '-w', '%{http_code}', ...args]))
@@ -160,7 +160,7 @@ test('the exits of the sandbox', async (t) => {
     assert.equal(await code('-x', `http://${login}@${host}:${port}`, 'http://169.254.169.254/'), '403')
   })
 
-  await t.test('pass datagrams on', async (tt) => {
+  await t.test('relay datagrams', async (tt) => {
     const echo = createSocket('udp4', (message, { port, address }) => echo.send(message, port, address))
     await new Promise<void>((resolve) => echo.bind(0, '127.0.0.1', resolve))
     tt.after(() => echo.close())

@@ -7,9 +7,9 @@ export type Authenticator = {
   readonly credentialId: string
   /** As a server keeps it (COSE, RFC 9053: ES256). */
   readonly publicKey: Buffer
-  /** What a browser sends for `creationOptions`. */
+  /** A browser's answer to `creationOptions`. */
   create(options: Options): string
-  /** What a browser sends for `requestOptions`; `credentialId`: under another id. */
+  /** A browser's answer to `requestOptions`; `credentialId`: under another id. */
   get(options: Options, credentialId?: string): string
 }
 

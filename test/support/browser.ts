@@ -18,7 +18,10 @@ const run = promisify(execFile)
 const packageFolder = join(dirname(fileURLToPath(import.meta.resolve('@sparticuz/chromium'))), '..')
 const cacheFolder = join(import.meta.dirname, '../../node_modules/.cache/farebox-tests')
 
-/** The package unpacks into the temporary folder, and takes whatever `chromium` it finds there: it gets one of its own. */
+/**
+ * The package unpacks into the temporary folder, and uses any `chromium` that it finds there: it gets its own
+ * folder.
+ */
 const unpackScript = "import chromium from '@sparticuz/chromium'; await chromium.executablePath()"
 /** On these machines it unpacks the libraries too that a small system lacks. */
 const withLibraries = 'AWS_Lambda_nodejs24.x'
@@ -54,7 +57,10 @@ const ensureUnpacked = async (): Promise<string> => {
   return folder
 }
 
-/** Arguments of ours beside Playwright's. Those of the package itself switch the protection between sites off. */
+/**
+ * Our arguments in addition to Playwright's. Those of the package itself switch the protection between sites
+ * off.
+ */
 const browserArgs = ['--no-sandbox', '--no-zygote', '--disable-gpu', '--font-render-hinting=none']
 
 export type BrowserOptions = {
@@ -84,11 +90,14 @@ export const launchBrowser = async (t: TestContext, { proxy }: BrowserOptions = 
 export type Visit = {
   readonly context: BrowserContext
   readonly page: Page
-  /** What its pages said that nobody wants to read: errors of scripts and of the console, broken policies among them. */
+  /** Problems of its pages: errors of scripts and of the console, violations of policies among them. */
   readonly complaints: readonly string[]
 }
 
-/** A page in a context of its own, which says where and when it is: pictures and formats are the same on every machine. */
+/**
+ * A page in a separate context with a fixed place and time: pictures and formats are the same on every
+ * machine.
+ */
 export const openPage = async (browser: Browser, options: BrowserContextOptions = {}): Promise<Visit> => {
   const context = await browser.newContext({
     locale: 'en-US',

@@ -6,7 +6,7 @@ import { atEnd } from './cleanup.ts'
 import { surroundings } from './farebox.ts'
 import { until } from './until.ts'
 
-/** A file of tests that hang, in a process of its own, as the runner starts it. */
+/** A file of hanging tests, in a separate process, as the runner starts it. */
 const hangingFile = `
   import { test } from 'node:test'
   import { atEnd } from ${JSON.stringify(new URL('./cleanup.ts', import.meta.url).href)}
@@ -18,7 +18,7 @@ const hangingFile = `
     await new Promise((resolve) => setTimeout(resolve, 60_000))
   })`
 
-test('a file that is interrupted cleans up after the tests that it is in, last first', async (t) => {
+test('an interrupted test file cleans up after its running tests, last first', async (t) => {
   const child = spawn(process.execPath, ['--input-type=module', '--eval', hangingFile], {
     env: surroundings(),
   })

@@ -19,11 +19,11 @@ type Sent = {
   readonly own?: boolean
 }
 
-/** What a browser without script does: keeps cookies, and says where a form came from. */
+/** A browser without script: it stores cookies, and sends the origin of a form. */
 export type Browser = {
   readonly cookies: Map<string, string>
   get(path: string, sent?: Sent): Promise<Page>
-  /** Sends a form; `follow` goes on to where it leads. */
+  /** Sends a form; `follow` follows its redirect. */
   post(path: string, form?: Readonly<Record<string, string | readonly string[]>>, sent?: Sent): Promise<Page>
   /** Follows redirects to a page. */
   open(path: string): Promise<Page>
@@ -140,7 +140,7 @@ export const linkIn = ({ text: letter }: { readonly text: string }): string => {
   return url
 }
 
-/** Opens a sign-in link the way a person does: looks, then presses the button. */
+/** Opens a sign-in link as a person does: opens the page, then presses the button. */
 export const pressLink = async (browser: Browser, path: string): Promise<Page> => {
   const page = await browser.get(path)
   return browser.post('/console/sign-in/link', { link: hiddenField(page, 'link') })
@@ -187,7 +187,7 @@ export const freshAccount = async (
   return { accountId, key: issued.key as string, email }
 }
 
-/** A batch of scrapes that an account sends with a key of its own; its id. */
+/** A batch of scrapes that an account sends with its own key; its id. */
 export const sendBatch = async (
   { farebox: { core }, buyer }: Pick<Service, 'farebox' | 'buyer'>,
   accountId: AccountId,

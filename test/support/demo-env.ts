@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 
 export const metricsToken = randomBytes(16).toString('hex')
 
-/** What opens /metrics, and what /readyz says is wrong, at the services of these tests. */
+/** The token for /metrics, and for the details of /readyz, at the services of these tests. */
 export const asOperator = { headers: { authorization: `Bearer ${metricsToken}` } }
 
 /** Keys that nothing else has. */

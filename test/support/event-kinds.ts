@@ -4,8 +4,8 @@ import { join } from 'node:path'
 const root = join(import.meta.dirname, '../..')
 
 /**
- * Every kind of event that the sources declare (`defineEvent('…')`), or those of some files. A test that must know all of
- * them asks here, so that a new kind fails it until it knows that one too.
+ * Every kind of event that the sources declare (`defineEvent('…')`), or those of some files. A test that must
+ * know all of them uses this list, so that it fails for a new kind until it covers that one too.
  */
 export const declaredKinds = (files = 'src/**/*.ts'): ReadonlySet<string> =>
   new Set(

@@ -66,7 +66,7 @@ const launch = (t: TestContext, node: Node, more: Readonly<Record<string, string
   const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value])
   const child = spawn(program, [...first, '--insecure', '--disable-log-file', ...args], {
     stdio: 'ignore',
-    // The server takes every EVENTSTORE_… for an option of its own, and does not start with one that it has not.
+    // The server reads every EVENTSTORE_… as an option, and does not start with an unknown one.
     env: { ...process.env, EVENTSTORE_URL: undefined, EVENTSTORE_TELEMETRY_OPTOUT: 'true' },
   })
   const ended = once(child, 'close')
@@ -78,7 +78,9 @@ const launch = (t: TestContext, node: Node, more: Readonly<Record<string, string
   return { child, end }
 }
 
-/** One node on the loopback, without users and TLS, over these files or over new ones; killed with the test. */
+/**
+ * One node on the loopback, without users and TLS, over these files or over new ones; killed with the test.
+ */
 export const startEventStore = async (t: TestContext, dataDir?: string): Promise<EventStoreServer> => {
   const node = await newNode(dataDir ?? (await eventStoreDirectory(t)))
   const { child, end } = launch(t, node)
@@ -103,7 +105,7 @@ export type EventStoreNode = {
   readonly dataDir: string
   /** SIGKILL, and waits for the end. */
   kill(): Promise<void>
-  /** SIGSTOP: it keeps its connections and says nothing more. */
+  /** SIGSTOP: it keeps its connections and sends nothing more. */
   freeze(): void
   thaw(): void
   /** Starts it over its files, after its end, and returns at once. */
@@ -131,7 +133,10 @@ const membersSeenBy = async (port: number): Promise<readonly Member[]> => {
   return answer?.ok ? ((await answer.json()) as { members: Member[] }).members : []
 }
 
-/** Three nodes on the loopback, without users and TLS, over these files or over new ones; killed with the test. */
+/**
+ * Three nodes on the loopback, without users and TLS, over these files or over new ones; killed with the
+ * test.
+ */
 export const startEventStoreCluster = async (
   t: TestContext,
   directories?: readonly string[],

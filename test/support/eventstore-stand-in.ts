@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import type { TestContext } from 'node:test'
 
-// What the client itself is made of: gRPC and the messages of the protocol. They have no types here.
+// The client's own modules: gRPC and the messages of the protocol. They have no types here.
 // biome-ignore lint/suspicious/noExplicitAny: see above
 type Untyped = any
 const ofTest = createRequire(import.meta.url)
@@ -14,13 +14,13 @@ const { StreamsService }: Untyped = ofClient('../generated/streams_grpc_pb.js')
 const { StreamIdentifier, UUID }: Untyped = ofClient('../generated/shared_pb.js')
 
 export type EventStoreStandIn = {
-  /** Two seeds, so that the client looks for the leader. */
+  /** Two seeds, so that the client searches the leader. */
   readonly url: string
   /** The same node alone. */
   readonly nodeUrl: string
   /** Appends that wait for the test to answer them with an error of gRPC, oldest first. */
   readonly appends: ((error: object) => void)[]
-  /** How often it was asked who leads. */
+  /** How often it was asked for the leader. */
   timesAsked(): number
   /** From now on no node leads, and none is named. */
   loseLeader(): void
@@ -55,8 +55,9 @@ const logCreated = (): Untyped => {
 }
 
 /**
- * Speaks as much of the protocol of EventStoreDB as tests of the client's failures need: it says that it leads, knows the
- * log's id, has no answer to any other read, and answers appends when the test says so.
+ * Implements as much of the protocol of EventStoreDB as tests of the client's failures need: it reports
+ * itself as leader, knows the log's id, does not answer any other read, and answers appends on the test's
+ * command.
  */
 export const eventStoreStandIn = async (t: TestContext): Promise<EventStoreStandIn> => {
   const appends: ((error: object) => void)[] = []

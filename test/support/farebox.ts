@@ -90,9 +90,10 @@ export type FareboxProcess = {
 }
 
 /**
- * Starts the real server in a process of its own, on a free port, and waits until it is ready. It is killed with the
- * test. Settings are those of `env` alone. With `mayEnd` it may end before it is ready, e.g. at a crash point that it passes
- * at its start; without it that fails the test. `from` is the folder of another version of the code.
+ * Starts the real server in a separate process, on a free port, and waits until it is ready. It is killed
+ * with the test. Its only settings are those of `env`. With `mayEnd` it may end before it is ready, e.g. at a
+ * crash point that it passes at its start; without it that fails the test. `from` is the folder of another
+ * version of the code.
  */
 export const startFarebox = async (
   t: TestContext,
@@ -146,6 +147,6 @@ export const call = async (
     },
     ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
   })
-  // biome-ignore lint/suspicious/noExplicitAny: the tests look at fields of many shapes
+  // biome-ignore lint/suspicious/noExplicitAny: the tests read fields of many types
   return { status: response.status, headers: response.headers, body: (await response.json()) as any }
 }

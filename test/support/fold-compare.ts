@@ -14,7 +14,7 @@ type Row = Readonly<Record<string, unknown>>
 export type FoldDifference = {
   readonly table: string
   readonly key: string
-  /** What the read table holds, and what the fold of the log comes to; null where there is no such row. */
+  /** The row of the read table, and that of the fold of the log; null where there is no such row. */
   readonly live: Row | null
   readonly folded: Row | null
 }
@@ -74,7 +74,7 @@ const foldTo = async (log: EventLog, group: ReadModelGroup, position: number) =>
   return { memory, events }
 }
 
-/** The tables and the checkpoint that they stand at, in one snapshot. */
+/** The tables and their checkpoint, in one snapshot. */
 const readTables = async (pool: pg.Pool, group: ReadModelGroup) => {
   const client = await pool.connect()
   try {
@@ -99,8 +99,8 @@ const asStored = (table: Table, row: Row | undefined): Row | null =>
     : Object.fromEntries(Object.keys(table.columns).map((name) => [name, row[name] ?? null]))
 
 /**
- * Folds the whole log anew in memory and holds the read tables against it, row by row. It waits until the projections
- * have passed the head of the log as it is now; more may be appended meanwhile.
+ * Folds the whole log in memory and compares the read tables with it, row by row. It waits until the
+ * projections have passed the present head of the log; more may be appended meanwhile.
  * @throws when the projections do not pass that head within `timeoutMs` (default 30,000)
  */
 export const compareWithLog = async (

@@ -2,7 +2,9 @@ import { newEventId } from '../../src/kernel/ids.ts'
 import { approvalLimitsStream } from '../../src/kernel/streams.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
 
-/** Says what one operator may move alone, as of a minute ago: a limit that is set now holds in a minute. */
+/**
+ * Sets the amount that one operator may move alone, as of a minute ago: a limit set now applies in a minute.
+ */
 export const limitAlone = async (log: EventLog, limitCents: number): Promise<void> => {
   const atMs = Date.now() - 120_000
   const from = new Date(atMs + 60_000).toISOString()

@@ -29,7 +29,7 @@ export type Called = {
   readonly body: any
 }
 
-/** What was seen of an operation: `createOrder 201`, or `createOrder 409 price_changed`. */
+/** An observed answer of an operation: `createOrder 201`, or `createOrder 409 price_changed`. */
 export type Seen = ReadonlySet<string>
 
 export type HttpClient = {
@@ -45,7 +45,7 @@ const pointerSafe = (name: string): RegExp =>
 const withDocument = (schema: unknown): unknown =>
   JSON.parse(JSON.stringify(schema).replaceAll('"#/components/', '"document#/components/'))
 
-/** Finds operations and checks answers against what the document declares for them. */
+/** Finds operations and checks answers against the document's declarations. */
 const createChecker = (document: Document) => {
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: true })
   addFormats.default(ajv)
@@ -83,7 +83,7 @@ const createChecker = (document: Document) => {
       assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/, `${where}: Retry-After is whole seconds`)
   }
 
-  /** @returns what was seen, or null for a path that the document does not have */
+  /** @returns the observed answer, or null for a path that the document does not have */
   return (method: string, path: string, called: Called): string | null => {
     const where = `${method} ${path} → ${called.status}`
     assert.notEqual(called.headers.get('x-request-id'), null, `${where}: every answer carries a request id`)
@@ -148,8 +148,8 @@ const request = async (url: string, method: string, options: CallOptions): Promi
 }
 
 /**
- * A client whose every answer is checked against the interface description: declared status, declared code, a body
- * that fits its schema, the error form, request ids and `Retry-After`. `seen` tells afterwards what was produced.
+ * A client that checks every answer against the interface description: declared status, declared code, a body
+ * that fits its schema, the error form, request ids and `Retry-After`. `seen` lists the observed answers.
  */
 export const httpClient = (baseUrl: string, document: Document, defaultKey?: string): HttpClient => {
   const check = checkerOf(document)
@@ -176,7 +176,7 @@ export const httpClient = (baseUrl: string, document: Document, defaultKey?: str
 /** Documents by their texts: those of one process are mostly the same, and a validator takes longer to make than a test. */
 const documents = new Map<string, Document>()
 
-/** Each scraper as an operation of its own: `scrape` with a narrower body, so what holds for that holds for them. */
+/** Each scraper as a separate operation: `scrape` with a narrower body, so its rules apply to them too. */
 const isOneScraper = (path: string): boolean => /^\/v1\/scrape\/[^/{]+\/[^/{]+$/.test(path)
 
 const withoutScrapers = (document: Document): Document => ({

@@ -7,7 +7,7 @@ const lateMs = 10
 /** However many others want to run, a bound is at most so many times as long by the clock of the wall. */
 const longest = 10
 
-/** The share of the machine that a process gets which wants to run now: 1 where nothing says. */
+/** The share of the machine that a runnable process gets: 1 where nothing reports it. */
 const shareNow = (): number => {
   try {
     const [, running = '1'] = /(\d+)\/\d+ \d+$/.exec(readFileSync('/proc/loadavg', 'latin1').trim()) ?? []
@@ -36,9 +36,9 @@ const count = (): void => {
 }
 
 /**
- * Milliseconds by a clock that runs as fast as this machine: on one that has time for everybody the clock of the wall. One
- * on which eight times as many want to run as it has processors makes the same in eight times as long, and one that stood
- * still made nothing. For bounds on what must be quick; what must not come too soon is measured by the wall.
+ * Milliseconds of a clock that runs as fast as this machine: on an idle machine the wall clock. With eight
+ * times as many runnable processes as processors it runs at an eighth of that, and on a stopped machine it
+ * stops. It is for upper bounds; lower bounds use the wall clock.
  */
 export const machineMs = (): number => {
   count()

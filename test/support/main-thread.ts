@@ -10,13 +10,13 @@ type Owner = { readonly request: string; turn: number; stretch: Stretch | null }
 type Frame = { readonly owner: Owner | null; readonly wallMs: number; readonly cpuMs: number }
 
 /**
- * Ten times what a request takes on a machine of its own, so that other work on it fails no test. An expression or a loop that
- * grows faster than its input takes seconds. How long requests really take is measured by
- * `farebox_http_main_thread_longest_seconds`.
+ * Ten times the time of a request on an idle machine, so that other work on it fails no test. An expression
+ * or a loop that grows faster than its input takes seconds. `farebox_http_main_thread_longest_seconds`
+ * measures the real time of requests.
  */
 export const mostHeldMs = 500
 
-/** Shorter ones are not looked at. */
+/** Shorter ones are ignored. */
 const worthMs = 10
 
 export const threadCpuMs = (): number => {

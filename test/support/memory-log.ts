@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { StreamName } from '../../src/kernel/streams.ts'
-import { appendBytes, assertItems, refusalOf } from '../../src/platform/eventstore/append-checks.ts'
+import { appendBytes, assertItems, refusalOf } from '../../src/platform/eventstore/append-guards.ts'
 import { WrongExpectedRevision } from '../../src/platform/eventstore/errors.ts'
 import type {
   Append,
@@ -12,7 +12,7 @@ import type {
   StoredEvent,
 } from '../../src/platform/eventstore/port.ts'
 
-/** No answer comes in the turn of its question, so that a caller that asks in a loop lets others ask too. */
+/** No answer arrives in the turn of its request, so that a caller in a loop lets others run too. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 /** An honest log in memory: the port's contract without a database. Everything is lost with it. */

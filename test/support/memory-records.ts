@@ -1,6 +1,6 @@
 import type { SandboxRecords } from '../../src/sandbox/sandbox-store.ts'
 
-/** What the stand-ins remember, for as long as the process runs. */
+/** The records of the stand-ins, for as long as the process runs. */
 export const memoryRecords = (): SandboxRecords => {
   const records = new Map<string, object>()
   const keyOf = (kind: string, id: string): string => JSON.stringify([kind, id])

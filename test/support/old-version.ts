@@ -16,7 +16,7 @@ export const hasCommit = (commit: string): Promise<boolean> =>
     () => false,
   )
 
-/** The code of a commit in a folder of its own, with the packages of today; it is gone with the test. */
+/** The code of a commit in a separate folder, with the packages of today; removed with the test. */
 export const oldVersion = async (t: TestContext, commit: string): Promise<string> => {
   const folder = await mkdtemp(join(tmpdir(), 'farebox-old-'))
   atEnd(t, () => rm(folder, { recursive: true, force: true }))

@@ -6,8 +6,9 @@ import { openCliContext } from '../../src/app/open-context.ts'
 export type Printed = { readonly code: number; readonly out: string; readonly err: string }
 
 /**
- * Runs a command line with a core of its own, as a process beside the server does, without the second that a process takes
- * to start. `farebox` of `./farebox.ts` is for what concerns the process: signals, its streams, a Postgres that it starts.
+ * Runs a command line with its own core, like a process next to the server, without the second that a process
+ * takes to start. `farebox` of `./farebox.ts` is for tests of the process: signals, its streams, a Postgres
+ * that it starts.
  */
 export const operate = async (args: readonly string[], env: NodeJS.ProcessEnv): Promise<Printed> => {
   let out = ''

@@ -9,7 +9,7 @@ const range = { first: 20_000, count: 12_000 }
 /** Of this process, till its end. */
 const claims: Socket[] = []
 
-/** A socket of UDP says to the other test processes of this machine whose the port is; it goes with its process. */
+/** A UDP socket reserves the port among the test processes of this machine; it ends with its process. */
 const claim = async (port: number): Promise<Socket | null> => {
   const socket = createSocket('udp4').unref()
   try {
@@ -35,9 +35,9 @@ const isFree = async (port: number): Promise<boolean> => {
 }
 
 /**
- * A TCP port that stays this test's, for what is told its port before it listens, listens on it twice, or must not be found
- * by anybody. A port that a system gave for 0 and that was closed again is none: any connection on the machine may have it
- * a moment later.
+ * A TCP port that stays this test's, for programs that get their port before they listen, listen on it twice,
+ * or must not be reachable. A port that the system gave for 0 and that was closed again is not reserved: any
+ * connection of the machine may get it a moment later.
  * @param adjacent how many in a row
  * @returns the first of them
  */

@@ -1,5 +1,9 @@
-import type { OrderRequest } from '../../src/features/orders/append-order.ts'
-import { createPlaceOrder, type PlaceOrder } from '../../src/features/orders/place-order.ts'
+import {
+  createAppendOrder,
+  createPlaceOrder,
+  type OrderRequest,
+  type PlaceOrder,
+} from '../../src/features/orders/place-order.ts'
 import type { Prepared } from '../../src/features/orders/prepare-order.ts'
 import { type OrderId, orderIdOf } from '../../src/kernel/ids.ts'
 import type { CommandRunner } from '../../src/platform/commands/command.ts'
@@ -12,9 +16,10 @@ export const createPlaceOrderOf = (deps: {
 }): PlaceOrder =>
   createPlaceOrder({
     ...deps,
+    appendOrder: createAppendOrder(deps),
     prices: undefined as never,
     customers: undefined as never,
-    customerInvoices: null,
+    payPages: null,
   })
 
 /** Places the order that `quoted` makes of the id which follows from the key. */

@@ -7,7 +7,7 @@ import { startEmbeddedPostgres } from '../../src/platform/postgres/embedded.ts'
 import { stopOrphan } from '../../src/platform/postgres/postmaster.ts'
 import { atEnd } from './cleanup.ts'
 
-/** What Postgres has where nobody set anything; no statistics are made behind a test's back, and every plan is logged. */
+/** The default settings of Postgres; no statistics are collected during a test, and every plan is logged. */
 const settings = {
   jit: 'on',
   random_page_cost: '4',
@@ -39,7 +39,7 @@ const disabledCost = 1e10
 const disabledIn = ({ Disabled, Plans = [] }: Node): number =>
   Plans.reduce((sum, node) => sum + disabledIn(node), Disabled ? 1 : 0)
 
-/** What the whole statement is estimated to cost: Postgres compares this with `jit_above_cost`. */
+/** The estimated cost of the whole statement: Postgres compares this with `jit_above_cost`. */
 export const costOf = (plan: Node): number => plan['Total Cost'] + disabledIn(plan) * disabledCost
 
 const readPlans = (log: string): readonly Planned[] =>
@@ -50,11 +50,11 @@ const readPlans = (log: string): readonly Planned[] =>
 
 export type PlannedServer = {
   readonly url: string
-  /** What was planned since the last call. */
+  /** The plans since the last call. */
   plans(): Promise<readonly Planned[]>
 }
 
-/** A Postgres of its own with default settings that tells how it planned each statement; gone with the test. */
+/** A separate Postgres with default settings that logs the plan of each statement; removed with the test. */
 export const startPlannedServer = async (t: TestContext): Promise<PlannedServer> => {
   const dataDir = await mkdtemp(join(tmpdir(), 'farebox-test-planned-'))
   atEnd(t, async () => {
@@ -68,7 +68,7 @@ export const startPlannedServer = async (t: TestContext): Promise<PlannedServer>
     url: server.ownerUrl,
     plans: async () => {
       const log = await readFile(join(dataDir, 'postgres.log'), 'utf8')
-      // What is being written just now is read the next time.
+      // A line that is being written is read the next time.
       const end = log.lastIndexOf('\nLOG:  duration') + 1
       const plans = readPlans(log.slice(read, end))
       read = end
@@ -119,14 +119,14 @@ export const fillTables = async (client: pg.Client, rows: number): Promise<void>
 }
 
 /**
- * Of a statement in the body of a function, which is none outside: its variables are no columns, it is an expression, or it
- * reads what a statement changed (`work.tell_queue`).
+ * Of a statement in the body of a function, which cannot run outside: its variables are not columns, it is an
+ * expression, or it reads what a statement changed (`work.tell_queue`).
  */
 const isOfFunction = ({ code, message }: { readonly code?: unknown; readonly message: string }): boolean =>
   code === '42601' || code === '42703' || (code === '42P01' && message.includes('"changed"'))
 
 /**
- * What a statement costs by a plan for whatever its parameters are, in a session with those settings. Null for one in the
+ * The cost of a statement by a plan for any parameters, in a session with those settings. Null for one in the
  * body of a function.
  */
 export const genericCost = async (

@@ -13,7 +13,7 @@ const usedPrefix = 'farebox-test-used-'
 
 const minuteMs = 60_000
 /**
- * Which folders nobody uses any more, if no process holds them. Those of a Postgres may be made but not locked yet; those
+ * The unused folders, if no process locks them. Those of a Postgres may exist before they are locked; those
  * of a test are free between two starts.
  */
 const freeAfterMs: Readonly<Record<string, number>> = {
@@ -25,7 +25,7 @@ const freeAfterMs: Readonly<Record<string, number>> = {
 const clear = async (dataDir: string, afterMs: number): Promise<void> => {
   const { mtimeMs } = await stat(dataDir)
   if (Date.now() - mtimeMs < afterMs) return
-  // Tests damage locks on purpose: what cannot be locked is held by nobody.
+  // Tests damage locks on purpose: a folder that cannot be locked is unused.
   const lock = await lockData(dataDir, 'test run').catch((error) => {
     if (error instanceof StartRefused) return null
     throw error
@@ -48,12 +48,12 @@ const sweep = async (place: string): Promise<void> => {
 const memory = '/dev/shm'
 /** `TMPFS_MAGIC` of statfs(2). */
 const tmpfs = 0x01021994
-/** Many times what a run was seen to put down, 200 MB, and the write-ahead log that a soak fills. */
+/** Many times the observed 200 MB of a run, and the write-ahead log of a soak. */
 const roomBytes = 8 * 2 ** 30
 
 /**
- * Linux's file system in memory, where there is room in it: a test's database is some thousand files, which are made and
- * removed in 30 ms there and in 180 on a disk.
+ * Linux's file system in memory, if it has space: a test's database is some thousand files, which are created
+ * and removed in 30 ms there and in 180 on a disk.
  */
 export const placeOfData = async (): Promise<string> => {
   const found = await statfs(memory).catch(() => null)
@@ -65,7 +65,8 @@ export const usedFolderOf = async (run: string): Promise<string> =>
   join(await placeOfData(), `${usedPrefix}${run}`)
 
 /**
- * A Postgres for tests, in a directory of its own. `fsync` costs nothing in memory, and `ledger verify` reports a server without it.
+ * A Postgres for tests, in its own directory. `fsync` costs nothing in memory, and `ledger verify` reports a
+ * server without it.
  */
 export const startTestServer = async (): Promise<{ url: string; stop(): Promise<void> }> => {
   const place = await placeOfData()

@@ -51,9 +51,9 @@ const templateName = `farebox_template_${createHash('sha256')
   .slice(0, 16)}`
 
 /**
- * A database that others are cloned from, filled by the first test that needs it. It is filled under another name, so
- * that it is whole when it can be found.
- * @returns what `fill` said of it, as JSON in the comment of the database
+ * A database that others are cloned from, filled by the first test that needs it. It is filled under another
+ * name, so that it is complete when it can be found.
+ * @returns the result of `fill`, as JSON in the comment of the database
  */
 export const ensureTemplate = async (
   name: string,
@@ -84,7 +84,7 @@ const migrated = ({ url }: { readonly url: string }) =>
 
 let template: Promise<unknown> | null = null
 
-/** A database name on the test server that nothing is in yet; dropped with the test, whoever is connected then. */
+/** An unused database name on the test server; dropped with the test, with its connections. */
 export const emptyDatabase = async (t: TestContext, from = 'template1'): Promise<{ url: string }> => {
   const server = await serverUrl()
   const name = `farebox_test_${randomBytes(6).toString('hex')}`
@@ -97,8 +97,8 @@ export const emptyDatabase = async (t: TestContext, from = 'template1'): Promise
 }
 
 /**
- * Two users without any right, of whom the first is a member of the second: an owner and who serves. Both are gone with
- * the test, so the databases that they have a part in are to be made after them.
+ * Two users without any right, of whom the first is a member of the second: an owner and a serving role. Both
+ * are removed with the test, so their databases must be created after them.
  * @returns `as` gives a database's address with another user
  */
 export const twoUsers = async (t: TestContext) => {

@@ -1,4 +1,4 @@
-import { assertItems } from '../../src/platform/eventstore/append-checks.ts'
+import { assertItems } from '../../src/platform/eventstore/append-guards.ts'
 import {
   AppendRejected,
   LogUnavailable,
@@ -29,15 +29,17 @@ export type StopPoint = {
   readonly append: Append
 }
 
-/** Asked before each append. To make it conflict, let it write to the append's stream through another log. */
+/**
+ * Called before each append. To make it conflict, let it write to the append's stream through another log.
+ */
 export type StopAt = (point: StopPoint) => Promise<Stop | null> | Stop | null
 
-/** The process ended here: nobody hears an outcome. Go on with a new log, as a restarted process would. */
+/** The process ended here: no caller gets an outcome. Continue with a new log, like a restarted process. */
 export class Crash extends Error {
   override readonly name = 'Crash'
 }
 
-/** Stops once, at the n-th append (from 0) that the log is asked to write. */
+/** Stops once, at the n-th append (from 0) of the log. */
 export const stopAtAppend = (n: number, stop: Stop): StopAt => {
   let count = 0
   return () => (count++ === n ? stop : null)
@@ -59,9 +61,9 @@ const thrownFor = ({ stream, expected }: Append, outcome: ItemOutcome): Error =>
 }
 
 /**
- * A log that writes the appends of an item one after another, each on its own, as the EventStoreDB adapter does, and
- * that stops where it is told: so every prefix of an item can be left behind, reported or not. Items of a call are
- * written in order, one at a time. Reads are the inner log's.
+ * A log that writes the appends of an item separately, one after another, as the EventStoreDB adapter does,
+ * and that stops at a given point: so every prefix of an item can remain, reported or not. Items of a call
+ * are written in order, one at a time. Reads are the inner log's.
  */
 export const prefixLog = (inner: EventLog, stopAt: StopAt = () => null): EventLog => {
   const writeOne = async (append: Append, landed: readonly Appended[]): Promise<ItemOutcome> => {

@@ -34,7 +34,7 @@ const callerOf = (accountId: AccountId): Caller => ({
   email: 'buyer@example.com',
 })
 
-/** What is bought: an address or traffic, on a plan of its own, on the held plan, or on one that is named. */
+/** The bought item: an address or traffic, on a separate plan, on the held plan, or on a named one. */
 export type Goods =
   | { readonly kind: 'addresses'; readonly productId: string; readonly quantity: number }
   | { readonly kind: 'plan' | 'held-plan'; readonly productId: string }
@@ -74,7 +74,10 @@ const detailsOf = (accountId: AccountId, orderId: OrderId, goods: Goods): OrderD
   }
 }
 
-/** What a process of the service is made of, over any log: a command runner with caches of its own, and the services. */
+/**
+ * The parts of a process of the service, over any log: a command runner with its own caches, and the
+ * services.
+ */
 export const createShopProcess = (log: EventLog, clock: Clock) => {
   // Each case makes some processes: caches of a server's size would take longer to make than the case.
   const limits = {
@@ -143,7 +146,7 @@ export const createShopProcess = (log: EventLog, clock: Clock) => {
       }),
     stock: (productId: string, ips: readonly string[]) =>
       addAddresses(runner, { productId, country, addresses: ips.map(plainAddress) }, cause),
-    /** Ends as a killed process does: what it waits for never comes. */
+    /** Ends like a killed process: its pending calls never return. */
     end: () => runner.close(),
   }
 }

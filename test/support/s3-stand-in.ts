@@ -4,7 +4,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
 
-/** What the server does in place of its work: an answer of that status, or a cut connection, before or after the work. */
+/**
+ * The server's fault instead of its work: an answer with that status, or a cut connection, before or after
+ * the work.
+ */
 export type Fault =
   | { readonly status: number }
   | { readonly cut: 'before' | 'after' }
@@ -12,7 +15,7 @@ export type Fault =
 
 export type KeeperServer = {
   readonly url: string
-  /** What it holds, by path. */
+  /** Its objects, by path. */
   readonly files: Map<string, string>
   /** Method and path of every request, in order. */
   readonly asked: string[]
@@ -69,7 +72,7 @@ const signatureProblem = (
 }
 
 type Behaviour = {
-  /** What is wrong with who asks: a status and a body. */
+  /** The refusal of a caller: a status and a body. */
   readonly refuse: (request: IncomingMessage, body: Buffer) => { status: number; body: string } | null
   readonly absent: string
   /** Whether `If-None-Match: *` is understood (`no`: 501, `ignored`: it overwrites). */
@@ -123,7 +126,7 @@ const keeper = async (t: TestContext, behaviour: Behaviour): Promise<KeeperServe
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, files, asked, faults }
 }
 
-/** An S3-compatible store over its real protocol: it works every signature out anew from what came over the wire. */
+/** An S3-compatible store over its real protocol: it recomputes every signature from the received bytes. */
 export const startS3 = (
   t: TestContext,
   owner: {
@@ -146,7 +149,7 @@ export const startS3 = (
     },
   })
 
-/** A server that keeps what is put to it, behind a bearer token. */
+/** A server that stores what is put, behind a bearer token. */
 export const startKeeper = (
   t: TestContext,
   token: string,

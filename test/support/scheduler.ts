@@ -4,7 +4,7 @@ import { createScheduler, type Scheduler } from '../../src/platform/work/schedul
 import type { Worker } from '../../src/platform/work/worker.ts'
 
 /**
- * Starts whatever worker it is given, and reports of none. Each test stops what it started.
+ * Starts every given worker, and reports none. Each test stops its own workers.
  * @param parts.pool for workers of a cluster, which hold a session
  */
 export const testScheduler = (

@@ -11,7 +11,7 @@ import { emptyDatabase, ensureTemplate } from './postgres.ts'
 
 type Seed = { readonly keys: ReturnType<typeof demoKeys>; readonly demo: DemoFile }
 
-/** The code may change between two runs on one server: each run seeds anew. */
+/** The code may change between two runs on one server: each run seeds its own database. */
 const templateName = `farebox_seeded_${process.env.FAREBOX_TEST_RUN ?? process.pid}`
 
 const inFolder = async <Value>(use: (dataDir: string) => Promise<Value>): Promise<Value> => {
@@ -23,7 +23,7 @@ const inFolder = async <Value>(use: (dataDir: string) => Promise<Value>): Promis
   }
 }
 
-/** What the first start of a service does: the demo is made, sealed and folded into every read table. */
+/** The work of a service's first start: the demo is created, sealed and folded into every read table. */
 const seed = ({ url }: { readonly url: string }): Promise<Seed> =>
   inFolder(async (dataDir) => {
     const keys = demoKeys()
@@ -46,9 +46,9 @@ const seed = ({ url }: { readonly url: string }): Promise<Seed> =>
 let seeded: Promise<Seed> | null = null
 
 /**
- * A database on which a service has started once, as settings for the next one: a start on it finds the demo made and the
- * read tables folded, and is ready in a fraction of the time. All of a run share the log's id, the keys and the demo's
- * accounts. `demo.json` is put into the folder.
+ * A database on which a service has started once, as settings for the next one: a start on it finds the demo
+ * and the folded read tables, and is ready in a fraction of the time. All services of a run share the log's
+ * id, the keys and the demo's accounts. `demo.json` is put into the folder.
  */
 export const seededDatabase = async (t: TestContext, dataDir: string) => {
   seeded ??= ensureTemplate(templateName, seed) as Promise<Seed>

@@ -21,7 +21,7 @@ export type Service = {
   readonly demo: DemoFile
   /** The environment that another process on the same database needs. */
   readonly env: Readonly<Record<string, string>>
-  /** What the service says of its interface. */
+  /** The service's interface description. */
   readonly document: Document
   /** Clients whose every answer is checked against the interface description. */
   readonly buyer: HttpClient
@@ -29,7 +29,7 @@ export type Service = {
   readonly scraper: HttpClient
 }
 
-/** What a test puts in the place of the process's own. */
+/** A test's replacements for parts of the process. */
 export type ServiceParts = {
   readonly systemClock?: Clock
   /** How far the service's clock is ahead of the system's by now, as `FAREBOX_CLOCK_OFFSET_MS` sets it once. */
@@ -47,7 +47,7 @@ export const skipWithoutPostgresLog = logInPostgres
   ? false
   : 'reaches into the log in Postgres: FAREBOX_TEST_LOG is eventstoredb'
 
-/** With FAREBOX_TEST_LOG=eventstoredb every service of these tests keeps its log in a server of its own. */
+/** With FAREBOX_TEST_LOG=eventstoredb every service of these tests has its log in a separate server. */
 export const logSettings = async (t: TestContext): Promise<Readonly<Record<string, string>>> => {
   if (logInPostgres) return {}
   const kind = process.env.FAREBOX_TEST_LOG
@@ -55,15 +55,15 @@ export const logSettings = async (t: TestContext): Promise<Readonly<Record<strin
   return { EVENTSTORE_URL: (await startEventStore(t)).url }
 }
 
-/** Settings of a service on a database and a log of its own, with the demo. */
+/** Settings of a service on a separate database and log, with the demo. */
 export const serviceEnv = async (t: TestContext, dataDir: string) =>
   logInPostgres
     ? await seededDatabase(t, dataDir)
     : { ...demoEnv((await testDatabase(t)).url, dataDir), ...(await logSettings(t)) }
 
 /**
- * The whole service inside this process, with the demo data, on a fresh database and a free port; closed with the test.
- * `test/support/farebox.ts` starts it in a process of its own.
+ * The whole service inside this process, with the demo data, on a new database and a free port; closed with
+ * the test. `test/support/farebox.ts` starts it in a separate process.
  */
 export const startService = async (
   t: TestContext,

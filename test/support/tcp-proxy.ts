@@ -6,7 +6,7 @@ import { ownPort } from './own-port.ts'
 export type TcpProxy = {
   /** The address given, through the proxy. */
   readonly url: string
-  /** From now on nothing that the server says comes through; what the client says still does. */
+  /** From now on the server's bytes are dropped; the client's still pass. */
   mute(): void
   /** From now on nothing comes through in either direction, an end least of all: a network that was cut. */
   hang(): void
@@ -20,7 +20,7 @@ export type TcpProxy = {
   lead(target: string): void
 }
 
-/** Stands between a client and a server, and fails in the ways of a network. */
+/** A proxy between a client and a server that fails in the ways of a network. */
 export const tcpProxy = async (t: TestContext, target: string): Promise<TcpProxy> => {
   let to = new URL(target)
   const sockets = new Set<Socket>()

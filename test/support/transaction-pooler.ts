@@ -28,7 +28,7 @@ type Session = { readonly socket: Socket; client: Socket | null }
 
 const idle = 'I'.charCodeAt(0)
 
-/** Takes the socket of a session that has signed in, and passes on what it answers. */
+/** Takes the socket of a signed-in session, and forwards its answers. */
 const hijack = async (url: string): Promise<Session> => {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
@@ -47,8 +47,8 @@ const hijack = async (url: string): Promise<Session> => {
 }
 
 /**
- * A pooler of connections as PgBouncer is in transaction mode: each transaction of a client gets any free session. What a
- * client sends while none is free is lost: there are as many sessions as a test has connections.
+ * A connection pooler like PgBouncer in transaction mode: each transaction of a client gets any free session.
+ * Bytes of a client without a free session are lost: there are as many sessions as a test has connections.
  * @param next which of the free sessions the next transaction gets
  */
 export const startTransactionPooler = async (

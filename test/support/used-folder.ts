@@ -15,7 +15,9 @@ after(async () => {
   if (ofRun === undefined) await rm(await usedFolderOf(name), { recursive: true, force: true })
 })
 
-/** Two files may need it first: whoever makes the folder fills it, and it has its name once it is whole. */
+/**
+ * Two files may need it at the same time: the creator fills the folder, and renames it once it is complete.
+ */
 const ensureUsedFolder = async (t: TestContext): Promise<string> => {
   const folder = await usedFolderOf(name)
   const half = `${folder}.half`

@@ -1,7 +1,7 @@
 import { decideCustomerCredit } from '../../src/domain/ledger/decide-customer.ts'
 import type { LedgerState } from '../../src/domain/ledger/fold.ts'
 import { ledgerFold } from '../../src/domain/ledger/fold.ts'
-import { allocationOwnerOf } from '../../src/domain/orders/allocation-owner.ts'
+import { allocationOwnerOf } from '../../src/domain/orders/decide-placement.ts'
 import { type OrderState, orderFold } from '../../src/domain/orders/fold.ts'
 import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
 import type { AddressesStocked, StockedAddress } from '../../src/domain/stock/events.ts'
@@ -45,7 +45,7 @@ export const statesFor = (
 
 export const buyer = 'acc_buyer' as AccountId
 
-/** A wallet order of two addresses in the USA for 30 days, $5.00; `over` changes what a test is about. */
+/** A wallet order of two addresses in the USA for 30 days, $5.00; `over` has the test's changes. */
 export const addressOrder = (orderId: string, over: Partial<OrderDetails> = {}): OrderDetails => ({
   orderId: orderId as OrderId,
   accountId: buyer,
@@ -76,7 +76,7 @@ export const addressOrder = (orderId: string, over: Partial<OrderDetails> = {}):
   ...over,
 })
 
-/** A wallet order of 5 GB, $15.00, on a plan of its own. */
+/** A wallet order of 5 GB, $15.00, on a separate plan. */
 export const planOrder = (orderId: string, over: Partial<OrderDetails> = {}): OrderDetails => ({
   ...addressOrder(orderId),
   productId: 'residential-premium',

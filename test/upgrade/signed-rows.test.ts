@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { readDemoFile } from '../../src/app/demo/demo-file.ts'
-import { findChat } from '../../src/features/accounts/customer-vault.ts'
+import { findChat } from '../../src/features/accounts/customers.ts'
 import { createChatSigner } from '../../src/features/accounts/index.ts'
 import { createIsAllowed } from '../../src/features/lines/whitelist-commitments.ts'
 import { type BatchItem, createBatchItems } from '../../src/features/scrapers/batch-items.ts'
@@ -39,7 +39,7 @@ const openAs = (t: TestContext, url: string) => {
   return pool
 }
 
-test('whitelists and chats of an older version work after the first start or command of this one, and rows that come later do not', {
+test('whitelists and chats of an older version work after the first start or command of this one, and later unsigned rows do not', {
   skip,
 }, async (t) => {
   const { url } = await emptyDatabase(t)
@@ -88,7 +88,7 @@ test('whitelists and chats of an older version work after the first start or com
     const batch = await batches.batch('scb_before' as ScrapeBatchId)
     assert.ok(batch !== null && batches.isGenuine(batch, calls[0]), by)
 
-    // Somebody adds rows with SQL, and names something as left by an older version.
+    // SQL adds rows, and marks something as left by an older version.
     for (const sql of write(accountId, '198.51.100.7/32', 'cus_later')) await now.query(sql)
     await now.query("update vault.whitelist set salt = sha256('later') where entry_id = 'wle_cus_later'")
     await now.query(`insert into vault.uncommitted values ('account', $1), ('whitelists', '')`, [accountId])

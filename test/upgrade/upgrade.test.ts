@@ -22,7 +22,7 @@ const versions = [
 ] as const
 
 const soak = process.env.FAREBOX_SOAK === '1'
-/** How long the older version goes on beside the newer one, milliseconds. */
+/** How long the older version runs next to the newer one, milliseconds. */
 const besideMs = soak ? 9_000 : 2_000
 const clients = 4
 const purchase = { product_id: 'residential-premium', quantity: 1 }
@@ -118,13 +118,13 @@ const assertWhole = async (
   await assertVerified({ pool, log, sealKey }, { timeoutMs: 60_000 })
 }
 
-/** The version whose events nobody signed is in every run; the others are in the soak. */
+/** The version with unsigned events is in every run; the others are in the soak. */
 for (const { name, commit } of versions.slice(soak ? 0 : 1, soak ? undefined : 2)) {
   const skip = (await hasCommit(commit))
     ? false
     : `this clone has no commit ${commit}: fetch the whole history`
 
-  test(`an upgrade from ${name} beside the running older version loses no order and blocks nobody`, {
+  test(`an upgrade from ${name} while the older version runs loses no order and blocks no account`, {
     skip,
   }, async (t) => {
     const { env, old, reseller } = await startOld(t, commit)
@@ -146,7 +146,7 @@ for (const { name, commit } of versions.slice(soak ? 0 : 1, soak ? undefined : 2
     await assertWhole(t, env, newer, reseller.key, load.placed)
   })
 
-  test(`an upgrade from ${name} that was stopped before loses no order and blocks nobody`, {
+  test(`an upgrade from ${name} after the older version stopped loses no order and blocks no account`, {
     skip,
   }, async (t) => {
     const { env, old, reseller } = await startOld(t, commit)

@@ -2,7 +2,7 @@ import type { LogSealed } from '../../domain/seals/events.ts'
 import { type Clock, isoTime, isTime, maxAheadMs } from '../../kernel/clock.ts'
 import { parseUntrustedObject } from '../../kernel/json-text.ts'
 import { sealStream } from '../../kernel/streams.ts'
-import { type StoredTimes, storedTimes } from '../../platform/eventstore/event-times.ts'
+import { type StoredTimes, storedTimes } from '../../platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 
 /**

@@ -2,8 +2,8 @@ import type pg from 'pg'
 import { positionToken } from '../../kernel/log-position.ts'
 import type { StoredEvent } from '../../platform/eventstore/port.ts'
 
-/** The checks of a verification. */
-export type Check =
+/** The names of the checks, which findings show. */
+export type CheckName =
   | 'seals'
   | 'signatures'
   | 'positions'
@@ -35,14 +35,14 @@ export type EventLocation = {
 export type Finding =
   | {
       readonly where: 'event'
-      readonly check: Check
+      readonly check: CheckName
       readonly event: EventLocation
       readonly problem: string
     }
   /** A range of events. The exact event is unknown. */
   | {
       readonly where: 'events'
-      readonly check: Check
+      readonly check: CheckName
       readonly fromOrdinal: number
       readonly throughOrdinal: number
       readonly problem: string
@@ -79,7 +79,7 @@ export type Finding =
       /** Null: not found. */
       readonly found: string | null
     }
-  | { readonly where: 'log'; readonly check: Check; readonly problem: string }
+  | { readonly where: 'log'; readonly check: CheckName; readonly problem: string }
 
 export const eventLocationOf = (event: StoredEvent, ordinal: number): EventLocation => ({
   ordinal,
@@ -134,7 +134,7 @@ export const findingJson = (finding: Finding) =>
     : finding
 
 /** Checks, most specific first. Findings about one event are sorted in this order. */
-const checkOrder: readonly Check[] = [
+const checkOrder: readonly CheckName[] = [
   'seals',
   'signatures',
   'content',
@@ -193,7 +193,7 @@ const maxShownPerCheck = 100
 
 export const createFindings = (limit = maxShownPerCheck): Findings => {
   const listed: Finding[] = []
-  const perCheck = new Map<Check, number>()
+  const perCheck = new Map<CheckName, number>()
   let count = 0
   return {
     add(finding) {
@@ -247,7 +247,7 @@ export const addEventFindings = async <Row extends EventLocationRow>(
   client: Pick<pg.ClientBase, 'query'>,
   findings: Findings,
   sql: string,
-  findingOf: (row: Row) => { readonly check: Check; readonly problem: string },
+  findingOf: (row: Row) => { readonly check: CheckName; readonly problem: string },
   values: unknown[] = [],
 ): Promise<void> => {
   const { rows, total } = await firstRows<Row>(client, sql, 'ordinal', values)

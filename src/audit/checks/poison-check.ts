@@ -65,7 +65,6 @@ export const createPoisons = (): Poisons => {
 }
 
 type Row = EventLocationRow & {
-  rule: string
   problem: string
   reason: string | null
   decided_by: string | null
@@ -76,21 +75,23 @@ type Row = EventLocationRow & {
 const problemOf = ({ problem, reason, decided_by: by, decided_at: at }: Row): string =>
   reason === null ? problem : `${problem}; ${by} decided on ${at} that it stands: ${reason}`
 
-/** Adds a finding for each violation of a rule, with its event. */
-export const readViolations = async (
+/** Rules about the entries in the books. */
+const postingRules = ['postings', 'cross-book']
+
+/** Adds a finding for each violation of a rule about the books (`postings`), or of any other rule. */
+export const readViolations = (
   client: pg.Client,
   schema: string,
   findings: Findings,
-): Promise<void> => {
-  await addEventFindings<Row>(
+  check: 'postings' | 'invariants',
+): Promise<void> =>
+  addEventFindings<Row>(
     client,
     findings,
-    `select v.rule, v.problem, d.reason, d.decided_by, d.decided_at, e.*
+    `select v.problem, d.reason, d.decided_by, d.decided_at, e.*
        from ${schema}.violations v join ${schema}.event_places e using (position)
-       left join ${schema}.audit_decided d using (event_id, rule)`,
-    (row) => ({
-      check: row.rule === 'postings' || row.rule === 'cross-book' ? 'postings' : 'invariants',
-      problem: problemOf(row),
-    }),
+       left join ${schema}.audit_decided d using (event_id, rule)
+      where (v.rule = any ($1::text[])) = $2::boolean`,
+    (row) => ({ check, problem: problemOf(row) }),
+    [postingRules, check === 'postings'],
   )
-}

@@ -15,20 +15,6 @@ import {
   toEventLocation,
 } from './finding.ts'
 
-/**
- * Checks the order of events. Positions rise, without gaps where the log guarantees that. Event ids are unique UUIDs.
- * Revisions of each stream count from 0. No event of a stream is recorded before its predecessor, after the clock of
- * the verification, or after the seal that covers it: the sealer's clock was right (docs/decisions/0072). An event
- * whose stream continues at a future time (docs/decisions/0087) was decided by these clocks, and has the time of the
- * event before it.
- */
-export type SequenceCheck = {
-  take(events: readonly StoredEvent[], firstOrdinal: number): Promise<void>
-  /** Resolves when the table of all events is complete. */
-  written(): Promise<unknown>
-  end(ordinal: number): Promise<{ readonly streams: number }>
-}
-
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 type BrokenRow = EventLocationRow & {
@@ -41,16 +27,63 @@ type BrokenRow = EventLocationRow & {
 /** The table of events whose time of recording was in the future. */
 const earlyTable = 'recorded_early'
 
+/** Checks that positions rise. @param gapless the log leaves out no position */
+export const createPositionCheck = (findings: Findings, gapless: boolean) => {
+  let position = 0
+  return (events: readonly StoredEvent[], firstOrdinal: number): void => {
+    for (const [index, event] of events.entries()) {
+      const report = (problem: string): void =>
+        findings.add({
+          where: 'event',
+          check: 'positions',
+          event: eventLocationOf(event, firstOrdinal + index),
+          problem,
+        })
+      if (event.position <= position) report(`it follows position ${position}`)
+      else if (gapless && event.position !== position + 1)
+        report(`it follows position ${position}: ${event.position - position - 1} before it are missing`)
+      position = event.position
+    }
+  }
+}
+
+/** Checks that event ids are UUIDs. */
+export const checkIds = (events: readonly StoredEvent[], firstOrdinal: number, findings: Findings): void => {
+  for (const [index, event] of events.entries())
+    if (!uuid.test(event.id))
+      findings.add({
+        where: 'event',
+        check: 'ids',
+        event: eventLocationOf(event, firstOrdinal + index),
+        problem: 'its id is no UUID',
+      })
+}
+
+/** Adds a finding for each event whose id an earlier event has. */
+export const checkRepeatedIds = (client: pg.ClientBase, schema: string, findings: Findings): Promise<void> =>
+  addEventFindings<EventLocationRow & { first: number }>(
+    client,
+    findings,
+    `select e.*, r.first from ${schema}.event_places e
+       join (select id, min(ordinal) as first from ${schema}.event_places group by id having count(*) > 1) r
+         on r.id = e.id and r.first <> e.ordinal`,
+    ({ first }) => ({ check: 'ids', problem: `event ${first} has the same id` }),
+  )
+
+/**
+ * Checks that the revisions of each stream count from 0 and that no event of a stream is recorded before its
+ * predecessor. An event whose stream continues at a future time (docs/decisions/0087) was decided by the clocks of its
+ * time, and has the time of the event before it. Fills the table `event_places`, which other checks read.
+ */
 export const createSequenceCheck = async (options: {
   readonly client: pg.Client
   readonly schema: string
   readonly log: Pick<EventLog, 'readStream'>
   readonly findings: Findings
-  readonly gapless: boolean
   /** Later times are in the future; null: only the seals are compared. */
   readonly clock: Clock | null
-}): Promise<SequenceCheck> => {
-  const { client, schema, log, findings, gapless, clock } = options
+}) => {
+  const { client, schema, log, findings, clock } = options
   const table = `${schema}.event_places`
   await client.query(
     `create unlogged table ${table} (ordinal bigint not null, position bigint not null, id uuid not null,
@@ -59,21 +92,7 @@ export const createSequenceCheck = async (options: {
      create unlogged table ${schema}.${earlyTable} (ordinal bigint not null, problem text not null)`,
   )
   const checkTimes = createTimeCheck(log, clock)
-  let position = 0
   let written: Promise<unknown> = Promise.resolve()
-
-  const checkOne = (event: StoredEvent, ordinal: number): void => {
-    const report = (check: 'positions' | 'ids', problem: string): void =>
-      findings.add({ where: 'event', check, event: eventLocationOf(event, ordinal), problem })
-    if (event.position <= position) report('positions', `it follows position ${position}`)
-    else if (gapless && event.position !== position + 1)
-      report(
-        'positions',
-        `it follows position ${position}: ${event.position - position - 1} before it are missing`,
-      )
-    position = event.position
-    if (!uuid.test(event.id)) report('ids', 'its id is no UUID')
-  }
 
   const write = async (
     events: readonly StoredEvent[],
@@ -113,16 +132,6 @@ export const createSequenceCheck = async (options: {
       )
   }
 
-  const reportRepeatedIds = (): Promise<void> =>
-    addEventFindings<EventLocationRow & { first: number }>(
-      client,
-      findings,
-      `select e.*, r.first from ${table} e
-         join (select id, min(ordinal) as first from ${table} group by id having count(*) > 1) r
-           on r.id = e.id and r.first <> e.ordinal`,
-      ({ first }) => ({ check: 'ids', problem: `event ${first} has the same id` }),
-    )
-
   const reportBrokenStreams = (): Promise<void> =>
     addEventFindings<BrokenRow>(
       client,
@@ -151,22 +160,21 @@ export const createSequenceCheck = async (options: {
     )
 
   return {
-    async take(events, firstOrdinal) {
-      for (const [index, event] of events.entries()) checkOne(event, firstOrdinal + index)
+    async take(events: readonly StoredEvent[], firstOrdinal: number): Promise<void> {
       const checkedTimes = await checkTimes(events, firstOrdinal)
       await written
       written = write(events, firstOrdinal, checkedTimes)
       written.catch(() => undefined) // the next await receives the error
     },
+    /** Resolves when the table of all events is complete. */
     written: () => written,
-    async end() {
-      await written
-      await reportRepeatedIds()
+    /** Returns the number of streams. */
+    async end(): Promise<number> {
       await reportBrokenStreams()
       const { rows } = await client.query<{ streams: number }>(
         `select count(*) as streams from ${table} where revision = 0`,
       )
-      return { streams: rows[0]?.streams ?? 0 }
+      return rows[0]?.streams ?? 0
     },
   }
 }

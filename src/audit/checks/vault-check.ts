@@ -184,7 +184,7 @@ const pageRows = 5_000
 
 /**
  * Compares the resellers' own ids of customers with the customer ids in events. A customer id is derived from the
- * reseller's id with a secret, so a changed id no longer matches its row (src/features/accounts/customer-service.ts).
+ * reseller's id with a secret, so a changed id no longer matches its row (src/features/accounts/customers.ts).
  */
 export const checkCustomers = async (
   client: pg.ClientBase,

@@ -30,24 +30,20 @@ const regionExpected = 'lower-case letters, digits and dashes, e.g. eu-central-1
 export const sealTargetSettings = {
   FAREBOX_SEAL_TARGET: target
     .optional()
-    .describe(
-      'Each seal is brought here soon after it is made: a place that the operators of this machine cannot change.',
-    ),
-  FAREBOX_SEAL_TARGET_TOKEN: secret
-    .optional()
-    .describe('The bearer token of that address, where it asks for one.'),
+    .describe("Upload each seal to this address. Use storage that this machine's operators cannot modify."),
+  FAREBOX_SEAL_TARGET_TOKEN: secret.optional().describe('The bearer token of that address, if it needs one.'),
   FAREBOX_SEAL_TARGET_PRIVATE: z
     .enum(['on', 'off'], { error: 'on or off' })
     .transform((value) => value === 'on')
     .prefault('off')
-    .describe('on: it may stand in a private network, and answer over plain http.'),
+    .describe('on: allow an address in a private network, and plain http.'),
   FAREBOX_SEAL_S3_ENDPOINT: endpoint
     .optional()
-    .describe('Where the store of s3://… answers; left out: AWS in FAREBOX_SEAL_S3_REGION.'),
+    .describe('The address of the store of s3://…; default: AWS in FAREBOX_SEAL_S3_REGION.'),
   FAREBOX_SEAL_S3_REGION: textSchema(regionExpected)
     .regex(/^[a-z0-9-]{1,60}$/, regionExpected)
     .prefault('us-east-1')
-    .describe('The region that requests to it are signed for.'),
+    .describe('The region in its request signatures.'),
   FAREBOX_SEAL_S3_ACCESS_KEY: secret.optional().describe('Its access key id.'),
   FAREBOX_SEAL_S3_SECRET_KEY: secret.optional().describe('Its secret access key.'),
 } as const

@@ -1,6 +1,6 @@
 import { Map as ImmutableMap } from 'immutable'
 import type { LedgerEvent } from '../../domain/ledger/events.ts'
-import { allocationOwnerOf } from '../../domain/orders/allocation-owner.ts'
+import { allocationOwnerOf } from '../../domain/orders/decide-placement.ts'
 import type { OrderEvent } from '../../domain/orders/events.ts'
 import { decidePlanOrder } from '../../domain/plans/decide.ts'
 import type { PlanEvent } from '../../domain/plans/events.ts'

@@ -1,6 +1,6 @@
 import type { AccountEvent } from '../../domain/accounts/events.ts'
 import type { LedgerEvent } from '../../domain/ledger/events.ts'
-import { capKeyOf } from '../../domain/ledger/spend-cap.ts'
+import { capKeyOf } from '../../domain/ledger/fold.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { centsToMicros } from '../../kernel/money.ts'
 import type { ReadModel, Table } from '../../platform/projections/read-model.ts'

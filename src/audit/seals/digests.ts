@@ -23,6 +23,7 @@ export type EventDigest = (previous: Uint8Array, ordinal: number, event: Digeste
 
 const textsAt = digestBytes + 8 + 8 + 16
 const firstCapacity = 16_384
+
 /** The maximum number of UTF-8 bytes for a UTF-16 code unit of JavaScript. */
 const maxBytesPerUnit = 3
 
@@ -181,3 +182,47 @@ export const createDigestStore = (pool: pg.Pool, logId: string): DigestStore => 
 }
 
 export const maxRunEvents = maxEventsARow
+
+/** The fields that a batch statement contains besides the events. */
+export type BatchPlace = {
+  readonly number: number
+  readonly previousPosition: number
+  readonly count: number
+}
+
+/**
+ * Creates the function for the statement that a batch signature covers (docs/seals.md has the bytes): the log, the key,
+ * the number and predecessor of the batch, and a digest of its events as stored, chained like the digest of the log.
+ * @param logId a UUID
+ */
+export const createBatchStatement = (logId: string) => {
+  const digestOf = createEventDigest()
+  const log = Buffer.from(logId.replaceAll('-', ''), 'hex')
+  return (publicKey: Uint8Array, batch: BatchPlace, events: Iterable<DigestedEvent>): Buffer => {
+    const statement = Buffer.allocUnsafe(statementBytes)
+    heading.copy(statement)
+    log.copy(statement, logIdAt)
+    statement.set(publicKey, publicKeyAt)
+    writeInt8(statement, batch.number, numbersAt)
+    writeInt8(statement, batch.previousPosition, numbersAt + 8)
+    writeInt8(statement, batch.count, numbersAt + 16)
+    let digest = batchStartDigest
+    let ordinal = 0
+    for (const event of events) {
+      ordinal += 1
+      digest = digestOf(digest, ordinal, event)
+    }
+    digest.copy(statement, digestAt)
+    return statement
+  }
+}
+
+const heading = Buffer.from('farebox batch v1\n')
+
+/** The start of the digest chain of each batch. */
+const batchStartDigest = sha256('farebox batch v1')
+const logIdAt = heading.length
+const publicKeyAt = logIdAt + 16
+const numbersAt = publicKeyAt + 32
+const digestAt = numbersAt + 24
+const statementBytes = digestAt + 32

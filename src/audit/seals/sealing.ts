@@ -11,7 +11,7 @@ import {
   yieldWhileOnTime,
 } from '../../platform/commands/background-scheduler.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
-import { readState } from '../../platform/commands/handle.ts'
+import { readState } from '../../platform/commands/command.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import type { UnsealedCheck } from '../signatures/unsealed-check.ts'
 import { UnresolvedViolation } from '../violations.ts'

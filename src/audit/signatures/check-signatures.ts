@@ -5,13 +5,8 @@ import type { EventMetadata } from '../../kernel/event.ts'
 import { parseUntrustedObject } from '../../kernel/json-text.ts'
 import { processKeyStream, sealStream, signingStream } from '../../kernel/streams.ts'
 import type { StoredEvent } from '../../platform/eventstore/port.ts'
-import {
-  createBatchStatement,
-  type IntroducedKey,
-  readIntroduction,
-  type SealingKey,
-  stopProblem,
-} from './signing-keys.ts'
+import { createBatchStatement } from '../seals/digests.ts'
+import { type IntroducedKey, readIntroduction, type SealingKey, stopProblem } from './signing-keys.ts'
 
 /** A row of `log.signatures`: the signature of a process for a batch that it wrote. */
 export type SignedBatch = {

@@ -10,8 +10,9 @@ import { encode } from '../../platform/eventstore/codec.ts'
 import type { AppendItem, Expected } from '../../platform/eventstore/port.ts'
 import type { BatchSigner, EventRow } from '../../platform/eventstore/postgres/append-batch.ts'
 import type { DigestedEvent } from '../seals/digests.ts'
+import { createBatchStatement } from '../seals/digests.ts'
 import { type SealKey, sealKeyOf } from '../seals/seal-key.ts'
-import { createBatchStatement, introductionStatement, stopStatement } from './signing-keys.ts'
+import { introductionStatement, stopStatement } from './signing-keys.ts'
 
 export type SignerOptions = {
   readonly pool: pg.Pool

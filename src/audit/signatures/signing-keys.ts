@@ -1,9 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import type { BatchSigningStopped, ProcessKeyIntroduced, SealKeyRotated } from '../../domain/seals/events.ts'
-import { sha256, writeInt8 } from '../../kernel/digest.ts'
 import { parseUntrustedObject } from '../../kernel/json-text.ts'
 import type { StoredEvent } from '../../platform/eventstore/port.ts'
-import { createEventDigest, type DigestedEvent } from '../seals/digests.ts'
 import { isSigned, publicKeyObject, rotationIsSigned } from '../seals/seal-key.ts'
 
 /** The text that the introduction of a process key signs. Every line ends with a line feed. */
@@ -13,50 +11,6 @@ export const introductionStatement = (key: Omit<ProcessKeyIntroduced['data'], 's
 /** The text that the stop of signing signs. */
 export const stopStatement = (logId: string, stop: Omit<BatchSigningStopped['data'], 'signature'>): string =>
   `farebox signing stopped v1\n${logId}\n${stop.number}\n${stop.process}\n${stop.stoppedAt}\n${stop.sealPublicKey}\n`
-
-/** The fields that a batch statement contains besides the events. */
-export type BatchPlace = {
-  readonly number: number
-  readonly previousPosition: number
-  readonly count: number
-}
-
-const heading = Buffer.from('farebox batch v1\n')
-const logIdAt = heading.length
-const publicKeyAt = logIdAt + 16
-const numbersAt = publicKeyAt + 32
-const digestAt = numbersAt + 24
-const statementBytes = digestAt + 32
-
-/** The start of the digest chain of each batch. */
-const batchStartDigest = sha256('farebox batch v1')
-
-/**
- * Creates the function for the statement that a batch signature covers (docs/seals.md has the bytes): the log, the key,
- * the number and predecessor of the batch, and a digest of its events as stored, chained like the digest of the log.
- * @param logId a UUID
- */
-export const createBatchStatement = (logId: string) => {
-  const digestOf = createEventDigest()
-  const log = Buffer.from(logId.replaceAll('-', ''), 'hex')
-  return (publicKey: Uint8Array, batch: BatchPlace, events: Iterable<DigestedEvent>): Buffer => {
-    const statement = Buffer.allocUnsafe(statementBytes)
-    heading.copy(statement)
-    log.copy(statement, logIdAt)
-    statement.set(publicKey, publicKeyAt)
-    writeInt8(statement, batch.number, numbersAt)
-    writeInt8(statement, batch.previousPosition, numbersAt + 8)
-    writeInt8(statement, batch.count, numbersAt + 16)
-    let digest = batchStartDigest
-    let ordinal = 0
-    for (const event of events) {
-      ordinal += 1
-      digest = digestOf(digest, ordinal, event)
-    }
-    digest.copy(statement, digestAt)
-    return statement
-  }
-}
 
 /** A process key that the sealing key introduced. */
 export type IntroducedKey = {

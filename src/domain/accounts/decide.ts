@@ -1,9 +1,10 @@
+import type { Map as ImmutableMap } from 'immutable'
 import { isoTime } from '../../kernel/clock.ts'
 import { type Decided, type Decision, decided, refused } from '../../kernel/decider.ts'
 import type { AccountId, KeyId } from '../../kernel/ids.ts'
 import type { KeyScope as Scope } from '../../kernel/scopes.ts'
 import type { AccountEvent, KeyIssued } from './events.ts'
-import { type AccountState, isKeyActive } from './fold.ts'
+import { type AccountState, isKeyActive, type KeyState } from './fold.ts'
 
 export type AccountDecision = Decision<AccountEvent, AccountRefusal>
 
@@ -16,7 +17,7 @@ export type AccountRefusal =
   | { readonly code: 'expiry_passed' }
   | { readonly code: 'too_many_keys'; readonly limit: number }
 
-/** The most active keys of an account. Revoked and expired keys do not count. */
+/** The most active keys of an account, and finance tokens. Revoked and expired keys do not count. */
 export const maxActiveKeys = 100
 
 const unknownAccount = refused({ code: 'unknown_account' as const })
@@ -73,13 +74,13 @@ const issuedData = ({ name, expiresAtMs, networks, ...issue }: KeyIssue): KeyIss
 })
 
 /** Why no further key can be issued; null if one can. */
-const refusalToIssue = (
-  state: NonNullable<AccountState>,
+export const refusalToIssue = (
+  keys: ImmutableMap<string, Pick<KeyState, 'revoked' | 'expiresAtMs'>>,
   expiresAtMs: number | null,
   nowMs: number,
-): AccountRefusal | null => {
+): Extract<AccountRefusal, { readonly code: 'expiry_passed' | 'too_many_keys' }> | null => {
   if (expiresAtMs !== null && expiresAtMs <= nowMs) return { code: 'expiry_passed' }
-  const activeCount = state.keys.count((key) => isKeyActive(key, nowMs))
+  const activeCount = keys.count((key) => isKeyActive(key, nowMs))
   return activeCount >= maxActiveKeys ? { code: 'too_many_keys', limit: maxActiveKeys } : null
 }
 
@@ -91,7 +92,7 @@ export const decideIssue = (state: AccountState, issue: KeyIssue, nowMs: number)
   if (!isCap(issue.dailyCapCents)) throw new RangeError(`${issue.dailyCapCents} is no cap in cents`)
   if (!state) return unknownAccount
   if (state.keys.has(issue.keyId)) return decided()
-  const refusal = refusalToIssue(state, issue.expiresAtMs, nowMs)
+  const refusal = refusalToIssue(state.keys, issue.expiresAtMs, nowMs)
   return refusal ? refused(refusal) : decided({ type: 'KeyIssued', data: issuedData(issue) })
 }
 
@@ -126,7 +127,7 @@ export const decideRoll = (state: AccountState, roll: KeyRoll, nowMs: number): A
   const { scopes, dailyCapCents, name, networks, capKeyId, lifetimeMs } = previousKey
   const { keyId, displayPrefix, commitment } = roll.next
   const expiresAtMs = roll.next.expiresAtMs ?? (lifetimeMs === null ? null : nowMs + lifetimeMs)
-  const refusal = refusalToIssue(state, expiresAtMs, nowMs)
+  const refusal = refusalToIssue(state.keys, expiresAtMs, nowMs)
   if (refusal) return refused(refusal)
   const carriedOver = { scopes, dailyCapCents, name, networks }
   const issue = issuedData({ keyId, displayPrefix, commitment, ...carriedOver, expiresAtMs })

@@ -19,24 +19,27 @@ import { scopes } from '../../kernel/scopes.ts'
 const stream = 'account-{account}'
 
 const keyId = id('key', 'the key')
-const dailyCapCents = orNull(cents('0 or more', 'what it may spend in any 24 hours; null for no cap'))
+const dailyCapCents = orNull(cents('0 or more', 'the spending limit in any 24 hours; null for no cap'))
 const capKeyId = orAbsent(
-  id('key', 'the first key of those that it was rolled from: what they spend in 24 hours counts together'),
+  id(
+    'key',
+    'the first key of its chain of rotations: the spending of all keys of the chain in 24 hours counts together',
+  ),
 )
 
 export const accountCreated = defineEvent('AccountCreated', {
   stream,
-  means: 'The account exists from here on.',
+  means: 'An account was created.',
   fields: {
     accountId: id('acc', 'the account'),
-    reseller: flag('whether it sells to customers of its own: then it has a book of its own'),
+    reseller: flag('whether it is a reseller with its own customers and its own book'),
     emailCommitment: commitment('the e-mail address'),
   },
 })
 export const accountBlocked = defineEvent('AccountBlocked', {
   stream,
-  means: 'Its keys do nothing until it is unblocked.',
-  fields: { reason: text('as the operator wrote it') },
+  means: 'Its keys are disabled until it is unblocked.',
+  fields: { reason: text("the operator's text") },
 })
 export const accountUnblocked = defineEvent('AccountUnblocked', {
   stream,
@@ -45,51 +48,53 @@ export const accountUnblocked = defineEvent('AccountUnblocked', {
 })
 export const keyIssued = defineEvent('KeyIssued', {
   stream,
-  means: 'An API key works from here on.',
+  means: 'An API key was issued.',
   fields: {
     keyId,
-    scopes: list(oneOf(scopes, 'one thing'), 'what it may do'),
+    scopes: list(oneOf(scopes, 'one thing'), 'its permissions'),
     dailyCapCents,
     displayPrefix: text('the first 8 characters of the key, for display'),
-    name: orAbsent(text('what the operator calls it; it names no person')),
+    name: orAbsent(text('its name, which names no person')),
     expiresAt: orAbsent(time('absent on a key that works until it is revoked')),
     networks: orAbsent(
       list(
         text('an address or network, `203.0.113.0/24`'),
-        'the only ones that it works from; absent: from anywhere',
+        'the networks from which the key works; absent: all',
       ),
     ),
-    rolledFrom: orAbsent(id('key', 'the key that it takes the place of')),
+    rolledFrom: orAbsent(id('key', 'the key that it replaces')),
     capKeyId,
     commitment: commitment('the hash of the key'),
   },
 })
 export const keyExpirySet = defineEvent('KeyExpirySet', {
   stream,
-  means: 'A key that was rolled ends by itself.',
+  means: 'A rotated key ends automatically.',
   fields: { keyId, expiresAt: time('when') },
 })
 export const keyCapped = defineEvent('KeyCapped', {
   stream,
-  means: 'A key has another cap, or none.',
+  means: 'The cap of a key was changed or removed.',
   fields: { keyId, dailyCapCents, capKeyId },
 })
 export const keyRevoked = defineEvent('KeyRevoked', {
   stream,
-  means: 'A key works no more.',
+  means: 'A key was revoked.',
   fields: { keyId },
 })
 
 export const accountCommitmentsAdopted = defineEvent('AccountCommitmentsAdopted', {
   stream,
   means:
-    'An upgrade commits to what an older release had put into the vault: it happens once, before anything else of the newer release.',
+    'An upgrade commits to the vault data of an older release. It happens once, before any other event of the newer release.',
   fields: {
     accountId: id('acc', 'the account'),
-    emailCommitment: orNull(adoptedCommitment('the e-mail address, which had none; null: it is not adopted')),
+    emailCommitment: orNull(
+      adoptedCommitment('the e-mail address, which had no commitment; null: it is not adopted'),
+    ),
     keys: list(
       group({ keyId, commitment: adoptedCommitment('the hash of the key') }, 'a key'),
-      'keys whose events commit to nothing',
+      'keys whose events have no commitment',
     ),
   },
 })

@@ -30,6 +30,20 @@ export const isKeyActive = (
   nowMs: number,
 ): boolean => !revoked && (expiresAtMs === null || nowMs < expiresAtMs)
 
+/**
+ * Adds commitments to keys that have none.
+ * @throws Error for a key that was never issued
+ */
+export const adoptKeyCommitments = <Id extends string, Key extends Pick<KeyState, 'commitment'>>(
+  keys: ImmutableMap<Id, Key>,
+  commitments: readonly (readonly [id: Id, commitment: string])[],
+): ImmutableMap<Id, Key> =>
+  commitments.reduce((all, [id, commitment]) => {
+    const key = all.get(id)
+    if (!key) throw new Error(`a commitment to the key ${id} that was never issued`)
+    return key.commitment === null ? all.set(id, { ...key, commitment }) : all
+  }, keys)
+
 /** The state of an `account-{id}` stream; null before the account is created. */
 export type AccountState = {
   readonly reseller: boolean
@@ -86,11 +100,10 @@ const evolve: Fold<AccountState, AccountEvent>['evolve'] = (state, event) => {
       return {
         ...state,
         emailCommitment: state.emailCommitment ?? emailCommitment,
-        keys: keys.reduce((all, { keyId, commitment }) => {
-          const key = all.get(keyId as KeyId)
-          if (!key) throw new Error(`${event.type} of the key ${keyId} that was never issued`)
-          return key.commitment === null ? all.set(keyId as KeyId, { ...key, commitment }) : all
-        }, state.keys),
+        keys: adoptKeyCommitments(
+          state.keys,
+          keys.map(({ keyId, commitment }) => [keyId as KeyId, commitment]),
+        ),
       }
     }
     default: {

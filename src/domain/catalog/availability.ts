@@ -1,5 +1,5 @@
+import type { LineInStock } from './catalog.ts'
 import { deliveryOf, type Product } from './product.ts'
-import type { LineInStock } from './targeting.ts'
 
 /**
  * How many addresses that are equal for a buyer can be sold now. `carrierId` and `service` are null except for mobile.

@@ -12,39 +12,6 @@ const valueText = (value: unknown): string => {
 export const problemText = ({ path, value, expected }: Problem): string =>
   `${path === '' ? 'the input' : path}: found ${valueText(value)}; expected ${expected}`
 
-/** The error codes of catalogue and prices (docs/http-api.md, "Errors" and "Catalogue and prices"). */
-export type CatalogRefusalCode =
-  | 'unknown_product'
-  | 'product_unavailable'
-  | 'invalid_quantity'
-  | 'invalid_country'
-  | 'invalid_period'
-  | 'invalid_targeting'
-  | 'no_price_list'
-  | 'no_options'
-
-/** An expected refusal: its code, and a message that names the field and the accepted values. */
-export type CatalogRefusal = {
-  readonly code: CatalogRefusalCode
-  readonly message: string
-  /** With `product_unavailable` only; null for a parked product. */
-  readonly successorId?: string | null
-}
-
-export type Result<Value> =
-  | { readonly ok: true; readonly value: Value }
-  | { readonly ok: false; readonly refusal: CatalogRefusal }
-
-export const accept = <Value>(value: Value): Result<Value> => ({ ok: true, value })
-
-export const reject = (
-  code: CatalogRefusalCode,
-  message: string,
-): { ok: false; refusal: CatalogRefusal } => ({
-  ok: false,
-  refusal: { code, message },
-})
-
 const centMicros = 10_000
 /** $10 million per order. With this limit every figure is far below the largest safe integer. */
 const maxAmountMicros = 10_000_000_000_000

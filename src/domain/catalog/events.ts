@@ -9,13 +9,11 @@ export const catalogImported = defineEvent('CatalogImported', {
   stream,
   means: 'A file replaced the whole catalogue.',
   fields: {
-    digest: hex(32, "SHA-256 of the canonical JSON of the file: what an order's `catalogDigest` names"),
+    digest: hex(32, 'SHA-256 of the canonical JSON of the file: the `catalogDigest` of orders'),
     importedAt: pastTime('when'),
     products: list(
-      objectOf<Product>(
-        'a product as the file says it (docs/catalog.md), and `since` when it is in its state',
-      ),
-      'everything that is sold, at which prices',
+      objectOf<Product>('a product as in the file (docs/catalog.md), and `since`, the start of its state'),
+      'all products with their prices',
     ),
   },
 })
@@ -27,7 +25,7 @@ export const productStateChanged = defineEvent('ProductStateChanged', {
   fields: {
     productId: text('the product'),
     state: oneOf(['active', 'parked', 'retired'], 'whether it can be bought'),
-    successorId: orNull(text('what to buy instead; set when it is retired, else null')),
+    successorId: orNull(text('the successor of a retired product, else null')),
     since: pastTime('when'),
   },
 })

@@ -1,10 +1,8 @@
 import type { AccountId } from '../../kernel/ids.ts'
 import { basisPoints, millionths, multiplyToCents, shareOfCents } from '../../kernel/money.ts'
 import type { OrderDetails, Target } from '../shared/order-terms.ts'
-import { type RateRequest, unitPriceMicros } from './catalog.ts'
-import { accept, type Result, reject } from './catalog-rules.ts'
-import { deliveryOf, type Product, type Tier } from './product.ts'
-import { chooseRate, type LineInStock } from './targeting.ts'
+import { chooseRate, type LineInStock, type RateRequest, unitPriceMicros } from './catalog.ts'
+import { accept, deliveryOf, type Product, type Result, reject, type Tier } from './product.ts'
 
 /** A reseller's terms for one product. */
 export type ResellerTerms = {

@@ -61,6 +61,7 @@ export type GatewayGbProduct = Common & {
   readonly tiers: readonly Tier[]
   readonly generate: Generate
 }
+
 export type GatewayTimeProduct = Common & {
   readonly shape: 'gateway_time'
   readonly renewal: 'repurchase'
@@ -69,11 +70,13 @@ export type GatewayTimeProduct = Common & {
   readonly tiers: readonly Tier[]
   readonly generate: Generate
 }
+
 export type AddressesProduct = Common & {
   readonly shape: 'addresses'
   readonly renewal: 'extend'
   readonly rates: readonly AddressRate[]
 }
+
 export type MobileProduct = Common & {
   readonly shape: 'addresses_mobile'
   readonly renewal: 'extend'
@@ -96,3 +99,35 @@ export type DedicatedProduct = AddressesProduct | MobileProduct
 
 export const isDedicated = (product: ProductTerms): product is DedicatedProduct =>
   deliveryOf(product.shape) === 'addresses'
+
+/** The error codes of catalogue and prices (docs/http-api.md, "Errors" and "Catalogue and prices"). */
+export type CatalogRefusalCode =
+  | 'unknown_product'
+  | 'product_unavailable'
+  | 'invalid_quantity'
+  | 'invalid_country'
+  | 'invalid_period'
+  | 'invalid_targeting'
+  | 'no_price_list'
+  | 'no_options'
+
+/** An expected refusal: its code, and a message that names the field and the accepted values. */
+export type CatalogRefusal = {
+  readonly code: CatalogRefusalCode
+  readonly message: string
+  /** With `product_unavailable` only; null for a parked product. */
+  readonly successorId?: string | null
+}
+
+export type Result<Value> =
+  | { readonly ok: true; readonly value: Value }
+  | { readonly ok: false; readonly refusal: CatalogRefusal }
+
+export const accept = <Value>(value: Value): Result<Value> => ({ ok: true, value })
+export const reject = (
+  code: CatalogRefusalCode,
+  message: string,
+): { ok: false; refusal: CatalogRefusal } => ({
+  ok: false,
+  refusal: { code, message },
+})

@@ -6,8 +6,8 @@ import { decideCredit } from '../ledger/decide.ts'
 import { decideCustomerCredit } from '../ledger/decide-customer.ts'
 import type { LedgerEvent } from '../ledger/events.ts'
 import { type LedgerState, ledgerFold } from '../ledger/fold.ts'
-import { orderStreams } from '../orders/allocation-owner.ts'
 import { decideAwaited } from '../orders/decide-awaited.ts'
+import { orderStreams } from '../orders/decide-placement.ts'
 import type { DepositDetails, PendingOrder } from './events.ts'
 
 /** Money that arrived for a deposit and must be credited. */

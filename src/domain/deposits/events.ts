@@ -25,42 +25,42 @@ export type PendingOrder = ShapeValue<typeof pendingFields>
 
 const detailFields = {
   depositId: id<DepositId>('dep', 'the deposit'),
-  accountId: id<AccountId>('acc', "whose wallet, or whose customer's credit"),
+  accountId: id<AccountId>('acc', 'the account of the wallet, or of the customer'),
   customerId: orNull(
     anyId<CustomerId>("the customer who pays; null: the account's own wallet, on the service's gateway"),
   ),
-  rail: oneOf(railNames, 'how it is paid'),
-  amountCents: cents('above 0', "what is invoiced, raised to the rail's floor"),
-  gatewayId: text("whose credentials: the service's gateway, or the reference of a reseller's own, `crd_…`"),
-  provider: oneOf(providers, 'who makes the invoice'),
-  merchantName: text('what the pay page shows'),
-  fingerprint: text('SHA-256 of the request: what a retry must ask for again'),
-  pending: orNull(group(pendingFields, 'the order that it was raised by; null for a deposit of its own')),
+  rail: oneOf(railNames, 'the payment method'),
+  amountCents: cents('above 0', "the invoiced amount, raised to the rail's minimum"),
+  gatewayId: text("the gateway: the service's, or the reference of a reseller's own, `crd_…`"),
+  provider: oneOf(providers, 'the provider of the invoice'),
+  merchantName: text('the amount on the payment page'),
+  fingerprint: text('SHA-256 of the request, which a retry must match'),
+  pending: orNull(group(pendingFields, 'the order that opened it; null for a separate deposit')),
 }
 /** The unchanging details of a deposit. Its return address and pay page may name a payer, so they are in the vault. */
 export type DepositDetails = ShapeValue<typeof detailFields>
 
 const idFields = {
   depositId: id('dep', 'the deposit'),
-  accountId: id('acc', 'whose deposit it is'),
+  accountId: id('acc', 'the account of the deposit'),
 }
 const payment = {
   ...idFields,
   paymentId: text("the payment's id at the provider: with the gateway it is credited once"),
-  amountMicros: micros('above 0', 'what arrived'),
+  amountMicros: micros('above 0', 'the received amount'),
 }
 
 /** A `deposit-{id}` stream. */
 export const depositOpened = defineEvent('DepositOpened', {
   stream,
-  means: 'Somebody asked for an invoice; nothing was paid.',
-  fields: { ...detailFields, openedAt: pastTime('when it was asked for') },
+  means: 'An invoice was requested; nothing was paid.',
+  fields: { ...detailFields, openedAt: pastTime('the time of the request') },
 })
 export type DepositOpened = EventOf<typeof depositOpened>
 
 export const depositInvoiceCreated = defineEvent('DepositInvoiceCreated', {
   stream,
-  means: 'The provider made the invoice.',
+  means: 'The provider created the invoice.',
   fields: {
     ...idFields,
     invoiceId: text('its id at the provider'),
@@ -80,14 +80,14 @@ export type DepositProcessing = EventOf<typeof depositProcessing>
 export const depositPaymentReceived = defineEvent('DepositPaymentReceived', {
   stream,
   means:
-    'Money arrived for good, in whatever state the deposit is: it is owed to the wallet, or the customer, from here on.',
+    'A payment is final, in any state of the deposit: the service owes it to the wallet, or to the customer.',
   fields: payment,
 })
 export type DepositPaymentReceived = EventOf<typeof depositPaymentReceived>
 
 export const depositPaymentCredited = defineEvent('DepositPaymentCredited', {
   stream,
-  means: 'The ledger has the payment: `WalletCredited` or `CustomerCredited` stands before it.',
+  means: 'The ledger has the payment: `WalletCredited` or `CustomerCredited` precedes this event.',
   fields: payment,
 })
 export type DepositPaymentCredited = EventOf<typeof depositPaymentCredited>
@@ -95,10 +95,10 @@ export type DepositPaymentCredited = EventOf<typeof depositPaymentCredited>
 export const depositSettled = defineEvent('DepositSettled', {
   stream,
   means:
-    'Closed with money: whole or more (`paid`), or short (`partially_paid`). Said again when more arrives.',
+    'Closed with money: complete or more (`paid`), or short (`partially_paid`). Appended again when more arrives.',
   fields: {
     ...idFields,
-    status: oneOf(['paid', 'partially_paid'], 'whether what was invoiced is there'),
+    status: oneOf(['paid', 'partially_paid'], 'whether the invoiced amount was received'),
     creditedMicros: micros('0 or more', 'the sum of its payments'),
     settledAt: pastTime('when'),
   },
@@ -107,7 +107,7 @@ export type DepositSettled = EventOf<typeof depositSettled>
 
 export const depositExpired = defineEvent('DepositExpired', {
   stream,
-  means: 'Closed without money: its time was over.',
+  means: 'Closed without money after its time.',
   fields: { ...idFields, expiredAt: pastTime('when') },
 })
 export type DepositExpired = EventOf<typeof depositExpired>
@@ -128,21 +128,21 @@ const changeNumber = integer('changes', 'above 0', 'counts the changes of the de
 export const depositChangeReported = defineEvent('DepositChangeReported', {
   stream,
   means:
-    'The provider says something that no other event books, such as a refund: somebody must look at it. It moves no money.',
+    'The provider reported a change that no other event books, such as a refund: an operator must review it. It moves no money.',
   fields: {
     ...idFields,
     number: changeNumber,
-    change: oneOf(gatewayChanges, 'what happened'),
-    reference: text('what it happened to, by its id at the provider: a payment, charge, dispute or invoice'),
-    amount: orNull(text('how much, as the provider says it, with its currency; null: it says none')),
+    change: oneOf(gatewayChanges, 'the kind of change'),
+    reference: text('the id at the provider of the changed payment, charge, dispute or invoice'),
+    amount: orNull(text('the amount and currency as reported by the provider; null: not reported')),
   },
 })
 export type DepositChangeReported = EventOf<typeof depositChangeReported>
 
 export const depositChangeReviewed = defineEvent('DepositChangeReviewed', {
   stream,
-  means: 'Somebody looked at a change that the provider reported: it is no longer open.',
-  fields: { ...idFields, number: changeNumber, note: text('what was done about it') },
+  means: 'A change reported by the provider was reviewed: it is no longer open.',
+  fields: { ...idFields, number: changeNumber, note: text('the action taken') },
 })
 export type DepositChangeReviewed = EventOf<typeof depositChangeReviewed>
 

@@ -13,17 +13,17 @@ import {
 } from '../../kernel/event-fields.ts'
 import { endpointProtocols } from '../shared/endpoint-fields.ts'
 import { families } from '../shared/order-terms.ts'
-import { systems } from './exit-targeting.ts'
+import { systems } from './line.ts'
 
 const host = text('a name or an address')
-const port = integer('port', 'above 0', 'where it listens')
+const port = integer('port', 'above 0', 'its port')
 
 const via = either(
   [
     group(
       {
         kind: exactly('direct', 'this machine'),
-        localAddress: orNull(text('one of its own; null: whichever the system takes')),
+        localAddress: orNull(text('a local address; null: chosen by the system')),
       },
       'This machine.',
     ),
@@ -31,26 +31,23 @@ const via = either(
       { kind: exactly('prefix', 'an IPv6 prefix'), prefix: text('routed to this machine') },
       'An IPv6 prefix that is routed to this machine.',
     ),
-    group(
-      { kind: oneOf(endpointProtocols, "somebody's proxy"), host, port },
-      "Somebody's proxy; names are resolved there.",
-    ),
+    group({ kind: oneOf(endpointProtocols, 'a proxy'), host, port }, 'A proxy, which resolves names itself.'),
     group(
       {
         kind: exactly('template', "a supplier's gateway"),
-        protocol: oneOf(endpointProtocols, 'how it is spoken to'),
+        protocol: oneOf(endpointProtocols, 'its protocol'),
         host,
         port,
       },
-      "A supplier's gateway, whose username and password say where to go out.",
+      "A supplier's gateway, whose username and password select the exit.",
     ),
   ],
-  'how traffic goes out',
+  'the way to the target',
 )
 /** How an exit's traffic goes out. Credentials are in the vault. */
 export type ExitVia = (typeof via)['_output']
 
-const placeFields = { code: text('as usernames spell it'), name: text('its name') }
+const placeFields = { code: text('spelt as in usernames'), name: text('its name') }
 /** `code` as in usernames, and the name of the location. */
 export type Location = ShapeValue<typeof placeFields>
 
@@ -58,10 +55,7 @@ const asns = list(integer('AS number', '0 or more', 'a network'), 'networks')
 const coverFields = {
   country: text('ISO 3166 alpha-2, lower case'),
   states: list(group(placeFields, 'a state'), 'states'),
-  cities: list(
-    group({ ...placeFields, state: orNull(text('its code; null: not known')) }, 'a city'),
-    'cities',
-  ),
+  cities: list(group({ ...placeFields, state: orNull(text('its code; null: unknown')) }, 'a city'), 'cities'),
   isps: list(group({ ...placeFields, asns }, 'a provider'), 'providers of access'),
   asns,
   systems: list(oneOf(systems, 'a system'), 'operating systems'),
@@ -73,15 +67,15 @@ const coverFields = {
 export type Coverage = ShapeValue<typeof coverFields>
 
 const exitFields = {
-  exitId: text('as the file names it'),
+  exitId: text('its name in the file'),
   via,
-  family: oneOf(families, 'whose traffic it takes'),
+  family: oneOf(families, 'the product families that it serves'),
   covers: list(group(coverFields, 'a country'), 'one country; a template may have many'),
-  weight: integer('share', '0 or more', 'of the connections among those that match'),
-  capacity: orNull(integer('connections', '0 or more', 'at once; null: any number')),
-  udp: flag('whether it passes UDP on'),
+  weight: integer('share', '0 or more', 'its share of connections among the matching exits'),
+  capacity: orNull(integer('connections', '0 or more', 'simultaneous connections; null: unlimited')),
+  udp: flag('whether it relays UDP'),
   carrier: orNull(text('of a mobile line, as in the catalogue; else null')),
-  credentialId: orNull(text('names its credentials in the vault; null: it takes none')),
+  credentialId: orNull(text('names its credentials in the vault; null: none needed')),
 }
 /** An exit as in an operator's file. */
 export type ExitTerms = ShapeValue<typeof exitFields>
@@ -98,19 +92,19 @@ const stream = 'exits'
 
 export const exitsImported = defineEvent('ExitsImported', {
   stream,
-  means: 'New or changed exits; one that was removed is live again.',
-  fields: { exits: list(group(exitFields, 'an exit'), 'those of the file that are new or changed') },
+  means: 'New or changed exits; a removed one is live again.',
+  fields: { exits: list(group(exitFields, 'an exit'), 'the new or changed exits of the file') },
 })
 export type ExitsImported = EventOf<typeof exitsImported>
 
 export const exitsStateChanged = defineEvent('ExitsStateChanged', {
   stream,
-  means: 'Exits take connections, no new ones, or none.',
+  means: 'The state of exits was changed.',
   fields: {
     exitIds: list(text('an exit'), 'which'),
     state: oneOf(
       exitStates,
-      '`drained`: no new sessions and no connections without one; a session that it has goes on to its end',
+      '`drained`: no new sessions and no connections without one; existing sessions continue to their end',
     ),
   },
 })

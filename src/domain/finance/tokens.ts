@@ -12,15 +12,13 @@ import {
   text,
   time,
 } from '../../kernel/event-fields.ts'
+import { refusalToIssue } from '../accounts/decide.ts'
+import { adoptKeyCommitments, type KeyState } from '../accounts/fold.ts'
 
-export type FinanceTokenState = {
+/** An API key that reads the books, and nothing else. It belongs to no account. */
+export type FinanceTokenState = Pick<KeyState, 'displayPrefix' | 'revoked' | 'expiresAtMs' | 'commitment'> & {
   readonly name: string
-  readonly displayPrefix: string
   readonly issuedAtMs: number
-  readonly expiresAtMs: number | null
-  readonly revoked: boolean
-  /** Commits to the token's hash in the vault. Null for a token of an older release, which gives no access. */
-  readonly commitment: string | null
 }
 
 /** By token id, in the order in which they were issued. */
@@ -45,11 +43,10 @@ const evolve: Fold<FinanceTokens, FinanceTokenEvent>['evolve'] = (state, event) 
       return state.set(event.data.tokenId, { ...token, revoked: true })
     }
     case 'FinanceTokenCommitmentsAdopted':
-      return event.data.tokens.reduce((tokens, { tokenId, commitment }) => {
-        const token = tokens.get(tokenId)
-        if (!token) throw new Error(`${event.type} of the token ${tokenId} that was never issued`)
-        return token.commitment === null ? tokens.set(tokenId, { ...token, commitment }) : tokens
-      }, state)
+      return adoptKeyCommitments(
+        state,
+        event.data.tokens.map(({ tokenId, commitment }) => [tokenId, commitment]),
+      )
     default: {
       const unknown: never = event
       throw new Error(`unknown finance token event ${JSON.stringify(unknown)}`)
@@ -65,16 +62,8 @@ export const financeTokenFold: Fold<FinanceTokens, FinanceTokenEvent> = {
   evolve,
 }
 
-/** Whether the token gives access at this time. Access ends at `expiresAtMs`. */
-export const isTokenActive = (token: FinanceTokenState, nowMs: number): boolean =>
-  !token.revoked && (token.expiresAtMs === null || nowMs < token.expiresAtMs)
-
-/** The most active tokens. Revoked and expired tokens do not count. */
-export const maxActiveTokens = 100
-
 export type FinanceTokenRefusal =
-  | { readonly code: 'too_many_tokens'; readonly limit: number }
-  | { readonly code: 'expiry_passed' }
+  | NonNullable<ReturnType<typeof refusalToIssue>>
   | { readonly code: 'unknown_token' }
 
 export type FinanceTokenDecision = Decision<FinanceTokenEvent, FinanceTokenRefusal>
@@ -88,15 +77,14 @@ export type FinanceTokenIssue = {
   readonly commitment: string
 }
 
-/** Refusals: `expiry_passed`, `too_many_tokens`. */
+/** Refusals: `expiry_passed`, `too_many_keys`. */
 export const decideTokenIssue = (
   state: FinanceTokens,
   { expiresAtMs, ...issue }: FinanceTokenIssue,
   nowMs: number,
 ): FinanceTokenDecision => {
-  if (expiresAtMs !== null && expiresAtMs <= nowMs) return refused({ code: 'expiry_passed' })
-  if (state.count((token) => isTokenActive(token, nowMs)) >= maxActiveTokens)
-    return refused({ code: 'too_many_tokens', limit: maxActiveTokens })
+  const refusal = refusalToIssue(state, expiresAtMs, nowMs)
+  if (refusal) return refused(refusal)
   const expiresAt = expiresAtMs === null ? null : isoTime(expiresAtMs)
   return decided({ type: 'FinanceTokenIssued', data: { ...issue, expiresAt } })
 }
@@ -147,7 +135,7 @@ export type FinanceTokenRevoked = EventOf<typeof financeTokenRevoked>
 export const financeTokenCommitmentsAdopted = defineEvent('FinanceTokenCommitmentsAdopted', {
   stream,
   means:
-    'An upgrade commits to what an older release had put into the vault: it happens once, before anything else of the newer release.',
+    'An upgrade commits to the vault data of an older release. It happens once, before any other event of the newer release.',
   fields: {
     tokens: list(
       group({ tokenId, commitment: adoptedCommitment('the hash of the token') }, 'a token'),

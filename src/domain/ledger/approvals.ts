@@ -22,17 +22,14 @@ const settingStream = 'foureyes'
 /** A `proposal-{id}` stream: an action that one operator proposes and another approves. */
 const stream = 'proposal-{proposal}'
 
-const limitCents = orNull(
-  cents('0 or more', 'what one operator may move alone at most; null: any amount, four eyes are off'),
-)
+const limitCents = orNull(cents('0 or more', 'the maximum amount without a second approver; null: unlimited'))
 
 export const fourEyesSet = defineEvent('FourEyesSet', {
   stream: settingStream,
-  means:
-    'From then on credits, adjustments and refunds by hand above this amount are proposed by one operator and approved by another.',
+  means: 'The limit above which manual credits, adjustments and refunds need a second approver was changed.',
   fields: {
     limitCents,
-    from: time('a minute after it was recorded: every process knows of it by then'),
+    from: time('a minute after it was recorded, when every process has read it'),
     proposalId: orNull(
       id('prp', 'the approved proposal; null for a limit that allows no more than the one before it'),
     ),
@@ -43,51 +40,51 @@ export type FourEyesSet = EventOf<typeof fourEyesSet>
 const refund = group(
   {
     kind: exactly('refund', 'of an order'),
-    accountId: id('acc', 'who bought'),
+    accountId: id('acc', 'the account of the buyer'),
     orderId: id('ord', 'the order'),
     refundId: text('the refund'),
-    amountCents: cents('0 or more', 'what the payer gets back'),
-    costCents: orAbsent(cents('0 or more', "the part of the reseller's cost that comes back with it")),
-    proxyIds: list(id('prx', 'a rental'), 'the rentals that it ends'),
-    reference: text('what it is for'),
-    asked: oneOf(['whole', 'cents', 'proxies'], 'all that is left, an amount, or what these rentals cost'),
+    amountCents: cents('0 or more', 'the refund of the payer'),
+    costCents: orAbsent(cents('0 or more', "the refunded part of the reseller's cost")),
+    proxyIds: list(id('prx', 'a rental'), 'the rentals that end'),
+    reference: text('the reason'),
+    asked: oneOf(
+      ['whole', 'cents', 'proxies'],
+      'everything that is left, an amount, or the price of these rentals',
+    ),
   },
   'A refund of an order.',
 )
 const setting = group(
   { kind: exactly('setting', 'of four eyes'), limitCents },
-  'A limit that allows more than the one in force.',
+  'A higher limit than the present one.',
 )
-const proposed = either(
-  [movement, refund, setting],
-  'what is proposed: nothing of it happens before it is approved',
-)
+const proposed = either([movement, refund, setting], 'the proposed action, which needs an approval')
 /** An action that one operator proposes to another. */
 export type ProposedAction = (typeof proposed)['_output']
 export type ProposedRefund = Extract<ProposedAction, { readonly kind: 'refund' }>
 
 const proposalId = id('prp', 'the proposal')
-const by = anyId('who: `stf_…` of the console, or `operator:` and a name at the command line')
+const by = anyId('the operator: `stf_…` of the console, or `operator:` and a name on the command line')
 
 export const proposalMade = defineEvent('ProposalMade', {
   stream,
   means:
-    'An operator asked for what takes two, and nothing happened yet. Said again when the one before it was closed or is over.',
-  fields: { proposalId, what: proposed, by, expiresAt: time('until then it may be approved') },
+    'An operator proposed an action that needs a second approver. Appended again if the previous proposal was closed or expired.',
+  fields: { proposalId, what: proposed, by, expiresAt: time('the end of the time for an approval') },
 })
 export const proposalApproved = defineEvent('ProposalApproved', {
   stream,
-  means: 'Another operator approved it: what was proposed stands behind it in the log, once.',
+  means: 'Another operator approved the proposal; the events of the action follow in the log, once.',
   fields: { proposalId, by },
 })
 export const proposalClosed = defineEvent('ProposalClosed', {
   stream,
-  means: 'It is not to be approved any more.',
+  means: 'The proposal can no longer be approved.',
   fields: {
     proposalId,
     by,
-    reason: oneOf(['declined', 'withdrawn'], 'by another operator, or by whoever proposed it'),
-    note: orNull(text('why, as it was typed: it names no person; null: nothing was said')),
+    reason: oneOf(['declined', 'withdrawn'], 'by another operator, or by its proposer'),
+    note: orNull(text('the typed reason, which names no person; null: none')),
   },
 })
 export type ProposalMade = EventOf<typeof proposalMade>

@@ -13,11 +13,15 @@ import {
   type SpendCapReached,
   spendCapReached,
 } from './decide.ts'
-import type { CustomerAdjusted, CustomerCharged, CustomerCredited, CustomerRefunded } from './events.ts'
-import { customerPurse, type LedgerState } from './fold.ts'
-import { movementKey, recallMovement } from './movements.ts'
-import { adjust, credit, type DebtFields, take } from './purse.ts'
-import { capKeyOf } from './spend-cap.ts'
+import type {
+  CustomerAdjusted,
+  CustomerCharged,
+  CustomerCredited,
+  CustomerRefunded,
+  DebtFields,
+} from './events.ts'
+import { capKeyOf, customerPurse, type LedgerState } from './fold.ts'
+import { adjust, credit, movementKey, recallMovement, take } from './movements.ts'
 
 /** The customer's credit does not cover the price. Whole cents, rounded up. */
 export type CustomerCreditInsufficient = {

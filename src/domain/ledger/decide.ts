@@ -2,6 +2,7 @@ import { type Decision, decided, type Refused, refused } from '../../kernel/deci
 import { assertSafe, centsToMicros, micros, microsToCentsFloor } from '../../kernel/money.ts'
 import type { OrderDetails } from '../shared/order-terms.ts'
 import type {
+  DebtFields,
   FundsHeld,
   HoldCaptured,
   HoldReleased,
@@ -11,9 +12,8 @@ import type {
   WalletDebited,
 } from './events.ts'
 import type { LedgerState } from './fold.ts'
-import { type Movement, movementKey, recallMovement } from './movements.ts'
-import { adjust, credit, type DebtFields, take } from './purse.ts'
-import { capKeyOf, spentMicros } from './spend-cap.ts'
+import { capKeyOf, spentMicros } from './fold.ts'
+import { adjust, credit, type Movement, movementKey, recallMovement, take } from './movements.ts'
 
 /** The result of a decision on a wallet: one event, or a refusal. */
 export type LedgerDecision<Event extends LedgerEvent, Refusal> = Decision<

@@ -11,7 +11,48 @@ import {
 } from '../../kernel/event-fields.ts'
 import { wholeOrder } from '../shared/order-terms.ts'
 import { adjustmentReasons, customerAdjustmentReasons } from './adjustment-reasons.ts'
-import { debtFields, walletDebtFields } from './purse.ts'
+
+/**
+ * The fields of an event that change a debt. Since 0.2.0 all events have `debtChangeMicros`: what is added to the debt,
+ * negative if a debt is paid. Before, events had `receivableMicros`: in credits and refunds the paid part of the debt,
+ * in adjustments the change of the debt. An event has exactly one of the two, and the field name shows which.
+ */
+export const debtFields = (debtText: string, oldMeaning: 'paid' | 'change') => ({
+  debtChangeMicros: orAbsent(
+    micros(
+      'either sign',
+      `what is added to ${debtText}; below zero: what was paid of it. Absent only before 0.2.0, on events with \`receivableMicros\``,
+    ),
+  ),
+  receivableMicros: orAbsent(
+    oldMeaning === 'paid'
+      ? micros('0 or more', `before 0.2.0 only: what was paid of ${debtText}; above zero lowers it`)
+      : micros(
+          'either sign',
+          `before 0.2.0 only: what is added to ${debtText}; below zero: what was paid of it`,
+        ),
+  ),
+})
+
+/** The same for the wallet's debt, in a refund of a customer's order, which changes both debts. */
+export const walletDebtFields = {
+  walletDebtChangeMicros: orAbsent(
+    micros(
+      'either sign',
+      "what is added to the reseller's own debt at the service; below zero: what was paid of it. Absent only before 0.2.0, on events with `walletReceivableMicros`",
+    ),
+  ),
+  walletReceivableMicros: orAbsent(
+    micros('0 or more', "before 0.2.0 only: what was paid of the reseller's own debt; above zero lowers it"),
+  ),
+}
+
+/** The fields that the ledger adds to its input. */
+export type DebtFields =
+  | 'debtChangeMicros'
+  | 'receivableMicros'
+  | 'walletDebtChangeMicros'
+  | 'walletReceivableMicros'
 
 /**
  * The money events of a reseller's customers. They are in the reseller's own `ledger-{account}` stream, so that its
@@ -27,23 +68,25 @@ const customerAfter = {
     "the reseller's wallet less its open holds right after the event: an auditor checks it",
   ),
 }
+
 const debt = "the customer's debt to the reseller"
 
 export const customerCredited = defineEvent('CustomerCredited', {
   stream: customerStream,
-  means: "A customer paid the reseller's own gateway. What it owes from a chargeback is paid first.",
+  means: "A customer paid the reseller's own gateway. A debt from a chargeback is paid first.",
   fields: {
     ...customer,
     reference: text(
       "the payment's id at the provider: with `gateway` it is credited once, whichever customer it is for",
     ),
     gateway: text("the reference of the reseller's credentials, `crd_…`"),
-    depositId: id('dep', 'the deposit that the payment is of'),
-    amountMicros: micros('above 0', 'what the customer paid'),
+    depositId: id('dep', 'the deposit of the payment'),
+    amountMicros: micros('above 0', "the customer's payment"),
     ...debtFields(debt, 'paid'),
     ...customerAfter,
   },
 })
+
 export type CustomerCredited = EventOf<typeof customerCredited>
 
 export const customerCharged = defineEvent('CustomerCharged', {
@@ -54,48 +97,51 @@ export const customerCharged = defineEvent('CustomerCharged', {
     ...customer,
     order: wholeOrder,
     amountMicros: micros('0 or more', "the customer's price; 0 when the reseller gives it away"),
-    costMicros: micros('0 or more', "what left the reseller's wallet"),
+    costMicros: micros('0 or more', "the debit of the reseller's wallet"),
     ...customerAfter,
   },
 })
+
 export type CustomerCharged = EventOf<typeof customerCharged>
 
 export const customerRefunded = defineEvent('CustomerRefunded', {
   stream: customerStream,
-  means: 'A part of an order for a customer came back, on both sides; either part may be 0, not both.',
+  means: 'A part of an order for a customer was refunded, on both sides; either part may be 0, not both.',
   fields: {
     ...customer,
     reference: text("the refund's id"),
     orderId: id('ord', 'the order'),
-    family: text('whose revenue the service gives back'),
-    amountMicros: micros('0 or more', "what came back to the customer's credit, its debt included"),
+    family: text('the product family whose revenue is reduced'),
+    amountMicros: micros('0 or more', "the refund to the customer's credit, including its debt"),
     ...debtFields(debt, 'paid'),
-    costMicros: micros('0 or more', "what came back to the reseller's wallet, its debt included"),
+    costMicros: micros('0 or more', "the refund to the reseller's wallet, including its debt"),
     ...walletDebtFields,
     ...customerAfter,
   },
 })
+
 export type CustomerRefunded = EventOf<typeof customerRefunded>
 
 export const customerAdjusted = defineEvent('CustomerAdjusted', {
   stream: customerStream,
-  means: "A customer's credit was moved by hand, or taken back by a chargeback.",
+  means: "A customer's credit was adjusted manually, or by a chargeback.",
   fields: {
     ...customer,
-    reference: text("what the operator wrote, or the chargeback's id: it moves a customer's credit once"),
+    reference: text("the operator's text, or the chargeback's id: it moves a customer's credit once"),
     reason: oneOf(customerAdjustmentReasons, 'why'),
-    gateway: orNull(text('the gateway that a chargeback takes the money from; null for other reasons')),
+    gateway: orNull(text('the gateway of a chargeback; null for other reasons')),
     depositId: orAbsent(
       id(
         'dep',
-        'the deposit whose payment went back; absent on what was adjusted by hand, and on chargebacks before 0.2.0',
+        'the deposit whose payment was charged back; absent for manual adjustments, and for chargebacks before 0.2.0',
       ),
     ),
-    amountMicros: micros('either sign', 'above zero raises the credit, below lowers it'),
+    amountMicros: micros('either sign', 'positive: an increase of the credit, negative: a decrease'),
     ...debtFields(debt, 'change'),
     ...customerAfter,
   },
 })
+
 export type CustomerAdjusted = EventOf<typeof customerAdjusted>
 
 export const customerEventDefinitions = [
@@ -104,6 +150,7 @@ export const customerEventDefinitions = [
   customerRefunded,
   customerAdjusted,
 ] as const
+
 export type CustomerEvent = EventOf<(typeof customerEventDefinitions)[number]>
 
 /** The money events of a `ledger-{account}` stream. */
@@ -118,86 +165,93 @@ const after = {
 
 export const walletCredited = defineEvent('WalletCredited', {
   stream,
-  means: "A deposit, an operator's credit or a refund landed. A debt from a chargeback is paid first.",
+  means: "A deposit, an operator's credit or a refund was credited. A debt from a chargeback is paid first.",
   fields: {
-    source: oneOf(['deposit', 'manual', 'refund'], 'where the money comes from'),
+    source: oneOf(['deposit', 'manual', 'refund'], 'the source of the money'),
     reference: text(
-      "what makes it unique in the account: the provider's payment id, the operator's reference, the refund's id",
+      "unique in the account: the provider's payment id, the operator's reference, or the refund's id",
     ),
     gateway: orNull(
       text("the gateway that holds the money; `manual` for an operator's credit, null for a refund"),
     ),
     depositId: orNull(id('dep', 'the deposit; null for other sources')),
-    orderId: orNull(id('ord', 'the order that a refund is of; null for other sources')),
-    family: orNull(text('the family whose revenue a refund takes back; null for other sources')),
-    amountMicros: micros('above 0', 'what arrived, the paid part of a debt included'),
+    orderId: orNull(id('ord', 'the refunded order; null for other sources')),
+    family: orNull(text('the family whose revenue a refund reduces; null for other sources')),
+    amountMicros: micros('above 0', 'the received amount, including the paid part of a debt'),
     ...debtFields("the account's debt", 'paid'),
     ...after,
   },
 })
+
 export type WalletCredited = EventOf<typeof walletCredited>
 
 export const walletAdjusted = defineEvent('WalletAdjusted', {
   stream,
-  means: 'A wallet was moved by hand, or taken back by a chargeback.',
+  means: 'A wallet was adjusted manually, or by a chargeback.',
   fields: {
-    reference: text("what the operator wrote, or the chargeback's id: it moves the wallet once"),
+    reference: text("the operator's text, or the chargeback's id: it moves the wallet once"),
     reason: oneOf(adjustmentReasons, 'why'),
-    gateway: orNull(text('the gateway that a chargeback takes the money from; null for other reasons')),
+    gateway: orNull(text('the gateway of a chargeback; null for other reasons')),
     depositId: orAbsent(
       id(
         'dep',
-        'the deposit whose payment went back; absent on what was adjusted by hand, and on chargebacks before 0.2.0',
+        'the deposit whose payment was charged back; absent for manual adjustments, and for chargebacks before 0.2.0',
       ),
     ),
-    amountMicros: micros('either sign', 'above zero raises the wallet, below lowers it'),
+    amountMicros: micros('either sign', 'positive: an increase of the wallet, negative: a decrease'),
     ...debtFields("the account's debt", 'change'),
     ...after,
   },
 })
+
 export type WalletAdjusted = EventOf<typeof walletAdjusted>
 
 export const walletDebited = defineEvent('WalletDebited', {
   stream,
   means: 'An order was paid from the wallet; it carries the whole order.',
-  fields: { order: wholeOrder, amountMicros: micros('0 or more', 'what left the wallet'), ...after },
+  fields: { order: wholeOrder, amountMicros: micros('0 or more', 'the debited amount'), ...after },
 })
+
 export type WalletDebited = EventOf<typeof walletDebited>
 
 const heldForFields = {
-  platform: text('whose revenue a capture is: `revenue:scrapes:{platform}`'),
-  operation: orAbsent(text('what is called of the platform, e.g. `profile`')),
+  platform: text('the revenue account of a capture: `revenue:scrapes:{platform}`'),
+  operation: orAbsent(text('the operation of the platform, e.g. `profile`')),
   requestId: orAbsent(text('the `X-Request-Id` of the call')),
 }
+
 /** The purpose of a hold. */
 export type HeldFor = ShapeValue<typeof heldForFields>
 
 const hold = {
   ...heldForFields,
-  holdId: text('the hold: a scrape and its try, `scr_….1`'),
-  amountMicros: micros('above 0', 'what is reserved; a hold ends whole'),
+  holdId: text('the hold: a scrape and its attempt, `scr_….1`'),
+  amountMicros: micros('above 0', 'the reserved amount; a hold ends completely'),
   ...after,
 }
 
 export const fundsHeld = defineEvent('FundsHeld', {
   stream,
-  means: 'A reserve for a call that is billed when it succeeds.',
-  fields: { ...hold, keyId: orNull(id('key', 'the key that asked; null where no key did')) },
+  means: 'Money was reserved for a call that is billed when it succeeds.',
+  fields: { ...hold, keyId: orNull(id('key', 'the key of the request; null without a key')) },
 })
+
 export type FundsHeld = EventOf<typeof fundsHeld>
 
 export const holdCaptured = defineEvent('HoldCaptured', {
   stream,
-  means: 'The call was billed: what was reserved is revenue.',
+  means: 'The call was billed: the reserved amount is revenue.',
   fields: hold,
 })
+
 export type HoldCaptured = EventOf<typeof holdCaptured>
 
 export const holdReleased = defineEvent('HoldReleased', {
   stream,
-  means: 'The call was not billed: what was reserved is back in the wallet.',
+  means: 'The call was not billed: the reserved amount returned to the wallet.',
   fields: hold,
 })
+
 export type HoldReleased = EventOf<typeof holdReleased>
 
 export const ledgerEventDefinitions = [
@@ -209,4 +263,5 @@ export const ledgerEventDefinitions = [
   holdReleased,
   ...customerEventDefinitions,
 ] as const
+
 export type LedgerEvent = EventOf<(typeof ledgerEventDefinitions)[number]>

@@ -16,10 +16,14 @@ import { adjustmentReasons, customerAdjustmentReasons } from './adjustment-reaso
 
 const stream = 'deposit-{deposit}'
 
-const reference = text('what the operator wrote: spent for ever, within the account and the kind of movement')
-const gateway = orNull(text('the gateway that a chargeback takes the money from; null for other reasons'))
-const depositId = orAbsent(id('dep', 'the deposit whose payment went back; absent where it is moved by hand'))
-const signedAmount = micros('either sign', 'above zero raises what it moves, below lowers it')
+const reference = text(
+  "the operator's reference, which is permanently used for the account and the kind of movement",
+)
+const gateway = orNull(text('the gateway of a chargeback; null for other reasons'))
+const depositId = orAbsent(
+  id('dep', 'the deposit whose payment was charged back; absent for a manual movement'),
+)
+const signedAmount = micros('either sign', 'positive: an increase, negative: a decrease')
 
 /** The data of `ManualMovementRecorded`. */
 export const movement = either(
@@ -27,16 +31,16 @@ export const movement = either(
     group(
       {
         kind: exactly('credit', 'a credit of the wallet'),
-        accountId: id('acc', 'whose wallet'),
+        accountId: id('acc', 'the account of the wallet'),
         reference,
-        amountMicros: micros('above 0', 'what is credited'),
+        amountMicros: micros('above 0', 'the credited amount'),
       },
       'A credit.',
     ),
     group(
       {
         kind: exactly('adjustment', 'a correction, goodwill or chargeback of the wallet'),
-        accountId: id('acc', 'whose wallet'),
+        accountId: id('acc', 'the account of the wallet'),
         reference,
         reason: oneOf(adjustmentReasons, 'why'),
         gateway,
@@ -59,17 +63,17 @@ export const movement = either(
       "An adjustment of a customer's credit.",
     ),
   ],
-  'what is moved by hand',
+  'the manual movement',
 )
 /** A manual movement by an operator. `amountMicros` is above zero for a credit and signed for an adjustment. */
 export type ManualMovement = (typeof movement)['_output']
 
-const referenceFields = { accountId: id('acc', 'whose wallet'), reference }
+const referenceFields = { accountId: id('acc', 'the account of the wallet'), reference }
 
 /** The `deposit-{id}` stream of a manual movement. It makes the reference unique. */
 export const manualMovementRecorded = defineEventOf('ManualMovementRecorded', {
   stream,
-  means: 'An operator moves money by hand: recorded with all that is to move, before anything moves.',
+  means: 'An operator requested a manual movement: recorded completely before any money moves.',
   data: movement,
 })
 export type ManualMovementRecorded = EventOf<typeof manualMovementRecorded>
@@ -77,7 +81,7 @@ export type ManualMovementRecorded = EventOf<typeof manualMovementRecorded>
 export const manualMovementApplied = defineEvent('ManualMovementApplied', {
   stream,
   means:
-    'The ledger has the movement: `WalletCredited`, `WalletAdjusted` or `CustomerAdjusted` stands before it.',
+    'The ledger has the movement: `WalletCredited`, `WalletAdjusted` or `CustomerAdjusted` precedes this event.',
   fields: referenceFields,
 })
 export type ManualMovementApplied = EventOf<typeof manualMovementApplied>

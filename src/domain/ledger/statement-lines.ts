@@ -47,14 +47,14 @@ export const decideStatement = (
 export const statementLineBooked = defineEvent('StatementLineBooked', {
   stream: 'statement-{line}',
   means:
-    "A line of a provider's statement was booked: what the provider kept as a fee, paid out to the bank, or took back.",
+    "A line of a provider's statement was booked: a fee, a payout to the bank, or a withdrawal by the provider.",
   fields: {
     gateway: text("the service's gateway in the books, e.g. `stripe`"),
     reference: text("the line's id at the provider: with the gateway it is booked once"),
-    category: text("the provider's own word for it, e.g. `payout`"),
-    feeMicros: micros('either sign', 'above zero: the provider kept it; below: it gave it back'),
+    category: text("the provider's term, e.g. `payout`"),
+    feeMicros: micros('either sign', "positive: the provider's fee; negative: returned by the provider"),
     payoutMicros: micros('either sign', 'above zero: it left the gateway for the bank; below: it came back'),
-    happenedAt: time('when, by the statement'),
+    happenedAt: time('the time in the statement'),
   },
 })
 export type StatementLineBooked = EventOf<typeof statementLineBooked>

@@ -39,32 +39,27 @@ const noticeId = id('ntc', 'the notice')
 
 export const noticePublished = defineEvent('NoticePublished', {
   stream,
-  means: 'The notice stands in the feed, and its webhooks are due.',
+  means: 'The notice is in the feed, and its webhooks are due.',
   fields: {
     noticeId,
     title: text('in one line'),
-    body: text('the whole of it'),
-    kind: oneOf(noticeKinds, 'what it is about'),
-    audience: oneOf(audiences, 'who it is for'),
+    body: text('the full text'),
+    kind: oneOf(noticeKinds, 'its category'),
+    audience: oneOf(audiences, 'its audience'),
     accountId: orAbsent(
-      id(
-        'acc',
-        'only this account sees it and is told of it, whatever the audience; absent: the audience does',
-      ),
+      id('acc', 'the only account that sees the notice, for any audience; absent: the whole audience'),
     ),
     publishedAt: pastTime('when'),
-    expiresAt: orNull(
-      time('when it drops out of the feed by itself; null: it stands until it is expired by hand'),
-    ),
+    expiresAt: orNull(time('when it leaves the feed; null: until an operator expires it')),
     linkHref: orNull(text("relative to the service's site, or absolute; null: none")),
-    linkLabel: orNull(text('what the link says; null: none')),
+    linkLabel: orNull(text('the text of the link; null: none')),
   },
 })
 export type NoticePublished = EventOf<typeof noticePublished>
 
 export const noticeExpired = defineEvent('NoticeExpired', {
   stream,
-  means: 'It drops out of the feed now.',
+  means: 'The notice left the feed.',
   fields: { noticeId, expiredAt: pastTime('when') },
 })
 export type NoticeExpired = EventOf<typeof noticeExpired>

@@ -6,11 +6,17 @@ import type { AccountState } from '../accounts/fold.ts'
 import type { LedgerEvent } from '../ledger/events.ts'
 import { customerPurse, type LedgerState } from '../ledger/fold.ts'
 import { movementKey, recallMovement } from '../ledger/movements.ts'
-import { isCustomerOrder, type OrderDetails } from '../shared/order-terms.ts'
-import { type AllocationOwner, allocationOwnerOf } from './allocation-owner.ts'
-import { decidePayment, dropEmptyAppends, type OrderStates, placedEvents } from './decide-placement.ts'
+import type { OrderDetails } from '../shared/order-terms.ts'
+import {
+  type AllocationOwner,
+  allocationOwnerOf,
+  decidePayment,
+  dropEmptyAppends,
+  type OrderStates,
+  placedEvents,
+} from './decide-placement.ts'
 import type { CancelReason, OrderEvent, OrderFailureReason } from './events.ts'
-import { type Order, type OrderState, orderAfter } from './fold.ts'
+import { isCustomerOrder, type Order, type OrderState, orderAfter } from './fold.ts'
 
 /**
  * How long an order whose customer paid waits for money in the reseller's wallet, milliseconds (docs/http-api.md,

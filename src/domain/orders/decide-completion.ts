@@ -4,8 +4,14 @@ import { deriveId } from '../../kernel/ids.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { orderStream } from '../../kernel/streams.ts'
 import type { OrderDetails } from '../shared/order-terms.ts'
-import { type AllocationOwner, allocationOwnerOf } from './allocation-owner.ts'
-import { dropEmptyAppends, type OrderStates, paidEvent, placedEvents } from './decide-placement.ts'
+import {
+  type AllocationOwner,
+  allocationOwnerOf,
+  dropEmptyAppends,
+  type OrderStates,
+  paidEvent,
+  placedEvents,
+} from './decide-placement.ts'
 import type { OrderEvent } from './events.ts'
 import { type NeedsEvidence, noEvidence, type RefundEvidence } from './extended-rentals.ts'
 import { type Order, orderAfter } from './fold.ts'

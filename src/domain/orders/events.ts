@@ -19,10 +19,10 @@ import { stockRefusals } from '../stock/events.ts'
 const stream = 'order-{order}'
 
 const balanceCents = cents('0 or more', "the floor of the wallet's available cents right after the debit")
-const proxyIds = list(id<ProxyId>('prx', 'a rental'), 'the rentals that it got; empty for a plan')
+const proxyIds = list(id<ProxyId>('prx', 'a rental'), 'its rentals; empty for a plan')
 const orderId = id('ord', 'the order')
-const idFields = { orderId, accountId: id('acc', 'who bought') }
-const fulfilledAt = pastTime('when its goods were there')
+const idFields = { orderId, accountId: id('acc', 'the account of the buyer') }
+const fulfilledAt = pastTime('when it was fulfilled')
 
 /**
  * The first event of nearly every order, and mostly the only one. It replaces `OrderPlaced` and `OrderFulfilled`
@@ -30,17 +30,17 @@ const fulfilledAt = pastTime('when its goods were there')
  */
 export const orderCompleted = defineEvent('OrderCompleted', {
   stream,
-  means: 'Paid by what was there and fulfilled, in the one decision that placed it.',
+  means: 'Paid from the balance and fulfilled, in the decision that placed it.',
   fields: { order: wholeOrder, balanceCents, proxyIds, fulfilledAt },
 })
 export const orderPlaced = defineEvent('OrderPlaced', {
   stream,
-  means: 'Paid by what was there. Logs from before `OrderCompleted` have it for fulfilled orders too.',
+  means: 'Paid from the balance. Logs from before `OrderCompleted` have it for fulfilled orders too.',
   fields: { order: wholeOrder, balanceCents },
 })
 export const orderFulfilled = defineEvent('OrderFulfilled', {
   stream,
-  means: 'The order got its goods.',
+  means: 'The order was fulfilled.',
   fields: {
     ...idFields,
     planId: orNull(id('pln', 'the plan that it opened or added to; null for addresses')),
@@ -51,7 +51,7 @@ export const orderFulfilled = defineEvent('OrderFulfilled', {
 export const orderAwaitingPayment = defineEvent('OrderAwaitingPayment', {
   stream,
   means:
-    "The order's invoice is open: its own key stands for it from here on, at this price. Said again when the invoice closed unpaid and the next one is open.",
+    "The order's invoice is open: its key now names the order, at this price. Appended again when the invoice closed unpaid and the next one is open.",
   fields: {
     order: wholeOrder,
     depositId: id('dep', 'the invoice'),
@@ -63,8 +63,7 @@ export const orderAwaitingPayment = defineEvent('OrderAwaitingPayment', {
 })
 export const orderPaid = defineEvent('OrderPaid', {
   stream,
-  means:
-    'An awaited order was paid, in the same append as the payment that came for it, or by what was there by then.',
+  means: 'An awaited order was paid, in the same append as its payment, or from the balance at that time.',
   fields: {
     ...idFields,
     /** The price may have changed between two invoices. */
@@ -75,8 +74,8 @@ export const orderPaid = defineEvent('OrderPaid', {
 export const orderHeld = defineEvent('OrderHeld', {
   stream,
   means:
-    "The customer's payment is there and the reseller's wallet is short: tried again on each of its credits until then.",
-  fields: { ...idFields, until: time('then it fails') },
+    "The customer has paid and the reseller's wallet is short: each credit of the wallet triggers another attempt until then.",
+  fields: { ...idFields, until: time('the time at which it fails') },
 })
 /**
  * Why the invoice of a canceled order was not paid: no payment arrived in time, the payment failed or the gateway was
@@ -91,13 +90,11 @@ export const cancelReasons = [
 export type CancelReason = (typeof cancelReasons)[number]
 export const orderCanceled = defineEvent('OrderCanceled', {
   stream,
-  means: 'An own order whose invoice closed before it was paid. Money that still comes is credited.',
+  means: 'An own order whose invoice closed before it was paid. Later money is credited.',
   fields: {
     ...idFields,
     canceledAt: pastTime('when'),
-    reason: orAbsent(
-      oneOf(cancelReasons, 'what became of the invoice; absent in logs from before it was written'),
-    ),
+    reason: orAbsent(oneOf(cancelReasons, 'the state of the invoice; absent in older logs')),
   },
 })
 /** Why the allocation owner refused. */
@@ -117,31 +114,28 @@ const failureReasons = [
 export type OrderFailureReason = (typeof failureReasons)[number]
 export const orderFailed = defineEvent('OrderFailed', {
   stream,
-  means: 'The order gets nothing; what was paid comes back by a refund.',
+  means: 'The order was not fulfilled; a refund returns the payment.',
   fields: { ...idFields, reason: oneOf(failureReasons, 'why'), failedAt: pastTime('when') },
 })
 
 const refundId = text('the refund')
 const costCents = orAbsent(
-  cents(
-    '0 or more',
-    "the part of the reseller's cost that comes back with it; on an order for a customer only",
-  ),
+  cents('0 or more', "the refunded part of the reseller's cost; only for an order for a customer"),
 )
 export const refundDecided = defineEvent('RefundDecided', {
   stream,
-  means: 'So much of the order goes back to who paid it. Nothing moved yet.',
+  means: 'A refund of this amount to the payer was decided. No money has moved yet.',
   fields: {
     orderId,
     refundId,
-    amountCents: cents('0 or more', 'what the payer gets back'),
+    amountCents: cents('0 or more', 'the refund of the payer'),
     costCents,
     proxyIds: list(
       id<ProxyId>('prx', 'a rental'),
-      'the rentals that it ends, unless an extension has paid for them; empty for a refund of money only',
+      'the rentals that end, unless an extension has paid for them; empty for a refund of money only',
     ),
     reason: oneOf(['order_failed', 'operator'], 'why'),
-    reference: orAbsent(text('what the operator gave; absent where there is none')),
+    reference: orAbsent(text("the operator's reference; absent if there is none")),
   },
 })
 export const orderRefunded = defineEvent('OrderRefunded', {
@@ -153,7 +147,7 @@ export const orderRefunded = defineEvent('OrderRefunded', {
     amountCents: cents('0 or more', 'of this refund'),
     costCents,
     refundedCents: cents('0 or more', 'the sum of all refunds of the order so far'),
-    complete: flag('nothing of the order is left: its status becomes `refunded`'),
+    complete: flag('the order is completely refunded: its status becomes `refunded`'),
     refundedAt: pastTime('when'),
   },
 })

@@ -1,5 +1,5 @@
 import type { ProxyId } from '../../kernel/ids.ts'
-import type { AllocationOwner } from './allocation-owner.ts'
+import type { AllocationOwner } from './decide-placement.ts'
 import { decidedRefundCents, decidedRefundCostCents, type Order, type Refund } from './fold.ts'
 
 /**

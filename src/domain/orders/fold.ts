@@ -1,7 +1,7 @@
 import { applyDecided, type Fold } from '../../kernel/decider.ts'
 import type { OrderId, ProxyId } from '../../kernel/ids.ts'
 import { orderStream } from '../../kernel/streams.ts'
-import type { OrderDetails, ShownDetails } from '../shared/order-terms.ts'
+import type { CustomerOrder, OrderDetails, ShownDetails } from '../shared/order-terms.ts'
 import type { CancelReason, OrderEvent, OrderFailureReason } from './events.ts'
 
 /** The public names of docs/http-api.md, "Orders". Webhooks and reads use them too. */
@@ -13,6 +13,7 @@ export const orderStatuses = [
   'refunded',
   'canceled',
 ] as const
+
 export type OrderStatus = (typeof orderStatuses)[number]
 
 export type Refund = {
@@ -180,3 +181,8 @@ export const orderFold: Fold<OrderState, OrderEvent> = {
 
 /** The stream reference of an order for a command. */
 export const orderRef = (order: OrderId) => ({ stream: orderStream(order), fold: orderFold })
+export const isCustomerOrder = (order: OrderDetails): order is CustomerOrder => {
+  if (order.customerId === null) return false
+  if (order.costCents === undefined) throw new Error(`order ${order.orderId} names a customer and no cost`)
+  return true
+}

@@ -8,12 +8,15 @@ import { decideCredit } from '../ledger/decide.ts'
 import { decideCustomerRefund } from '../ledger/decide-customer.ts'
 import type { LedgerEvent } from '../ledger/events.ts'
 import type { LedgerState } from '../ledger/fold.ts'
-import { isCustomerOrder } from '../shared/order-terms.ts'
-import { type AllocationOwner, allocationOwnerOf } from './allocation-owner.ts'
-import { dropEmptyAppends, type OrderStates } from './decide-placement.ts'
+import {
+  type AllocationOwner,
+  allocationOwnerOf,
+  dropEmptyAppends,
+  type OrderStates,
+} from './decide-placement.ts'
 import type { OrderEvent } from './events.ts'
 import { type NeedsEvidence, needsEvidence, paidExtensions, type RefundEvidence } from './extended-rentals.ts'
-import { type Order, orderAfter, type Refund } from './fold.ts'
+import { isCustomerOrder, type Order, orderAfter, type Refund } from './fold.ts'
 
 /**
  * The ledger events of a refund: to the wallet, or to both sides of an order for a customer. Empty if the money has

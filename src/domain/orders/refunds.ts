@@ -2,8 +2,8 @@ import type { CommandDecision } from '../../kernel/decider.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
 import { shareOfCents } from '../../kernel/money.ts'
 import { orderStream } from '../../kernel/streams.ts'
-import { type AllocationOwner, allocationOwnerOf } from './allocation-owner.ts'
 import type { OrderStates } from './decide-placement.ts'
+import { type AllocationOwner, allocationOwnerOf } from './decide-placement.ts'
 import type { OrderEvent } from './events.ts'
 import {
   type ExtendedSince,

@@ -10,14 +10,14 @@ const period = text('the month, `yyyy-mm`')
 export const periodCutOff = defineEvent('PeriodCutOff', {
   stream,
   means:
-    'From here on the month cannot change: this event lies past it, accounting time never runs back, and whatever the log takes later is booked later.',
+    'The month can no longer change: this event is after its end, accounting time never goes back, and later events are booked later.',
   fields: { period, endedAt: pastTime('when the month ended') },
 })
 export type PeriodCutOff = EventOf<typeof periodCutOff>
 
 export const periodClosed = defineEvent('PeriodClosed', {
   stream,
-  means: "The month's books as of the cut-off: docs/periods.md has the report that the digest is over.",
+  means: "The month's books as of the cut-off. The digest covers the report of docs/periods.md.",
   fields: {
     period,
     throughOrdinal: integer(
@@ -27,12 +27,12 @@ export const periodClosed = defineEvent('PeriodClosed', {
     ),
     throughEventId: orNull(anyId('the last of them; null before any')),
     entries: integer('entries', '0 or more', 'of the journal, in the month itself'),
-    accounts: integer('accounts', '0 or more', 'over all books, that were ever booked on by its end'),
+    accounts: integer('accounts', '0 or more', 'accounts with bookings before its end, over all books'),
     chart: orAbsent(
       integer(
         'number',
         'above 0',
-        "the chart of accounts that it was closed in; absent before resellers' books had debts",
+        "the version of the chart of accounts; absent before resellers' books had debts",
       ),
     ),
     digest: hex(32, 'SHA-256 of the report as CSV'),

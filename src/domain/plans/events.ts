@@ -17,12 +17,12 @@ const stream = 'plan-{plan}'
 
 const owner = {
   planId: id('pln', 'the plan'),
-  accountId: id('acc', 'whose it is'),
-  customerId: orNull(anyId("the reseller's customer that has it; null for an own plan")),
+  accountId: id('acc', 'its account'),
+  customerId: orNull(anyId("the reseller's customer; null for an own plan")),
   productId: text('the product of the catalogue'),
 }
-const orderId = id('ord', 'the order that it answers')
-const usedBytes = integer('bytes', '0 or more', 'the sum of all that was counted so far')
+const orderId = id('ord', 'the order')
+const usedBytes = integer('bytes', '0 or more', 'the sum of all counted bytes')
 
 export const planActivated = defineEvent('PlanActivated', {
   stream,
@@ -31,7 +31,7 @@ export const planActivated = defineEvent('PlanActivated', {
     ...owner,
     orderId,
     shape: oneOf(['gateway_gb', 'gateway_time'], 'sold by traffic, or by time'),
-    renewal: oneOf(['topup', 'repurchase'], 'how it goes on'),
+    renewal: oneOf(['topup', 'repurchase'], 'how it is renewed'),
     bytes: orNull(integer('bytes', 'above 0', 'bought; null for a plan sold by time')),
     speedUnits: orNull(integer('speed units', 'above 0', 'bought; null for a plan sold by traffic')),
     startedAt: pastTime('when'),
@@ -46,12 +46,12 @@ export const planToppedUp = defineEvent('PlanToppedUp', {
 /** The first answer to an order is final: an order refused here is never fulfilled later. */
 export const planOrderRefused = defineEvent('PlanOrderRefused', {
   stream,
-  means: 'The plan cannot take the order. The first answer for an order stands.',
+  means: 'The plan refused the order. The first answer for an order is final.',
   fields: { orderId, reason: exactly('plan_expired', 'why') },
 })
 export const planUnitsWithdrawn = defineEvent('PlanUnitsWithdrawn', {
   stream,
-  means: "A refund took back what is unused of an order's units.",
+  means: 'A refund withdrew the unused units of an order.',
   fields: {
     orderId,
     refundId: text('the refund'),
@@ -61,7 +61,7 @@ export const planUnitsWithdrawn = defineEvent('PlanUnitsWithdrawn', {
 export const trafficMetered = defineEvent('TrafficMetered', {
   stream,
   means:
-    'What was counted since the last one: at most every five minutes, and at once when the plan becomes low, exhausted or expired. Release 0.1.0 wrote one a report.',
+    'The bytes counted since the last one: at most every five minutes, and at once when the plan becomes low, exhausted or expired. Release 0.1.0 wrote one for each report.',
   fields: {
     reportId: orAbsent(text('the report; release 0.1.0 only')),
     bytes: integer('bytes', '0 or more', 'counted since the event before it'),
@@ -71,27 +71,27 @@ export const trafficMetered = defineEvent('TrafficMetered', {
 export const planRanLow = defineEvent('PlanRanLow', {
   stream,
   means:
-    '10 % or less of the plan is left: appended with whatever made it so, each time that it falls to that. (The webhook is sent once for ever.)',
+    '10 % or less of the plan is left: appended with the event that caused it, each time the plan falls to 10 %. (The webhook is sent only once.)',
   fields: {
     ...owner,
-    totalBytes: integer('bytes', '0 or more', 'that the plan holds in all'),
+    totalBytes: integer('bytes', '0 or more', "the plan's total"),
     usedBytes,
     expiresAt: orNull(time('when it ends; null: when it is used up')),
   },
 })
 export const planExhausted = defineEvent('PlanExhausted', {
   stream,
-  means: 'Nothing of the plan is left.',
+  means: "The plan's traffic is used up.",
   fields: { usedBytes },
 })
 export const planExpired = defineEvent('PlanExpired', {
   stream,
-  means: "The plan's time is over.",
+  means: "The plan's time has ended.",
   fields: { expiredAt: pastTime('when it ended') },
 })
 export const planCredentialRotated = defineEvent('PlanCredentialRotated', {
   stream,
-  means: 'The plan has another password from here on.',
+  means: 'The plan got a new password.',
   fields: { generation: integer('rotations', '0 or more', 'counts the passwords of the plan') },
 })
 

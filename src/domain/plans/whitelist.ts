@@ -18,7 +18,7 @@ const planId = id('pln', 'the plan that its address or network uses')
 export const networkAllowed = defineEvent('NetworkAllowed', {
   stream,
   means:
-    'An address or a network may use the plan without credentials. Which one it is, and where its connections go out, stands in the vault.',
+    'An address or a network may use the plan without credentials. The vault has the address and its targeting.',
   fields: {
     entryId,
     planId,

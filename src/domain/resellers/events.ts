@@ -20,38 +20,38 @@ const stream = 'terms-{reseller}'
 
 const priceFields = {
   productId: text('the product of the catalogue'),
-  country: orNull(text('ISO 3166 alpha-3; null for a product that has no countries')),
-  periodDays: orNull(integer('days', 'above 0', 'null for a product that is not rented by the period')),
+  country: orNull(text('ISO 3166 alpha-3; null for a product without countries')),
+  periodDays: orNull(integer('days', 'above 0', 'null for a product without rental periods')),
 }
 const retailFields = {
   ...priceFields,
-  unitPriceMicros: micros('0 or more', 'what customers pay for one unit; 1 cent is 10,000'),
+  unitPriceMicros: micros('0 or more', "the customers' price of one unit; 1 cent is 10,000"),
 }
 /** A reseller's retail price of one unit. Micro-dollars: 1 cent is 10,000. */
 export type RetailPrice = ShapeValue<typeof retailFields>
 
 const shopFields = {
-  merchantName: orNull(text('stands on the pay page; null: none')),
-  website: orNull(text('https; where a customer lands after paying; null: none')),
-  storefrontLink: orNull(text('https; the shop in a messaging app, where there is no website; null: none')),
+  merchantName: orNull(text('the name on payment pages; null: none')),
+  website: orNull(text("https; the customer's return address after a payment; null: none")),
+  storefrontLink: orNull(text('https; the shop in a messaging app, if there is no website; null: none')),
 }
 /** What customers see of a reseller. A field is null if the reseller has no such value. */
 export type Shop = ShapeValue<typeof shopFields>
 
-const rail = oneOf(resellerRails, 'what it serves')
+const rail = oneOf(resellerRails, 'its rails')
 const reference = text('names the credentials in the vault')
 const credentialFields = { reference, commitment: commitment('the sealed credentials') }
 
 export const discountChanged = defineEvent('DiscountChanged', {
   stream,
-  means: 'The reseller pays another price from here on.',
+  means: "The reseller's discount was changed.",
   fields: {
     discountBp: integer('basis points', '0 or more', 'off the list price: 1,250 is 12.5 %'),
   },
 })
 export const markupChanged = defineEvent('MarkupChanged', {
   stream,
-  means: 'Customers pay another price from here on, where no retail price is set.',
+  means: "The customers' prices without a retail price were changed.",
   fields: {
     markupMillionths: orNull(
       integer(
@@ -64,22 +64,22 @@ export const markupChanged = defineEvent('MarkupChanged', {
 })
 export const retailPriceSet = defineEvent('RetailPriceSet', {
   stream,
-  means: 'Customers pay this for the product.',
+  means: "The customers' price of a product was set.",
   fields: retailFields,
 })
 export const retailPriceRemoved = defineEvent('RetailPriceRemoved', {
   stream,
-  means: 'Customers pay for the product by the markup again.',
+  means: "The customers' price of a product follows the markup again.",
   fields: priceFields,
 })
 export const sellableChanged = defineEvent('SellableChanged', {
   stream,
-  means: 'Customers may order other products.',
-  fields: { productIds: orNull(list(text('a product'), 'what they may order; null: every product')) },
+  means: 'The products that customers may order were changed.',
+  fields: { productIds: orNull(list(text('a product'), 'the allowed products; null: every product')) },
 })
 export const shopChanged = defineEvent('ShopChanged', {
   stream,
-  means: 'What customers see of the reseller.',
+  means: "The reseller's public profile was changed.",
   fields: shopFields,
 })
 export const gatewaySet = defineEvent('GatewaySet', {
@@ -89,17 +89,17 @@ export const gatewaySet = defineEvent('GatewaySet', {
 })
 export const gatewayRemoved = defineEvent('GatewayRemoved', {
   stream,
-  means: 'The gateway takes no more payments.',
+  means: 'The gateway accepts no more payments.',
   fields: { rail },
 })
 export const messagingBotSet = defineEvent('MessagingBotSet', {
   stream,
-  means: "Customers are told by the reseller's bot.",
+  means: "The reseller's bot sends messages to customers.",
   fields: { provider: exactly('telegram', 'of the bot'), ...credentialFields },
 })
 export const messagingBotRemoved = defineEvent('MessagingBotRemoved', {
   stream,
-  means: 'Customers are told nothing by a bot.',
+  means: 'The reseller has no messaging bot any more.',
   fields: {},
 })
 

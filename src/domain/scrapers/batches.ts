@@ -50,7 +50,7 @@ const stream = 'batch-{batch}'
 /** The common fields of both events of a `batch-{id}` stream. */
 const batch = {
   batchId: id<ScrapeBatchId>('scb', 'the batch'),
-  accountId: id<AccountId>('acc', 'who pays'),
+  accountId: id<AccountId>('acc', 'the account that pays'),
   platform: text('e.g. `tiktok`'),
   operation: text('e.g. `profile`'),
   inputs: integer('calls', 'above 0', 'how many calls it is'),
@@ -58,21 +58,22 @@ const batch = {
 
 export const scrapeBatchAccepted = defineEvent('ScrapeBatchAccepted', {
   stream,
-  means: 'Calls were taken on. What they ask for stands outside the log: it may name people.',
+  means:
+    'A batch of calls was accepted. Its inputs are stored outside the log, because they may name people.',
   fields: {
     ...batch,
     keyId: id<KeyId>('key', 'the key that asked'),
     requestId: text('the `X-Request-Id`'),
-    fingerprint: text('SHA-256 of scraper and inputs: what a retry must ask for again'),
+    fingerprint: text('SHA-256 of scraper and inputs, which a retry must match'),
   },
 })
 export type ScrapeBatchAccepted = EventOf<typeof scrapeBatchAccepted>
 
 const tallyFields = {
-  found: integer('calls', '0 or more', 'that found what they asked for'),
+  found: integer('calls', '0 or more', 'calls with the outcome `found`'),
   empty: integer('calls', '0 or more', 'that found nothing there'),
-  notFound: integer('calls', '0 or more', 'whose target does not exist'),
-  restricted: integer('calls', '0 or more', 'whose target is not public'),
+  notFound: integer('calls', '0 or more', 'calls for targets that do not exist'),
+  restricted: integer('calls', '0 or more', 'calls for targets that are not public'),
   failed: integer('calls', '0 or more', 'that came to no result, also for want of money'),
 }
 /** The number of calls per outcome. */
@@ -80,11 +81,11 @@ export type BatchTally = ShapeValue<typeof tallyFields>
 
 export const scrapeBatchFinished = defineEvent('ScrapeBatchFinished', {
   stream,
-  means: 'Every call is over. What each cost stands in its own stream and in the ledger.',
+  means: 'Every call of a batch has ended. The cost of each is in its own stream and in the ledger.',
   fields: {
     ...batch,
     ...tallyFields,
-    chargedMicros: micros('0 or more', 'what all of them cost'),
+    chargedMicros: micros('0 or more', 'the cost of all calls'),
     canceled: orAbsent(flag('true: it was canceled before its end; absent otherwise')),
   },
 })

@@ -56,24 +56,24 @@ const stream = 'scrape-{scrape}'
 /** The common fields of both events of a `scrape-{id}` stream. */
 const call = {
   scrapeId: id<ScrapeId>('scr', 'the call'),
-  accountId: id<AccountId>('acc', 'who pays'),
+  accountId: id<AccountId>('acc', 'the account that pays'),
   attempt: integer('tries', 'above 0', 'counts the tries under one `X-Request-Id`, from 1'),
   platform: text('e.g. `tiktok`'),
   operation: text('e.g. `profile`'),
-  keyId: orNull(id('key', 'the key that asked; null where no key did')),
+  keyId: orNull(id('key', 'the key of the request; null without a key')),
 }
 
 export const scrapeStarted = defineEvent('ScrapeStarted', {
   stream,
-  means: 'Money is held for the call from here on, and a process is at work for it until the lease ends.',
+  means: 'Money was held for a call, and a process makes the call until the lease ends.',
   fields: {
     ...call,
     requestId: text('the `X-Request-Id`'),
-    fingerprint: text('SHA-256 of platform, operation and body: what a retry must ask for again'),
-    priceMicros: micros('0 or more', 'what the call costs when it is billed'),
+    fingerprint: text('SHA-256 of platform, operation and body, which a retry must match'),
+    priceMicros: micros('0 or more', 'the price of the call if it is billed'),
     leaseUntil: time('then another process may take it'),
     pricesDigest: orAbsent(
-      hex(32, 'the table of prices that it goes by (`ScraperPricesSet`); old events name none'),
+      hex(32, 'the digest of its table of prices (`ScraperPricesSet`); absent in old events'),
     ),
   },
 })
@@ -96,16 +96,13 @@ export const scrapeFinished = defineEvent('ScrapeFinished', {
       'the first four are results, which a retry gets again; the others are failures, after which the same `X-Request-Id` is tried anew',
     ),
     billed: flag('whether it is charged'),
-    amountMicros: micros('0 or more', 'what is charged: the price, or 0'),
+    amountMicros: micros('0 or more', 'the charge: the price, or 0'),
     body: orNull(
-      group(
-        bodyFields,
-        'null for an outcome without a body, and where nobody knows it; kept outside the log',
-      ),
+      group(bodyFields, 'null for an outcome without a body, or with an unknown one; stored outside the log'),
     ),
     cached: flag('whether the provider answered from a cache of its own'),
     creditsCharged: orNull(
-      number('credits of the provider', '0 or more', 'what the provider charged; null where it did not say'),
+      number('credits of the provider', '0 or more', "the provider's charge; null if unknown"),
     ),
   },
 })

@@ -8,13 +8,13 @@ export const scraperPricesSet = defineEvent('ScraperPricesSet', {
   fields: {
     digest: hex(
       32,
-      "SHA-256 of the canonical JSON of an object with `prices` alone: what a call's `pricesDigest` names",
+      'SHA-256 of the canonical JSON of an object with only `prices`: the `pricesDigest` of calls',
     ),
     prices: list(
       group(
         {
           scraper: text('platform and operation, e.g. `tiktok/profile`'),
-          priceMicros: micros('0 or more', 'what a call costs when it is billed'),
+          priceMicros: micros('0 or more', 'the price of a billed call'),
         },
         'the price of one scraper',
       ),

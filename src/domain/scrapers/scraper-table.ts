@@ -1,30 +1,191 @@
-import { facebook } from './rows/facebook.ts'
-import { instagram } from './rows/instagram.ts'
-import { linkedin } from './rows/linkedin.ts'
-import { links } from './rows/links.ts'
-import { media } from './rows/media.ts'
-import { networks } from './rows/networks.ts'
-import { reddit } from './rows/reddit.ts'
-import { tiktok } from './rows/tiktok.ts'
-import { twitter } from './rows/twitter.ts'
-import { web } from './rows/web.ts'
-import { youtube } from './rows/youtube.ts'
-import { rowName, type ScraperRow } from './scraper.ts'
+import { z } from 'zod'
+import { parseDollarsToMicros } from '../../kernel/money.ts'
+import {
+  type AnswerField,
+  fieldTypes,
+  type Input,
+  inputKinds,
+  type Paging,
+  rowName,
+  type ScraperRow,
+} from './scraper.ts'
+import scrapersJson from './scrapers.json' with { type: 'json' }
+
+/** Words with spaces between. */
+const Words = z.string().transform((text) => text.split(' '))
+
+const FieldTypeSchema = z.enum(fieldTypes).default('string')
+
+/** Fields of an answer, such as `id likes:number posts:object[]`. A field without a type is a string. */
+const Fields = Words.transform((texts) =>
+  texts.map((text): AnswerField => {
+    const [name = '', type] = text.split(':')
+    return { name, type: FieldTypeSchema.parse(type) }
+  }),
+)
+
+const Price = z.string().transform((dollars, issues) => {
+  const priceMicros = parseDollarsToMicros(dollars)
+  if (priceMicros === null) issues.addIssue('must be dollars such as 0.0030')
+  return priceMicros ?? z.NEVER
+})
+
+/** A value that is not stated comes from the shared input of the same name. */
+const InputEntry = z.strictObject({
+  /** `text` by default. */
+  kind: z.enum(inputKinds).exactOptional(),
+  description: z.string().exactOptional(),
+  /** Inputs of a `oneOf` group are never required. */
+  required: z.boolean().exactOptional(),
+  values: z.union([Words, z.array(z.number())]).exactOptional(),
+  also: Words.exactOptional(),
+  max: z.int().exactOptional(),
+  /** False by default for `boolean`. */
+  default: z.union([z.string(), z.number()]).exactOptional(),
+  /** By default the input's default, or a day for `date`. */
+  example: z.string().exactOptional(),
+  /** The input of the position is sent as `send` of `paging`. */
+  sentAs: z.string().exactOptional(),
+})
+type InputEntry = z.output<typeof InputEntry>
+
+const SharedInputs = z.record(z.string(), InputEntry)
+
+const ScraperEntry = z.strictObject({
+  summary: z.string(),
+  note: z.string().nullable().default(null),
+  /** Dollars with four decimals. */
+  price: Price.prefault('0.0030'),
+  /** A text is the example of a shared input. */
+  inputs: z.record(z.string(), z.union([InputEntry, z.string().transform((example) => ({ example }))])),
+  oneOf: z.array(z.string()).optional(),
+  needs: z.array(z.strictObject({ field: z.string(), value: z.string(), needs: z.string() })).default([]),
+  isSearch: z.boolean().default(false),
+  nothingWhenNull: z.string().nullable().default(null),
+  /** For scrapers with an input `cursor` or `page`. */
+  paging: z
+    .strictObject({
+      send: z.string().default('cursor'),
+      /** `send` by default. */
+      read: z.string().optional(),
+      more: z.string().exactOptional(),
+      moreIsInverted: z.literal(true).exactOptional(),
+      second: z.string().exactOptional(),
+    })
+    .prefault({}),
+  answer: z.string(),
+  fields: Fields,
+  /** The path of the main list, and the fields of its entries: `posts: id url`. */
+  items: z
+    .string()
+    .transform((text) => text.split(': '))
+    .pipe(z.tuple([z.string(), Fields]))
+    .optional(),
+  isBareList: z.boolean().default(false),
+  /** `/v1/{platform}/{operation}` by default. */
+  path: z.string().optional(),
+  takesPost: z.boolean().default(false),
+  credits: z.int().default(1),
+  /** `credits` by default. */
+  maxCredits: z.int().optional(),
+  isCacheable: z.boolean().default(false),
+  timeoutSeconds: z.int().default(30),
+  isWithdrawn: z.boolean().default(false),
+})
+type ScraperEntry = z.output<typeof ScraperEntry>
+
+/** The schema of scrapers.json. */
+const ScraperFile = z.strictObject({
+  inputs: SharedInputs,
+  platforms: z.record(
+    z.string(),
+    z.strictObject({
+      /** The hosts of the platform's links. */
+      hosts: z.array(z.string()).optional(),
+      /** Inputs that several scrapers of the platform have. They extend the shared inputs of all platforms. */
+      inputs: SharedInputs.default({}),
+      scrapers: z.record(z.string(), ScraperEntry),
+    }),
+  ),
+})
+
+const pagingOf = ({ inputs, paging: { send, read, ...more } }: ScraperEntry): Paging | null => {
+  if (inputs.cursor) return { input: 'cursor', send, read: read ?? send, ...more }
+  return inputs.page ? { input: 'page', send: 'page', read: null, ...more } : null
+}
+
+/** @throws RangeError if the description or the example is missing */
+const inputOf = (name: string, entry: InputEntry, hosts: readonly string[] | undefined): Input => {
+  const { kind = 'text', description, required = false, ...options } = entry
+  const defaultValue = kind === 'boolean' ? false : entry.default
+  const example = entry.example ?? defaultValue ?? (kind === 'date' ? '2026-01-31' : undefined)
+  if (description === undefined || example === undefined)
+    throw new RangeError(`${name} has no description or no example`)
+  return {
+    ...options,
+    name,
+    kind,
+    required,
+    description,
+    example,
+    ...(defaultValue !== undefined && { default: defaultValue }),
+    ...(kind === 'url' && hosts && { hosts }),
+  }
+}
+
+const { inputs: commonInputs, platforms: platformEntries } = ScraperFile.parse(scrapersJson)
+
+const rowsOf = ([platform, { hosts, inputs: platformInputs, scrapers }]: [
+  string,
+  (typeof platformEntries)[string],
+]): readonly ScraperRow[] =>
+  Object.entries(scrapers).map(([operation, entry]): ScraperRow => {
+    const { price, inputs, oneOf, answer, fields, items, isBareList } = entry
+    const paging = pagingOf(entry)
+    return {
+      platform,
+      operation,
+      priceMicros: price,
+      summary: entry.summary,
+      note: entry.note,
+      inputs: Object.entries(inputs).map(([name, input]) =>
+        inputOf(
+          name,
+          {
+            ...commonInputs[name],
+            ...platformInputs[name],
+            ...input,
+            ...(oneOf?.includes(name) && { required: false }),
+            ...(paging?.input === name && paging.send !== name && { sentAs: paging.send }),
+          },
+          hosts,
+        ),
+      ),
+      oneOf: oneOf ? [oneOf] : [],
+      needs: entry.needs,
+      isSearch: entry.isSearch,
+      nothingWhenNull: entry.nothingWhenNull,
+      paging,
+      answer: {
+        description: answer,
+        fields,
+        items: items ? { path: items[0], fields: items[1] } : null,
+        isBareList,
+      },
+      source: {
+        path: entry.path ?? `/v1/${platform}/${operation}`,
+        takesPost: entry.takesPost,
+        credits: entry.credits,
+        maxCredits: entry.maxCredits ?? entry.credits,
+        isCacheable: entry.isCacheable,
+        timeoutMs: entry.timeoutSeconds * 1000,
+        isWithdrawn: entry.isWithdrawn,
+      },
+    }
+  })
 
 /** Every scraper, in alphabetical order of platform and operation. */
-export const scrapers: readonly ScraperRow[] = [
-  ...facebook,
-  ...instagram,
-  ...linkedin,
-  ...reddit,
-  ...tiktok,
-  ...twitter,
-  ...youtube,
-  ...networks,
-  ...web,
-  ...media,
-  ...links,
-].sort((one, other) => (rowName(one) < rowName(other) ? -1 : 1))
+export const scrapers: readonly ScraperRow[] = Object.entries(platformEntries).flatMap(rowsOf)
 
 const byName: ReadonlyMap<string, ScraperRow> = new Map(scrapers.map((row) => [rowName(row), row]))
 
@@ -33,4 +194,4 @@ export const scraperOf = (platform: string, operation: string): ScraperRow | nul
   byName.get(rowName({ platform, operation })) ?? null
 
 /** The platforms, in alphabetical order. */
-export const platforms: readonly string[] = [...new Set(scrapers.map(({ platform }) => platform))]
+export const platforms: readonly string[] = Object.keys(platformEntries)

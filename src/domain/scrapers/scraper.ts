@@ -1,122 +1,4 @@
-import { type Micros, parseDollarsToMicros } from '../../kernel/money.ts'
-
-/** The optional properties of an input. */
-type InputOptions = Partial<Pick<Input, 'required' | 'default' | 'sentAs' | 'also' | 'max'>>
-
-const input = (
-  kind: InputKind,
-  name: string,
-  description: string,
-  example: InputValue,
-  more: InputOptions = {},
-): Input => ({ name, kind, required: false, description, example, ...more })
-
-/** A text without a format. */
-export const text = (name: string, description: string, example: string, more?: InputOptions): Input =>
-  input('text', name, description, example, more)
-
-/** A boolean, false by default. */
-export const flag = (name: string, description: string, more?: InputOptions): Input =>
-  input('boolean', name, description, false, { default: false, ...more })
-
-/** One of several texts. */
-export const choice = (
-  name: string,
-  description: string,
-  values: readonly string[],
-  example: string,
-  more?: InputOptions,
-): Input => ({ ...input('text', name, description, example, more), values })
-
-/** One of several whole numbers. */
-export const number = (
-  name: string,
-  description: string,
-  values: readonly number[],
-  example: number,
-  more?: InputOptions,
-): Input => ({ ...input('integer', name, description, example, more), values })
-
-/** A link. `hosts` are the accepted hosts, including their subdomains. */
-export const link = (
-  what: string,
-  hosts: readonly string[],
-  example: string,
-  more?: InputOptions,
-): Input => ({
-  ...input('url', 'url', `Link to the ${what}`, example, more),
-  hosts,
-})
-
-export const handle = (example: string, more?: InputOptions): Input =>
-  input('handle', 'handle', 'Name of the account; a leading @ is dropped', example, more)
-
-export const accountNumber = (example: string, more?: InputOptions): Input =>
-  input('text', 'user_id', 'Number of the account, which is quicker than its name', example, more)
-
-export const query = (what: string, example: string): Input =>
-  input('text', 'query', what, example, { required: true })
-
-export const hashtag = (example: string): Input =>
-  input('hashtag', 'hashtag', 'The hashtag; a leading # is dropped', example, { required: true })
-
-export const country = (name: string, description: string, example: string, more?: InputOptions): Input =>
-  input('country', name, description, example, more)
-
-export const countries = (name: string, description: string, example: string, more?: InputOptions): Input =>
-  input('countries', name, description, example, more)
-
-export const language = (description: string, example: string, more?: InputOptions): Input =>
-  input('language', 'language', description, example, more)
-
-export const day = (name: string, description: string, more?: InputOptions): Input =>
-  input('date', name, description, '2026-01-31', more)
-
-/** The position of the next page from an answer. */
-export const position = (name: string, description: string, example: string, more?: InputOptions): Input =>
-  input('position', name, description, example, more)
-
-export const cursor = (example: string, more?: InputOptions): Input =>
-  position('cursor', '`nextCursor` of the page before; left out, the first page', example, more)
-
-export const page = (max?: number): Input =>
-  input('page', 'page', 'Which page, from 1; `nextCursor` names the next one', 1, {
-    default: 1,
-    ...(max === undefined ? {} : { max }),
-  })
-
-/** Requests a shorter answer. */
-export const trim: Input = flag('trim', 'Leaves out what few people read, for a shorter answer')
-
-/** The country from which the provider opens the platform. */
-export const vantage: Input = country(
-  'region',
-  'Country, two letters, from which the platform is looked at; results are not filtered by it',
-  'US',
-)
-
-/** The paging of most rows: by `cursor`, which is read from the field of the same name as it is sent. */
-export const byCursor = (
-  more?: string,
-  names: { readonly send?: string; readonly read?: string; readonly second?: string } = {},
-): Paging => ({
-  input: 'cursor',
-  send: names.send ?? 'cursor',
-  read: names.read ?? names.send ?? 'cursor',
-  ...(more === undefined
-    ? {}
-    : more.startsWith('!')
-      ? { more: more.slice(1), moreIsInverted: true as const }
-      : { more }),
-  ...(names.second === undefined ? {} : { second: names.second }),
-})
-
-export const byPage = (more?: string): Paging => ({
-  input: 'page',
-  send: 'page',
-  read: null,
-  ...(more === undefined ? {} : { more }),
-})
+import type { Micros } from '../../kernel/money.ts'
 
 /**
  * The format of an input's value.
@@ -129,19 +11,21 @@ export const byPage = (more?: string): Paging => ({
  * - `position` is a position in a list, from an earlier answer.
  * - `page` is a whole number, also as a text of digits, because `nextCursor` has it so.
  */
-export type InputKind =
-  | 'text'
-  | 'handle'
-  | 'hashtag'
-  | 'url'
-  | 'country'
-  | 'countries'
-  | 'language'
-  | 'date'
-  | 'position'
-  | 'page'
-  | 'integer'
-  | 'boolean'
+export const inputKinds = [
+  'text',
+  'handle',
+  'hashtag',
+  'url',
+  'country',
+  'countries',
+  'language',
+  'date',
+  'position',
+  'page',
+  'integer',
+  'boolean',
+] as const
+export type InputKind = (typeof inputKinds)[number]
 
 export type InputValue = string | number | boolean
 
@@ -182,16 +66,18 @@ export type Paging = {
 }
 
 /** JSON types of an answer's fields; `any` may also be null. */
-export type FieldType =
-  | 'string'
-  | 'number'
-  | 'boolean'
-  | 'object'
-  | 'any'
-  | 'array'
-  | 'object[]'
-  | 'string[]'
-  | 'number[]'
+export const fieldTypes = [
+  'string',
+  'number',
+  'boolean',
+  'object',
+  'any',
+  'array',
+  'object[]',
+  'string[]',
+  'number[]',
+] as const
+export type FieldType = (typeof fieldTypes)[number]
 export type AnswerField = { readonly name: string; readonly type: FieldType }
 
 /** The shape of `data`: the observed fields. A platform may omit some and add others. */
@@ -254,98 +140,3 @@ export const exampleBody = (row: ScraperRow): Readonly<Record<string, InputValue
   const requiredInputs = row.inputs.filter(({ name, required }) => required || firstOfGroups.includes(name))
   return Object.fromEntries(requiredInputs.map(({ name, example }) => [name, example]))
 }
-
-const typeNames: readonly FieldType[] = [
-  'string',
-  'number',
-  'boolean',
-  'object',
-  'any',
-  'array',
-  'object[]',
-  'string[]',
-  'number[]',
-]
-
-/**
- * Parses a line of fields: `id name likes:number posts:object[]`. A field without a type is a string.
- * @throws RangeError for an unknown type
- */
-export const fieldsOf = (line: string): readonly AnswerField[] =>
-  line
-    .split(' ')
-    .filter((fieldText) => fieldText !== '')
-    .map((fieldText) => {
-      const [name = '', typeName = 'string'] = fieldText.split(':')
-      const type = typeNames.find((fieldType) => fieldType === typeName)
-      if (type === undefined) throw new RangeError(`${fieldText}: no such type`)
-      return { name, type }
-    })
-
-const assertNotNull = <Value>(value: Value | null, what: string): Value => {
-  if (value === null) throw new RangeError(what)
-  return value
-}
-
-/** A row as it is written in `rows/`. Absent properties have the most common value. */
-export type RowText = {
-  /** Dollars with four decimals. */
-  readonly price: string
-  readonly summary: string
-  readonly note?: string
-  readonly inputs: readonly Input[]
-  readonly oneOf?: readonly (readonly string[])[]
-  readonly needs?: ScraperRow['needs']
-  readonly isSearch?: true
-  readonly nothingWhenNull?: string
-  readonly paging?: Paging
-  readonly answer: string
-  readonly fields: string
-  readonly items?: readonly [path: string, fields: string]
-  readonly isBareList?: true
-  readonly path: string
-  readonly takesPost?: true
-  /** 1 by default. */
-  readonly credits?: number
-  readonly maxCredits?: number
-  readonly isCacheable?: true
-  /** 30 by default. */
-  readonly timeoutSeconds?: number
-  readonly isWithdrawn?: true
-}
-
-/**
- * Creates a row from its text.
- * @throws RangeError for an invalid price or field
- */
-export const scraper = (platform: string, operation: string, text: RowText): ScraperRow => ({
-  platform,
-  operation,
-  priceMicros: assertNotNull(
-    parseDollarsToMicros(text.price),
-    `${platform}/${operation}: price ${text.price}`,
-  ),
-  summary: text.summary,
-  note: text.note ?? null,
-  inputs: text.inputs,
-  oneOf: text.oneOf ?? [],
-  needs: text.needs ?? [],
-  isSearch: text.isSearch ?? false,
-  nothingWhenNull: text.nothingWhenNull ?? null,
-  paging: text.paging ?? null,
-  answer: {
-    description: text.answer,
-    fields: fieldsOf(text.fields),
-    items: text.items ? { path: text.items[0], fields: fieldsOf(text.items[1]) } : null,
-    isBareList: text.isBareList ?? false,
-  },
-  source: {
-    path: text.path,
-    takesPost: text.takesPost ?? false,
-    credits: text.credits ?? 1,
-    maxCredits: text.maxCredits ?? text.credits ?? 1,
-    isCacheable: text.isCacheable ?? false,
-    timeoutMs: (text.timeoutSeconds ?? 30) * 1000,
-    isWithdrawn: text.isWithdrawn ?? false,
-  },
-})

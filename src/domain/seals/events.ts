@@ -7,14 +7,14 @@ const stream = 'seal'
 
 export const logSealed = defineEvent('LogSealed', {
   stream,
-  means: 'The events so far were these, byte for byte (docs/seals.md).',
+  means: 'A signed digest of all events so far, byte for byte (docs/seals.md).',
   fields: {
     throughOrdinal: integer(
       'events',
       'above 0',
-      'how many events of the log it covers: all of ordinal 1 to this one',
+      'the last covered ordinal: it covers all events from ordinal 1 to this one',
     ),
-    throughEventId: anyId('the last of them'),
+    throughEventId: anyId('the last of these events'),
     digest: hex(32, 'the running digest after it'),
     sealedAt: pastTime('when'),
     publicKey: hex(32, 'Ed25519'),
@@ -22,7 +22,7 @@ export const logSealed = defineEvent('LogSealed', {
       integer(
         'events',
         '0 or more',
-        'how many of the events since the seal before it the sealing process had checked itself against invariants and signatures, counted in its memory',
+        'how many events since the previous seal the sealing process itself had checked against invariants and signatures, by a count in its memory',
       ),
     ),
     signature: hex(64, 'over the statement of docs/seals.md'),
@@ -32,16 +32,16 @@ export type LogSealed = EventOf<typeof logSealed>
 
 export const sealKeyRotated = defineEvent('SealKeyRotated', {
   stream,
-  means: 'From here on another key signs. The key before it vouches for it.',
+  means: 'Another key signs from now on. The previous key signed this event.',
   fields: {
     sealedOrdinal: integer(
       'events',
       '0 or more',
-      'what the last seal before it covers, which ties it to this log: 0 before the first',
+      'the last covered ordinal of the previous seal, which binds the event to this log: 0 before the first',
     ),
-    sealedDigest: hex(32, 'of that seal; that of an empty log before the first'),
-    previousPublicKey: hex(32, 'the key before'),
-    publicKey: hex(32, 'the key from here on'),
+    sealedDigest: hex(32, 'of that seal; the digest of an empty log before the first'),
+    previousPublicKey: hex(32, 'the previous key'),
+    publicKey: hex(32, 'the new key'),
     rotatedAt: pastTime('when'),
     signature: hex(64, 'over the statement of docs/seals.md, by the previous key'),
   },
@@ -54,22 +54,21 @@ export type SealEvent = EventOf<(typeof sealEventDefinitions)[number]>
 /** The keys of the processes that write to the log (docs/seals.md, "Who wrote it"). */
 export const processKeyIntroduced = defineEvent('ProcessKeyIntroduced', {
   stream: 'process-key-{publicKey}',
-  means:
-    'A process signs what it appends with this key from here on. It stands in the first batch that the key signs.',
+  means: 'A process signs its appends with this key. The event is in the first batch that the key signs.',
   fields: {
-    publicKey: hex(32, 'Ed25519; its secret is in the memory of that process alone'),
-    logId: anyId('the log that it signs for: in a copy of the log the key signs nothing'),
-    process: text('which process it is, e.g. `server 4711 on host-1`'),
+    publicKey: hex(32, 'Ed25519; only the memory of that process has its secret'),
+    logId: anyId('the log of its signatures: in a copy of the log the key signs nothing'),
+    process: text('the process, e.g. `server 4711 on host-1`'),
     introducedAt: pastTime('when'),
-    endsAt: time('it signs nothing that is decided later'),
-    previousPublicKey: orNull(hex(32, 'the key that the same process signed with before; null for none')),
+    endsAt: time('its end: it signs no later decision'),
+    previousPublicKey: orNull(hex(32, 'the previous key of the same process; null for none')),
     previousBatches: integer(
       'batches',
       '0 or more',
-      'how many batches that key signed; 0 without one, or when an answer was lost and nobody knows',
+      'the number of batches signed by that key; 0 without one, or after a lost answer, when it is unknown',
     ),
-    sealPublicKey: hex(32, 'the key that seals the log then'),
-    signature: hex(64, 'over the statement of docs/seals.md, by the key that seals'),
+    sealPublicKey: hex(32, 'the seal key at that time'),
+    signature: hex(64, 'over the statement of docs/seals.md, by the seal key'),
   },
 })
 export type ProcessKeyIntroduced = EventOf<typeof processKeyIntroduced>
@@ -78,13 +77,13 @@ export type ProcessKeyIntroduced = EventOf<typeof processKeyIntroduced>
 export const batchSigningStopped = defineEvent('BatchSigningStopped', {
   stream: 'signing',
   means:
-    'From here on processes append without signing, until the next key is introduced. Who holds the key that seals said so.',
+    'Processes append without signatures until the next key is introduced. The seal key signed this event.',
   fields: {
-    number: integer('stops', 'above 0', 'which one of this log it is'),
-    process: text('which process stopped it'),
+    number: integer('stops', 'above 0', 'its number in this log'),
+    process: text('the process that stopped signing'),
     stoppedAt: pastTime('when'),
-    sealPublicKey: hex(32, 'the key that seals the log then'),
-    signature: hex(64, 'over the statement of docs/seals.md, by the key that seals'),
+    sealPublicKey: hex(32, 'the seal key at that time'),
+    signature: hex(64, 'over the statement of docs/seals.md, by the seal key'),
   },
 })
 export type BatchSigningStopped = EventOf<typeof batchSigningStopped>
@@ -95,11 +94,11 @@ export const signingEventDefinitions = [processKeyIntroduced, batchSigningStoppe
 export const lawBreachDecided = defineEvent('LawBreachDecided', {
   stream: 'breach-{eventId}',
   means:
-    'An operator knows that this event breaks this law, and says why it stands. Sealing goes on; a verification still finds it.',
+    'An operator acknowledged, with a reason, that an event violates an invariant. Sealing continues; a verification still reports it.',
   fields: {
     eventId: anyId('the event'),
-    rule: text('the law, as `ledger breaches` names it'),
-    reason: text('why it stands'),
+    rule: text('the invariant, as named by `ledger breaches`'),
+    reason: text('the reason'),
   },
 })
 export type LawBreachDecided = EventOf<typeof lawBreachDecided>

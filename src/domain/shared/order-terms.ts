@@ -37,31 +37,16 @@ export type ShownDetails = Omit<OrderDetails, 'catalogDigest' | 'fingerprint'>
 /** An order for a reseller's customer. The customer's credit pays `amountCents`, the reseller's wallet `costCents`. */
 export type CustomerOrder = OrderDetails & { readonly customerId: CustomerId; readonly costCents: number }
 
-export const isCustomerOrder = (order: OrderDetails): order is CustomerOrder => {
-  if (order.customerId === null) return false
-  if (order.costCents === undefined) throw new Error(`order ${order.orderId} names a customer and no cost`)
-  return true
-}
-
-/** The payer's fields of an order: of a key, or of none. `capKeyId` is left out if it equals `keyId`. */
-export const orderedBy = (
-  payer: { readonly keyId: KeyId; readonly capKeyId: KeyId } | { readonly keyId: null },
-): Pick<OrderDetails, 'keyId' | 'capKeyId'> => {
-  if (payer.keyId === null) return { keyId: null }
-  const { keyId, capKeyId } = payer
-  return capKeyId === keyId ? { keyId } : { keyId, capKeyId }
-}
-
 /** What the wallet must have for an order, whole cents: the cost of an order for a customer, else the amount. */
 export const walletCents = ({ amountCents, costCents }: OrderDetails): number => costCents ?? amountCents
 
 const targetFields = {
   country: text('ISO 3166 alpha-3, upper case'),
-  periodDays: integer('days', 'above 0', 'how long each address is rented'),
-  carrierId: orNull(text('the mobile carrier; null but for mobile')),
-  service: orNull(oneOf(['dedicated', 'shared'], 'of a mobile line; null but for mobile')),
+  periodDays: integer('days', 'above 0', 'the rental period of each address'),
+  carrierId: orNull(text('the mobile carrier; null for other products')),
+  service: orNull(oneOf(['dedicated', 'shared'], 'of a mobile line; null for other products')),
   rotationMinutes: orNull(
-    integer('minutes', '0 or more', 'between changes of the address, 0: by link; null but for mobile'),
+    integer('minutes', '0 or more', 'between changes of the address, 0: by link; null for other products'),
   ),
 }
 /**
@@ -69,17 +54,15 @@ const targetFields = {
  * mobile.
  */
 export type Target = ShapeValue<typeof targetFields>
-export const target = orNull(
-  group(targetFields, 'what rented addresses were asked for; null for other products'),
-)
+export const target = orNull(group(targetFields, 'the requested kind of addresses; null for other products'))
 
-export const interval = oneOf(intervals, 'how often it renews')
+export const interval = oneOf(intervals, 'its interval')
 export const period = group(
   {
     unit: oneOf(['day', 'month'], 'of calendar months, or of days of 24 hours'),
     count: integer('units', 'above 0', 'how many of them'),
   },
-  'what one payment lasts',
+  'the period of one payment',
 )
 
 const paidPeriodFields = {
@@ -93,65 +76,52 @@ export type PaidPeriod = ShapeValue<typeof paidPeriodFields>
 
 export const orderFields = {
   orderId: id<OrderId>('ord', 'the order'),
-  accountId: id<AccountId>('acc', 'who buys'),
+  accountId: id<AccountId>('acc', 'the account of the buyer'),
   keyId: orNull(
-    id<KeyId>(
-      'key',
-      'the key that asked; null where a person ordered in the console: the actor of the event says who',
-    ),
+    id<KeyId>('key', 'the key of the request; null for an order in the console, whose actor is in the event'),
   ),
   capKeyId: orAbsent(
-    id<KeyId>('key', 'the key under which it counts against a daily cap; absent where that is `keyId`'),
+    id<KeyId>('key', 'the key whose daily cap it counts against; absent if that is `keyId`'),
   ),
-  customerId: orNull(anyId<CustomerId>("the reseller's customer that it is for; null for an own order")),
+  customerId: orNull(anyId<CustomerId>("the reseller's customer; null for an own order")),
   kind: oneOf(
     ['order', 'topup', 'extension'],
     '`order` buys, `topup` adds to a plan named in the path, `extension` prolongs rentals',
   ),
   productId: text('the product of the catalogue'),
-  family: oneOf(families, 'whose revenue it is: `revenue:orders:{family}`'),
+  family: oneOf(families, 'the family of its revenue: `revenue:orders:{family}`'),
   shape: oneOf(shapes, 'how the product is sold'),
-  delivery: oneOf(deliveries, 'what is handed out'),
-  renewal: oneOf(renewals, 'how it goes on'),
-  unit: text('what is counted, e.g. `GB`'),
+  delivery: oneOf(deliveries, 'the shape of the product'),
+  renewal: oneOf(renewals, 'how it is renewed'),
+  unit: text('the unit, e.g. `GB`'),
   quantity: integer('units of the product', 'above 0', 'how many'),
   target,
-  bytes: orNull(integer('bytes', 'above 0', 'what a `gateway_gb` order adds; null for other shapes')),
+  bytes: orNull(integer('bytes', 'above 0', 'the traffic of a `gateway_gb` order; null for other shapes')),
   periodDays: orNull(
-    integer('days', 'above 0', 'how long a `gateway_time` plan runs; null for other shapes'),
+    integer('days', 'above 0', 'the duration of a `gateway_time` plan; null for other shapes'),
   ),
   planId: orNull(id<PlanId>('pln', 'the plan that it opens or adds to; null for addresses')),
-  proxyIds: list(
-    id<ProxyId>('prx', 'a rental'),
-    'the rentals that an extension keeps; empty for other kinds',
-  ),
+  proxyIds: list(id<ProxyId>('prx', 'a rental'), 'the extended rentals; empty for other kinds'),
   unitPriceCents: cents('0 or more', 'the price of one unit, rounded'),
-  amountCents: cents('0 or more', "what the payer is charged: the customer's price where one is named"),
+  amountCents: cents('0 or more', "the charge of the payer: the customer's price if a customer is named"),
   costCents: orAbsent(
-    cents(
-      '0 or more',
-      "what leaves the reseller's wallet for its customer's order; present there and only there",
-    ),
+    cents('0 or more', "the debit of the reseller's wallet for its customer's order; only for such orders"),
   ),
   termsRevision: orAbsent(
-    integer(
-      'revision',
-      '0 or more',
-      "of the reseller's terms that the figures come from; absent where none are set",
-    ),
+    integer('revision', '0 or more', "the revision of the reseller's terms; absent without terms"),
   ),
   subscription: orAbsent(
-    group(paidPeriodFields, 'the period of a subscription that it pays; absent on any other order'),
+    group(paidPeriodFields, 'the paid period of a subscription; absent for other orders'),
   ),
   listCents: cents('0 or more', "the service's own price before any discount"),
   currency: exactly('USD', 'always'),
   billingType: exactly('PAYG', 'always'),
-  method: oneOf(orderMethods, 'what pays'),
-  catalogDigest: text('SHA-256 of the catalogue that priced it'),
+  method: oneOf(orderMethods, 'the payment method'),
+  catalogDigest: text('SHA-256 of the catalogue of its price'),
   fingerprint: text(
     'SHA-256 over method, route, canonical product, body and customer (docs/http-api.md, "Requests")',
   ),
-  createdAt: pastTime('when it was decided'),
+  createdAt: pastTime('the time of the decision'),
 }
 
 /**
@@ -159,4 +129,4 @@ export const orderFields = {
  * ledger alone.
  */
 export type OrderDetails = ShapeValue<typeof orderFields>
-export const wholeOrder = group(orderFields, 'the whole order, as it was decided', 'order')
+export const wholeOrder = group(orderFields, 'the whole order of the decision', 'order')

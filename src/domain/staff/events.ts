@@ -20,13 +20,13 @@ import { staffRoles } from './roles.ts'
 const stream = 'console-{person}'
 
 const staffId = id('stf', 'the member of the staff')
-const subjectId = anyId('who: an account, or a member of the staff')
-const sessionId = anyId('the session in the console')
+const subjectId = anyId('an account, or a member of the staff')
+const sessionId = anyId('the console session')
 const passkeyId = anyId('the passkey')
 
 export const staffRoleGranted = defineEvent('StaffRoleGranted', {
   stream,
-  means: 'A member of the staff may do more.',
+  means: 'A member of the staff got a role.',
   fields: {
     staffId,
     role: oneOf(staffRoles, 'the role'),
@@ -35,13 +35,13 @@ export const staffRoleGranted = defineEvent('StaffRoleGranted', {
 })
 export const staffRoleRevoked = defineEvent('StaffRoleRevoked', {
   stream,
-  means: 'A member of the staff may do it no more.',
+  means: 'A member of the staff lost a role.',
   fields: { staffId, role: oneOf(staffRoles, 'the role') },
 })
 export const signInLinkMade = defineEvent('SignInLinkMade', {
   stream,
-  means: 'A link that signs in was made.',
-  fields: { subjectId, expiresAt: time('it works until then') },
+  means: 'A sign-in link was created.',
+  fields: { subjectId, expiresAt: time('its end') },
 })
 export const signedIn = defineEvent('SignedIn', {
   stream,
@@ -55,7 +55,7 @@ export const sessionEnded = defineEvent('SessionEnded', {
 })
 export const passkeyAdded = defineEvent('PasskeyAdded', {
   stream,
-  means: 'A passkey signs in from here on.',
+  means: 'A passkey was added.',
   fields: {
     subjectId,
     passkeyId,
@@ -64,46 +64,45 @@ export const passkeyAdded = defineEvent('PasskeyAdded', {
 })
 export const passkeyRemoved = defineEvent('PasskeyRemoved', {
   stream,
-  means: 'A passkey signs in no more.',
+  means: 'A passkey was removed.',
   fields: { subjectId, passkeyId },
 })
 export const actConfirmed = defineEvent('ActConfirmed', {
   stream,
-  means: 'A person showed again who they are, for one act.',
+  means: 'A person confirmed their identity for one action.',
   fields: {
     subjectId,
     sessionId,
-    act: text('the path of the page whose act it is, e.g. `/console/keys/new`'),
+    act: text("the path of the action's page, e.g. `/console/keys/new`"),
     method: oneOf(['passkey', 'code'], 'how'),
   },
 })
 export const accountViewed = defineEvent('AccountViewed', {
   stream,
-  means:
-    'A member of the staff begins to see the pages of an account as it sees them; nothing can be changed there.',
+  means: 'A member of the staff opened the pages of an account in read-only mode.',
   fields: {
     staffId,
     sessionId,
     accountId: id('acc', 'whose pages'),
-    reason: text('as it was typed: it names no person'),
+    reason: text('the typed text, which names no person'),
   },
 })
 
 export const workRetryAsked = defineEvent('WorkRetryAsked', {
   stream,
-  means: 'A member of the staff asked that what a work queue has given up is tried again.',
+  means: 'A member of the staff requested a retry of abandoned items of a work queue.',
   fields: {
     staffId,
     sessionId,
     queue: text('the name of the queue'),
-    item: orNull(text('an item by its key; null: everything that was given up')),
+    item: orNull(text('an item by its key; null: all abandoned items')),
   },
 })
 
 export const personCommitmentsAdopted = defineEvent('PersonCommitmentsAdopted', {
   stream,
   means:
-    'An upgrade commits to what an older release had put into the vault: it happens once, before anything else of the newer release.',
+    'An upgrade commits to the vault data of an older release. It happens once, before any other event of the newer release.',
   fields: {
     subjectId,
     emailCommitment: orNull(
@@ -111,7 +110,7 @@ export const personCommitmentsAdopted = defineEvent('PersonCommitmentsAdopted', 
     ),
     passkeys: list(
       group({ passkeyId, commitment: adoptedCommitment('the public key of the passkey') }, 'a passkey'),
-      'passkeys whose events commit to nothing',
+      'passkeys whose events have no commitment',
     ),
   },
 })

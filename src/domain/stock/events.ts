@@ -20,26 +20,26 @@ import { endpointProtocols } from '../shared/endpoint-fields.ts'
 const ip = text('the address')
 
 const endpointFields = {
-  protocol: oneOf(endpointProtocols, 'how it is spoken to'),
+  protocol: oneOf(endpointProtocols, 'its protocol'),
   host: text('a name or an address'),
-  port: integer('port', 'above 0', 'where it listens'),
-  udp: flag('whether it passes UDP on'),
-  credentialId: orNull(text('names its login in the vault; null: it takes none')),
+  port: integer('port', 'above 0', 'its port'),
+  udp: flag('whether it relays UDP'),
+  credentialId: orNull(text('names its login in the vault; null: none needed')),
 }
 /** A supplier's proxy that an address's traffic goes out through. Its credentials are in the vault. */
 export type StockedEndpoint = ShapeValue<typeof endpointFields>
-const endpoint = group(endpointFields, "a supplier's proxy that traffic of the address goes out through")
+const endpoint = group(endpointFields, "the supplier's proxy of the address")
 
 const poolAddressFields = {
   ip,
-  carrierId: orNull(text('the mobile carrier; null but for mobile')),
-  service: orNull(oneOf(['dedicated', 'shared'], 'of a mobile line; null but for mobile')),
+  carrierId: orNull(text('the mobile carrier; null for other products')),
+  service: orNull(oneOf(['dedicated', 'shared'], 'of a mobile line; null for other products')),
 }
 const addressFields = {
   ...poolAddressFields,
-  city: orNull(text('where it stands; null: not known')),
-  asn: orNull(integer('AS number', '0 or more', 'whose network it is in; null: not known')),
-  asnOrg: orNull(text('who that is; null: not known')),
+  city: orNull(text('its location; null: unknown')),
+  asn: orNull(integer('AS number', '0 or more', 'the number of its network; null: unknown')),
+  asnOrg: orNull(text('the name of its network; null: unknown')),
   endpoint: orAbsent(endpoint),
 }
 /** An address as it is stocked. `carrierId` and `service` are null except for mobile. */
@@ -48,9 +48,9 @@ export type StockedAddress = ShapeValue<typeof addressFields>
 const proxyId = id<ProxyId>('prx', 'the rental')
 const productId = text('the product of the catalogue')
 const country = text('ISO 3166 alpha-3, upper case')
-const orderId = id('ord', 'the order that it answers')
-const periodDays = integer('days', 'above 0', 'what was paid for')
-const availableFrom = time('they rest until then before they are sold again')
+const orderId = id('ord', 'the order')
+const periodDays = integer('days', 'above 0', 'the paid order')
+const availableFrom = time('the end of their rest before they can be sold again')
 
 /**
  * `address-{ip}` ensures that an address is in stock only once, across products. It is written before the stock stream.
@@ -58,13 +58,13 @@ const availableFrom = time('they rest until then before they are sold again')
 const ofAddress = 'address-{ip}'
 export const addressStocked = defineEvent('AddressStocked', {
   stream: ofAddress,
-  means: 'The address is in the stock of this product, and of no other.',
+  means: 'The address was put into the stock of a product, and is in no other.',
   fields: { ip, productId, country },
 })
 export const addressRetired = defineEvent('AddressRetired', {
   stream: ofAddress,
-  means: 'The address is in no stock any more.',
-  fields: { ip, reason: text('as the operator wrote it') },
+  means: 'The address was removed from stock.',
+  fields: { ip, reason: text("the operator's text") },
 })
 export type AddressStocked = EventOf<typeof addressStocked>
 export type AddressRetired = EventOf<typeof addressRetired>
@@ -76,19 +76,19 @@ const stream = 'stock-{product}-{country}'
 
 export const addressesStocked = defineEvent('AddressesStocked', {
   stream,
-  means: 'Addresses can be sold from here on.',
-  fields: { productId, country, addresses: list(group(addressFields, 'an address'), 'the new ones') },
+  means: 'Addresses were added to the stock.',
+  fields: { productId, country, addresses: list(group(addressFields, 'an address'), 'the new addresses') },
 })
 export const endpointsChanged = defineEvent('EndpointsChanged', {
   stream,
-  means: "The suppliers' proxies of addresses in stock are others now, those of running rentals too.",
+  means: "The suppliers' proxies of addresses were changed, also for running rentals.",
   fields: {
     changes: list(
       group(
-        { ip, endpoint, proxyId: orNull(id<ProxyId>('prx', 'the rental that has it now; null: none')) },
+        { ip, endpoint, proxyId: orNull(id<ProxyId>('prx', 'its current rental; null: none')) },
         'an address',
       ),
-      'what changed',
+      'the changes',
     ),
     changedAt: pastTime('when'),
   },
@@ -98,17 +98,17 @@ const allocationFields = {
   ...addressFields,
   proxyId,
   rotationMinutes: orNull(
-    integer('minutes', '0 or more', 'between changes of the address, 0: by link; null but for mobile'),
+    integer('minutes', '0 or more', 'between changes of the address, 0: by link; null for other products'),
   ),
 }
 export type Allocation = ShapeValue<typeof allocationFields>
 export const addressesAllocated = defineEvent('AddressesAllocated', {
   stream,
-  means: 'An order got its addresses.',
+  means: 'Addresses were allocated to an order.',
   fields: {
     orderId,
-    accountId: id('acc', 'whose they are'),
-    customerId: orNull(anyId("the reseller's customer that has them; null: none")),
+    accountId: id('acc', 'the account'),
+    customerId: orNull(anyId("the reseller's customer; null: none")),
     productId,
     family: text('of the product'),
     country,
@@ -124,25 +124,22 @@ export type StockRefusal = (typeof stockRefusals)[number]
 /** The first answer to an order is final: an order refused here is never allocated later. */
 export const allocationRefused = defineEvent('AllocationRefused', {
   stream,
-  means: 'The stock cannot serve the order. The first answer for an order stands.',
+  means: 'The stock refused the order. The first answer for an order is final.',
   fields: { orderId, reason: oneOf(stockRefusals, 'why') },
 })
 export const addressesExtended = defineEvent('AddressesExtended', {
   stream,
-  means: 'An order prolonged rentals.',
+  means: 'An order extended rentals.',
   fields: {
     orderId,
     periodDays,
-    extensions: list(
-      group({ proxyId, expiresAt: time('when it ends now') }, 'a rental'),
-      'one for each rental',
-    ),
+    extensions: list(group({ proxyId, expiresAt: time('its new end') }, 'a rental'), 'one for each rental'),
     extendedAt: pastTime('when'),
   },
 })
 export const addressesReleased = defineEvent('AddressesReleased', {
   stream,
-  means: 'Rentals are over.',
+  means: 'Rentals ended.',
   fields: {
     reason: oneOf(['expired', 'order_failed', 'refunded'], 'why'),
     releases: list(group({ proxyId, ...poolAddressFields }, 'a rental'), 'one for each rental'),
@@ -162,18 +159,18 @@ export type ReplaceReason = (typeof replaceReasons)[number]
 
 export const addressReplaced = defineEvent('AddressReplaced', {
   stream,
-  means: 'A rental goes on with another address of its pool: the same id, order and end.',
+  means: 'A rental got another address of its pool, with the same id, order and end.',
   fields: {
     proxyId,
-    accountId: id('acc', 'whose rental'),
-    reason: oneOf(replaceReasons, 'why; what `custom` means stands in the vault'),
+    accountId: id('acc', 'the account of the rental'),
+    reason: oneOf(replaceReasons, 'the reason; the vault has the comment of `custom`'),
     requestId: orNull(
-      text('names the request, so that one that is sent again replaces nothing; null: nothing did'),
+      text('the key of the request, so that a repeated one replaces nothing; null: without a key'),
     ),
-    former: group(poolAddressFields, 'what it had'),
-    address: group(addressFields, 'what it has now'),
+    former: group(poolAddressFields, 'the former address'),
+    address: group(addressFields, 'the new address'),
     replacedAt: pastTime('when'),
-    availableFrom: time('the former address rests until then'),
+    availableFrom: time("the end of the former address's rest"),
   },
 })
 

@@ -5,15 +5,18 @@ import { interval, period, target } from '../shared/order-terms.ts'
 /** `subscription-{id}`: repeated orders, each paid from the wallet. */
 const stream = 'subscription-{subscription}'
 
-const idFields = { subscriptionId: id('sub', 'the subscription'), accountId: id('acc', 'who pays') }
+const idFields = {
+  subscriptionId: id('sub', 'the subscription'),
+  accountId: id('acc', 'the account that pays'),
+}
 const planId = orNull(id('pln', 'the plan of the period; null for addresses'))
 const purchaseFields = {
   orderId: id('ord', 'the order that pays the period'),
   planId,
   proxyIds: list(id('prx', 'a rental'), 'the rentals of the period; empty for a plan'),
-  amountCents: cents('0 or more', 'what the period cost'),
+  amountCents: cents('0 or more', 'the price of the period'),
 }
-const currentPeriodEnd = time('the end of the last period that was paid')
+const currentPeriodEnd = time('the end of the last paid period')
 const productId = text('the product of the catalogue')
 
 export const subscriptionStarted = defineEvent('SubscriptionStarted', {
@@ -22,14 +25,14 @@ export const subscriptionStarted = defineEvent('SubscriptionStarted', {
   fields: {
     ...idFields,
     ...purchaseFields,
-    keyId: orNull(id('key', 'the key that asked for it; its cap holds for the renewals')),
+    keyId: orNull(id('key', 'the key of the request; its cap applies to renewals')),
     productId,
     quantity: integer('units of the product', 'above 0', 'of each period'),
     target,
     interval,
     period,
-    fingerprint: text('what a retry under the same `Idempotency-Key` must ask for again'),
-    startedAt: pastTime('every period counts from here'),
+    fingerprint: text('SHA-256 of the request, which a retry under the same `Idempotency-Key` must match'),
+    startedAt: pastTime('the start of the first period, from which all periods count'),
     currentPeriodEnd,
   },
 })
@@ -37,14 +40,14 @@ export type SubscriptionStarted = EventOf<typeof subscriptionStarted>
 
 export const subscriptionRenewed = defineEvent('SubscriptionRenewed', {
   stream,
-  means: 'Another period was paid, by an order whose id the subscription and `periodStart` give.',
+  means: 'Another period was paid, by an order whose id is derived from the subscription and `periodStart`.',
   fields: { ...idFields, ...purchaseFields, periodStart: time('when the period starts'), currentPeriodEnd },
 })
 export type SubscriptionRenewed = EventOf<typeof subscriptionRenewed>
 
 export const subscriptionCancelScheduled = defineEvent('SubscriptionCancelScheduled', {
   stream,
-  means: 'Its end was asked for; it happens at the end of the period that is paid.',
+  means: 'Cancellation was requested; it takes effect at the end of the paid period.',
   fields: { ...idFields, endsAt: time('when') },
 })
 export type SubscriptionCancelScheduled = EventOf<typeof subscriptionCancelScheduled>
@@ -53,10 +56,10 @@ const endedFields = { ...idFields, productId, planId, currentPeriodEnd }
 
 export const subscriptionCanceled = defineEvent('SubscriptionCanceled', {
   stream,
-  means: 'The period that was paid is over, or a period that was not paid was given up.',
+  means: 'The paid period ended, or an unpaid period was abandoned.',
   fields: {
     ...endedFields,
-    status: exactly('canceled', 'its status from here on'),
+    status: exactly('canceled', 'its new status'),
     reason: exactly('requested', 'why'),
     canceledAt: pastTime('when'),
   },
@@ -65,10 +68,10 @@ export type SubscriptionCanceled = EventOf<typeof subscriptionCanceled>
 
 export const subscriptionExpired = defineEvent('SubscriptionExpired', {
   stream,
-  means: 'It could not be renewed within the grace.',
+  means: 'It could not be renewed within the grace period.',
   fields: {
     ...endedFields,
-    status: exactly('expired', 'its status from here on'),
+    status: exactly('expired', 'its new status'),
     reason: text('the code of the last refusal, mostly `insufficient_balance`'),
     expiredAt: pastTime('when'),
   },

@@ -52,11 +52,11 @@ export const isSubscribed = (subscription: Subscription, event: WebhookEventName
 const ofEndpoints = 'webhooks-{account}'
 
 const endpointId = anyId('the endpoint')
-const idFields = { endpointId, accountId: id('acc', 'whose endpoint') }
+const idFields = { endpointId, accountId: id('acc', 'the account of the endpoint') }
 const events = orNull(
   list(
     oneOf(webhookEvents, 'an event'),
-    'what it is told of; null: the usual events, also those that a later version adds',
+    'its events; null: the default events, including those of later versions',
   ),
 )
 const urlId = text('names the URL in the vault')
@@ -66,28 +66,29 @@ const secretCommitment = commitment('the sealed secret')
 
 export const endpointRegistered = defineEvent('EndpointRegistered', {
   stream: ofEndpoints,
-  means: 'A receiver is told of events from here on.',
+  means: 'A receiver was registered for events.',
   fields: { ...idFields, events, urlId, secretId, urlCommitment, secretCommitment },
 })
 export type EndpointRegistered = EventOf<typeof endpointRegistered>
 
 export const endpointChanged = defineEvent('EndpointChanged', {
   stream: ofEndpoints,
-  means: 'What was changed; what is left out stays.',
+  means: 'The changed fields; omitted ones stay.',
   fields: {
     ...idFields,
     events: orAbsent(events),
     urlId: orAbsent(urlId),
     urlCommitment,
-    previousUrlId: orAbsent(text('the former URL, where there is a new one: it is erased soon')),
-    status: orAbsent(oneOf(['active', 'disabled'], 'whether it is sent to')),
+    previousUrlId: orAbsent(text('the former URL, if there is a new one: it is erased soon')),
+    status: orAbsent(oneOf(['active', 'disabled'], 'whether it is active')),
   },
 })
 export type EndpointChanged = EventOf<typeof endpointChanged>
 
 export const endpointDisabled = defineEvent('EndpointDisabled', {
   stream: ofEndpoints,
-  means: 'The service stopped sending: the receiver answered 410 Gone, or every attempt of days failed.',
+  means:
+    'The service disabled the endpoint: the receiver answered 410 Gone, or every attempt of some days failed.',
   fields: {
     ...idFields,
     reason: oneOf(['gone', 'failing'], 'why'),
@@ -104,20 +105,20 @@ export type DisablingReason =
 
 export const endpointRemoved = defineEvent('EndpointRemoved', {
   stream: ofEndpoints,
-  means: 'The receiver is told of nothing more.',
+  means: 'The endpoint was removed.',
   fields: idFields,
 })
 export type EndpointRemoved = EventOf<typeof endpointRemoved>
 
 export const secretRotated = defineEvent('SecretRotated', {
   stream: ofEndpoints,
-  means: 'Another secret signs.',
+  means: 'The signing secret was replaced.',
   fields: {
     ...idFields,
     secretId,
     secretCommitment,
-    previousSecretId: text('the former one'),
-    previousUntil: time('the former one signs beside it until then'),
+    previousSecretId: text('the former secret'),
+    previousUntil: time("the end of the former secret's signatures"),
   },
 })
 export type SecretRotated = EventOf<typeof secretRotated>
@@ -141,8 +142,8 @@ const deliveryId = anyId('the delivery')
 const enqueued = {
   deliveryId,
   ...idFields,
-  event: oneOf(webhookEvents, 'what it tells of'),
-  resource: text('the order, plan or other thing that it is about'),
+  event: oneOf(webhookEvents, 'the event'),
+  resource: text('the id of the order, plan or other resource'),
   data: objectOf<Readonly<Record<string, unknown>>>(
     "the payload as of the transition, less what only the vault may hold (a plan's label); docs/webhooks.md",
   ),
@@ -150,15 +151,14 @@ const enqueued = {
 
 export const webhookEnqueued = defineEvent('WebhookEnqueued', {
   stream: ofDelivery,
-  means: 'A receiver is to be told: once per endpoint, event and resource for ever.',
+  means: 'A delivery is due: once per endpoint, event and resource.',
   fields: enqueued,
 })
 export type WebhookEnqueued = EventOf<typeof webhookEnqueued>
 
 export const webhookRequeued = defineEvent('WebhookRequeued', {
   stream: ofDelivery,
-  means:
-    'Somebody asked for the same event once more: it is sent under the same id, with attempts of its own.',
+  means: 'A redelivery was requested: it has the same id and its own attempts.',
   fields: { ...enqueued, round: integer('rounds', 'above 0', '2 for the first redelivery, and so on') },
 })
 export type WebhookRequeued = EventOf<typeof webhookRequeued>
@@ -166,26 +166,26 @@ export type WebhookRequeued = EventOf<typeof webhookRequeued>
 const outcome = {
   deliveryId,
   endpointId,
-  attempts: integer('attempts', '0 or more', 'how many were made'),
+  attempts: integer('attempts', '0 or more', 'the number of attempts'),
 }
 
 export const deliverySucceeded = defineEvent('DeliverySucceeded', {
   stream: ofDelivery,
-  means: 'The receiver took it.',
-  fields: { ...outcome, status: integer('HTTP status', 'above 0', 'what it answered') },
+  means: 'The receiver accepted the delivery.',
+  fields: { ...outcome, status: integer('HTTP status', 'above 0', 'the status of the response') },
 })
 export type DeliverySucceeded = EventOf<typeof deliverySucceeded>
 
 export const deliveryAbandoned = defineEvent('DeliveryAbandoned', {
   stream: ofDelivery,
-  means: 'Ten attempts failed, or the receiver answered 410 Gone, or the target is refused for good.',
+  means: 'Ten attempts failed, or the receiver answered 410 Gone, or the target is permanently refused.',
   fields: { ...outcome, reason: oneOf(['attempts_exhausted', 'gone'], 'why') },
 })
 export type DeliveryAbandoned = EventOf<typeof deliveryAbandoned>
 
 export const deliveryCanceled = defineEvent('DeliveryCanceled', {
   stream: ofDelivery,
-  means: 'Its endpoint is sent nothing more.',
+  means: 'Its endpoint receives no more deliveries.',
   fields: { ...outcome, reason: oneOf(['endpoint_removed', 'endpoint_disabled'], 'why') },
 })
 export type DeliveryCanceled = EventOf<typeof deliveryCanceled>

@@ -10,7 +10,6 @@ import {
   decideRevocation,
   decideRoll,
   decideUnblock,
-  type KeyIssue,
 } from '../../domain/accounts/decide.ts'
 import type { AccountEvent } from '../../domain/accounts/events.ts'
 import { type AccountState, accountRef } from '../../domain/accounts/fold.ts'
@@ -21,19 +20,12 @@ import { type AccountId, type KeyId, newId } from '../../kernel/ids.ts'
 import type { KeyScope as Scope } from '../../kernel/scopes.ts'
 import { accountStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
-import { handle, type Result, readState } from '../../platform/commands/handle.ts'
+import { handle, type Result, readState } from '../../platform/commands/command.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import {
-  accountOfEmail,
-  accountOfKey,
-  claimEmail,
-  dropKey,
-  emailOf,
-  type StoredEmail,
-  storeKey,
-} from './account-vault.ts'
-import { type ApiKey, displayPrefixOf, generateKey, hashKey } from './api-key.ts'
+import { accountOfEmail, accountOfKey, claimEmail, emailOf, type StoredEmail } from './account-vault.ts'
+import { type ApiKey, apiKeyKind } from './api-key.ts'
+import { generateStoredKey, type NewKey } from './key-store.ts'
 
 /** The block of an account that may only read: reason, time (ISO 8601 UTC) and operator. */
 export type Block = { readonly reason: string; readonly at: string; readonly by: string }
@@ -145,26 +137,15 @@ export const createAccounts = ({
       decide(state, nowMs),
     )
 
-  /** Stores the hash of a new key, then issues the key. The hash is deleted if the key is refused. */
-  const makeKey = async (
+  const makeKey = (
     name: string,
     accountId: AccountId,
     cause: Cause,
-    decide: (
-      state: AccountState,
-      newKey: Pick<KeyIssue, 'keyId' | 'displayPrefix' | 'commitment'>,
-      nowMs: number,
-    ) => AccountDecision,
-  ): Promise<AccountsResult<{ readonly keyId: KeyId; readonly key: ApiKey }>> => {
-    const key = generateKey()
-    const keyId = newId<KeyId>('key', accountId)
-    const commitment = await storeKey(pool, { hash: hashKey(key), keyId, accountId })
-    const newKey = { keyId, displayPrefix: displayPrefixOf(key), commitment }
-    const result = await change(name, accountId, cause, (state, nowMs) => decide(state, newKey, nowMs))
-    if (result.outcome === 'done') return { ...result, keyId, key }
-    await dropKey(pool, keyId)
-    return result
-  }
+    decide: (state: AccountState, newKey: NewKey<KeyId>, nowMs: number) => AccountDecision,
+  ): Promise<AccountsResult<{ readonly keyId: KeyId; readonly key: ApiKey }>> =>
+    generateStoredKey(pool, apiKeyKind, accountId, (newKey: NewKey<KeyId>) =>
+      change(name, accountId, cause, (state, nowMs) => decide(state, newKey, nowMs)),
+    )
 
   const changeKey = async (
     name: string,

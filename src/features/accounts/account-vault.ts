@@ -2,15 +2,6 @@ import type pg from 'pg'
 import type { AccountId, KeyId } from '../../kernel/ids.ts'
 import { commitmentOf, freshSalt, saltedText } from '../../platform/vault/seal.ts'
 
-/** The commitment of an API key in its event. */
-export const keyCommitment = (key: {
-  readonly keyId: string
-  readonly accountId: string
-  readonly salt: Uint8Array
-  readonly hash: Uint8Array
-}): string =>
-  commitmentOf({ what: 'api-key', id: key.keyId, owner: key.accountId }, saltedText(key.salt, key.hash))
-
 /** The commitment of an account's e-mail in its event. */
 export const emailCommitment = (accountId: string, salt: Uint8Array, email: string): string =>
   commitmentOf({ what: 'account-email', id: accountId, owner: accountId }, saltedText(salt, email))
@@ -47,24 +38,6 @@ export const claimEmail = async (
   )
   const { account_id: accountId, email: emailInVault, salt } = rows[0]!
   return { accountId, commitment: emailCommitment(accountId, salt, emailInVault) }
-}
-
-/** Stores a key's hash and returns its commitment. The key works once its `KeyIssued` is in the log. */
-export const storeKey = async (
-  pool: pg.Pool,
-  key: { readonly hash: Buffer; readonly keyId: KeyId; readonly accountId: AccountId },
-): Promise<string> => {
-  const salt = freshSalt()
-  await pool.query(
-    'insert into vault.api_keys (hash, key_id, account_id, salt) values ($1::bytea, $2::text, $3::text, $4::bytea)',
-    [key.hash, key.keyId, key.accountId, salt],
-  )
-  return keyCommitment({ ...key, salt })
-}
-
-/** Deletes the hash of a key that was refused. */
-export const dropKey = async (pool: pg.Pool, keyId: KeyId): Promise<void> => {
-  await pool.query('delete from vault.api_keys where key_id = $1::text', [keyId])
 }
 
 /** The account of the key, or null. */

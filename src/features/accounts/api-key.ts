@@ -1,24 +1,32 @@
-import { addressSet, listed } from '../../platform/http/client-address.ts'
+import { addressSet, listed } from '../../kernel/ip-address.ts'
 import { tokenForm } from '../../platform/vault/secrets.ts'
+import type { KeyKind } from './key-store.ts'
 
 declare const brand: unique symbol
 
 /** A complete API key, a secret: `fbx_`, 34 random base62 characters, 6 of checksum (docs/http-api.md, "Names"). */
 export type ApiKey = string & { readonly [brand]: 'ApiKey' }
 
-const form = tokenForm<ApiKey>('fbx_')
+export const apiKeyForm = tokenForm<ApiKey>('fbx_')
 
-/** Generates a key of 202 random bits. */
-export const generateKey = form.generate
-
-/** Parses a key; null if its form or checksum is wrong, so that a typo needs no query. */
-export const parseKey = form.parse
-
-/** SHA-256. Only the hash of a key is stored. */
-export const hashKey = form.hash
-
-/** The first 8 characters, for display. */
-export const displayPrefixOf = form.displayPrefixOf
+/** API keys of accounts. */
+export const apiKeyKind: KeyKind<ApiKey> = {
+  form: apiKeyForm,
+  idPrefix: 'key',
+  what: 'api-key',
+  insert: ({ hash, id, owner, salt }) => ({
+    text: `insert into vault.api_keys (hash, key_id, account_id, salt)
+           values ($1::bytea, $2::text, $3::text, $4::bytea)`,
+    values: [hash, id, owner, salt],
+  }),
+  deleteSql: 'delete from vault.api_keys where key_id = $1::text',
+  findQuery: {
+    name: 'find-caller',
+    text: `select k.hash, k.salt, k.account_id as owner, k.key_id as id, v.email
+             from vault.api_keys k left join vault.accounts v on v.account_id = k.account_id
+            where k.hash = any ($1::bytea[])`,
+  },
+}
 
 /** The largest number of addresses and networks of one key. */
 export const maxNetworks = 50

@@ -5,38 +5,22 @@ import { type AccountState, accountRef, type KeyState } from '../../domain/accou
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
 import { growingCacheOptions } from '../../kernel/formats.ts'
 import type { AccountId, KeyId } from '../../kernel/ids.ts'
+import { type AddressSet, addressSet } from '../../kernel/ip-address.ts'
 import { createLogStates } from '../../platform/commands/log-states.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Caller, Directory } from '../../platform/http/auth.ts'
-import { type AddressSet, addressSet } from '../../platform/http/client-address.ts'
 import { refuseWithRetryAfter } from '../../platform/http/errors.ts'
-import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
 import type { Watch } from '../../platform/projections/progress.ts'
-import { keyCommitment } from './account-vault.ts'
-import { hashKey, parseKey } from './api-key.ts'
+import { apiKeyForm, apiKeyKind } from './api-key.ts'
+import { createKeyFinder, type KeyRow } from './key-store.ts'
 
-export type FindCallerDeps = {
+export type FindCallerDependencies = {
   readonly pool: pg.Pool
   readonly log: Pick<EventLog, 'readStreams'>
   readonly logger: Pick<Logger, 'error'>
 }
 
-type KeyRow = {
-  readonly hash: Buffer
-  readonly salt: Buffer | null
-  readonly account_id: AccountId
-  readonly key_id: KeyId
-  readonly email: string | null
-}
-
-/**
- * The index compares hashes in a time that depends on their bytes. This is safe: the hash of a guess is unpredictable,
- * so the number of matching bytes does not help to choose the next guess.
- */
-const query = `
-  select k.hash, k.salt, k.account_id, k.key_id, v.email
-  from vault.api_keys k left join vault.accounts v on v.account_id = k.account_id
-  where k.hash = any ($1::bytea[])`
+type ApiKeyRow = KeyRow & { readonly email: string | null }
 
 /** A key that was issued and not revoked, with the limits that are checked at each use. */
 export type FoundKey = {
@@ -47,44 +31,47 @@ export type FoundKey = {
   readonly worksFrom: AddressSet | null
 }
 
-const foundOf = (
-  { account_id: accountId, key_id: keyId, email }: KeyRow,
-  { reseller, blocked }: NonNullable<AccountState>,
-  { scopes, capKeyId, dailyCapCents, expiresAtMs, networks }: KeyState,
-): FoundKey => ({
-  caller: { accountId, keyId, capKeyId, scopes, dailyCapCents, reseller, blocked, email: email ?? '' },
-  expiresAtMs,
-  worksFrom: networks === null ? null : addressSet(networks),
-})
-
-/**
- * Finds the key with this hash; null for an unknown or revoked one. Concurrent calls share a query. The vault only maps
- * the hash to its key. The permissions of the key and the commitment of the hash are read from the log: a row that was
- * replaced in the database does not authenticate, and is logged.
- */
-export const createFindCaller = ({ pool, log, logger }: FindCallerDeps) => {
-  const loadKey = createBatchLoader(async (ids: readonly string[]) => {
-    const values = [ids.map((id) => Buffer.from(id, 'base64'))]
-    const { rows } = await pool.query<KeyRow>({ name: 'find-caller', text: query, values })
-    return new Map(rows.map((row) => [row.hash.toString('base64'), row]))
-  })
+/** Finds the key with this hash; null for an unknown or revoked one. Its permissions are read from the log. */
+export const createFindCaller = ({ pool, log, logger }: FindCallerDependencies) => {
   const accountOf = createLogStates(log, (owner) => accountRef(owner as AccountId))
+  const findKey = createKeyFinder<ApiKeyRow, { account: NonNullable<AccountState>; key: KeyState }>(
+    pool,
+    apiKeyKind,
+    async ({ owner, id }) => {
+      const { state: account } = await accountOf(owner)
+      const key = account?.keys.get(id as KeyId)
+      return account && key ? { account, key } : null
+    },
+    ({ owner, id }) =>
+      logger.error(
+        { accountId: owner, keyId: id },
+        'the hash of an API key is not the one that its event commits to',
+      ),
+  )
   return async (hash: Buffer): Promise<FoundKey | null> => {
-    const found = await loadKey(hash.toString('base64'))
+    const found = await findKey(hash)
     if (!found) return null
-    const { account_id: accountId, key_id: keyId, salt } = found
-    const { state: account } = await accountOf(accountId)
-    const key = account?.keys.get(keyId)
-    // The key of this hash was not issued: its command was refused, or still runs.
-    if (!account || !key || key.revoked) return null
-    if (salt !== null && key.commitment === keyCommitment({ keyId, accountId, salt, hash: found.hash }))
-      return foundOf(found, account, key)
-    logger.error({ accountId, keyId }, 'the hash of an API key is not the one that its event commits to')
-    return null
+    const { row, account, key } = found
+    const { reseller, blocked } = account
+    const { scopes, capKeyId, dailyCapCents, expiresAtMs, networks } = key
+    return {
+      caller: {
+        accountId: row.owner as AccountId,
+        keyId: row.id as KeyId,
+        capKeyId,
+        scopes,
+        dailyCapCents,
+        reseller,
+        blocked,
+        email: row.email ?? '',
+      },
+      expiresAtMs,
+      worksFrom: networks === null ? null : addressSet(networks),
+    }
   }
 }
 
-export type DirectoryOptions = FindCallerDeps & {
+export type DirectoryOptions = FindCallerDependencies & {
   /** Of the tables `accounts` and `keys`. */
   readonly watch: Watch
   readonly clock: Clock
@@ -157,9 +144,9 @@ export const createDirectory = ({
     monotonicMs() - queriedAtMs < (version === null ? unwatchedCallerMs : callerMs)
 
   const find = async (text: string): Promise<FoundKey | null> => {
-    const key = parseKey(text)
+    const key = apiKeyForm.parse(text)
     if (key === null) return null
-    const hash = hashKey(key)
+    const hash = apiKeyForm.hash(key)
     const id = hash.toString('base64')
     const cached = callers.get(id)
     if (cached && isCurrent(cached)) return cached.found

@@ -1,25 +1,32 @@
 export { type Accounts, blockOf, createAccounts, type FindAccount } from './account-service.ts'
-export { accountsAfter, emailCommitment, keyCommitment } from './account-vault.ts'
-export {
-  type Customers,
-  createCustomerIds,
-  createCustomers,
-  customerField,
-  customerIdField,
-  requireHolderNamed,
-} from './customer-service.ts'
+export { accountsAfter, emailCommitment } from './account-vault.ts'
+export { apiKeyKind } from './api-key.ts'
 export {
   adoptChats,
   type ChatSigner,
   type CustomerRecord,
+  type Customers,
   changeCustomer,
   createChatSigner,
+  createCustomerIds,
+  createCustomers,
+  customerField,
+  customerIdField,
   customerRefs,
   customersAfter,
   findChat,
   findCustomer,
   listCustomers,
+  requireHolderNamed,
   resellerOfCustomer,
   type SignedChat,
-} from './customer-vault.ts'
+} from './customers.ts'
+export {
+  createKeyFinder,
+  generateStoredKey,
+  type KeyKind,
+  type KeyRow,
+  keyCommitment,
+  type NewKey,
+} from './key-store.ts'
 export type { ListedResource, Listing, Owned } from './list-things.ts'

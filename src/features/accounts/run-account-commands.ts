@@ -14,7 +14,7 @@ import {
   fields,
   table,
 } from '../../platform/cli/output.ts'
-import { readState } from '../../platform/commands/handle.ts'
+import { readState } from '../../platform/commands/command.ts'
 import {
   type AccountsRefusal,
   type AccountsResult,

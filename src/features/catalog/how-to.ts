@@ -1,12 +1,11 @@
 import { lineInStock, orderableCountries, type StockCount } from '../../domain/catalog/availability.ts'
-import { countriesOf, periodsOf } from '../../domain/catalog/catalog.ts'
+import { chooseRate, countriesOf, metaOf, periodsOf } from '../../domain/catalog/catalog.ts'
 import {
   type GatewayGbProduct,
   type GatewayTimeProduct,
   isDedicated,
   type Product,
 } from '../../domain/catalog/product.ts'
-import { chooseRate } from '../../domain/catalog/targeting.ts'
 import { type Interval, intervalDays } from '../../domain/shared/billing-interval.ts'
 import type { Target } from '../../domain/shared/order-terms.ts'
 
@@ -56,15 +55,6 @@ const exampleTarget = (product: Product, stock: readonly StockCount[], wantedDay
   const rate = chooseRate(product, rateRequest, product.minQuantity, lineInStock(stock, product.minQuantity))
   return rate.ok ? rate.value.target : null
 }
-
-/** A target as `fulfillment_meta`. The mobile fields are for mobile products only. */
-export const metaOf = ({ country, periodDays, carrierId, service, rotationMinutes }: Target) => ({
-  country,
-  period_days: periodDays,
-  ...(carrierId !== null &&
-    service !== null &&
-    rotationMinutes !== null && { carrier_id: carrierId, service, rotation_minutes: rotationMinutes }),
-})
 
 const queryOf = (values: Readonly<Record<string, string | number | null>>): string =>
   new URLSearchParams(

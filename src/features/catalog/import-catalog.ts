@@ -1,19 +1,24 @@
 import type pg from 'pg'
+import type { Logger } from 'pino'
 import { hot } from '../../../projections/groups.ts'
 import { type Catalog, createCatalog } from '../../domain/catalog/catalog.ts'
 import { type CatalogFile, parseCatalog } from '../../domain/catalog/catalog-file.ts'
 import type { Problem } from '../../domain/catalog/catalog-rules.ts'
 import { decideImport, decideState, type Imported } from '../../domain/catalog/decide.ts'
-import { catalogRef } from '../../domain/catalog/fold.ts'
+import type { CatalogEvent } from '../../domain/catalog/events.ts'
+import { type CatalogState, catalogRef, emptyCatalog, evolveCatalog } from '../../domain/catalog/fold.ts'
 import type { Product, ProductState } from '../../domain/catalog/product.ts'
 import type { OrderEvent } from '../../domain/orders/events.ts'
 import { decided, refused } from '../../kernel/decider.ts'
 import type { Cause, RecordedEvent } from '../../kernel/event.ts'
+import { catalogStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
-import { handle, type Result, readState } from '../../platform/commands/handle.ts'
+import { handle, type Result, readState } from '../../platform/commands/command.ts'
 import { decode, readLog } from '../../platform/eventstore/codec.ts'
-import type { EventLog } from '../../platform/eventstore/port.ts'
+import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import { readCheckpoint } from '../../platform/projections/checkpoint.ts'
+import { createLiveRows, type LiveRows } from '../../platform/projections/live.ts'
+import type { Watch } from '../../platform/projections/progress.ts'
 
 /** Returns the products that were ever ordered. */
 export type Ordered = (productIds: readonly string[]) => Promise<ReadonlySet<string>>
@@ -127,4 +132,58 @@ export const orderedProducts = async (
       if (productId !== null && requestedIds.has(productId)) ordered.add(productId)
     }
   return ordered
+}
+
+/** The catalogue in memory, so that requests need no query. */
+export type LiveCatalog = LiveRows<Catalog>
+
+/**
+ * Caches the catalogue from the events of its stream, because prices depend on it: anyone with write access to the
+ * database can change `read.catalog`, which only signals that there are new events.
+ */
+export const createLiveCatalog = (deps: {
+  readonly log: Pick<EventLog, 'lastOf' | 'readStreams'>
+  /** Of the table `catalog`. */
+  readonly watch: Watch
+  readonly logger: Logger
+}): LiveCatalog => {
+  const { log, watch, logger } = deps
+  let cachedState: { readonly state: CatalogState; readonly revision: number } = {
+    state: emptyCatalog,
+    revision: -1,
+  }
+
+  const read = async (from: number, events: number): Promise<readonly StoredEvent[]> =>
+    (await log.readStreams([{ stream: catalogStream, from }], events)).get(catalogStream) ?? []
+
+  /**
+   * The events after the cached revision, or from the last import on. An import replaces the whole catalogue and may be
+   * as large as an event can be. The stream is therefore read backwards from its end.
+   */
+  const newEvents = async (lastRevision: number): Promise<readonly StoredEvent[]> => {
+    let events: readonly StoredEvent[] = []
+    for (let [through, size] = [lastRevision, 1]; through > cachedState.revision; size *= 2) {
+      const from = Math.max(cachedState.revision + 1, through - size + 1)
+      events = [...(await read(from, through - from + 1)), ...events]
+      const imported = events.findLastIndex(({ type }) => type === 'CatalogImported')
+      if (imported !== -1) return events.slice(imported)
+      through = from - 1
+    }
+    return events
+  }
+
+  const load = async (former: Catalog | null): Promise<Catalog> => {
+    const last = await log.lastOf(catalogStream)
+    if (last === null || last.revision <= cachedState.revision)
+      return former ?? createCatalog(cachedState.state)
+    const state = (await newEvents(last.revision)).reduce(
+      (before, stored) => evolveCatalog(before, decode(stored) as RecordedEvent<CatalogEvent>),
+      cachedState.state,
+    )
+    const catalog = createCatalog(state)
+    cachedState = { state, revision: last.revision }
+    return catalog
+  }
+
+  return createLiveRows({ name: 'catalogue', watch, load, logger })
 }

@@ -1,6 +1,5 @@
 export { metaOf } from './how-to.ts'
-export { createCatalogService } from './import-catalog.ts'
-export { createLiveCatalog, type LiveCatalog } from './live-catalog.ts'
+export { createCatalogService, createLiveCatalog, type LiveCatalog } from './import-catalog.ts'
 export {
   createOrderable,
   createRequireOrderable,

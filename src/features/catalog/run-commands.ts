@@ -3,7 +3,7 @@ import type { ProductState } from '../../domain/catalog/product.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { readText } from '../../platform/cli/options.ts'
 import { CliMisuse, type CliRefusal } from '../../platform/cli/output.ts'
-import type { Done } from '../../platform/commands/handle.ts'
+import type { Done } from '../../platform/commands/command.ts'
 import { type CatalogResult, createCatalogService, type Ordered, orderedProducts } from './import-catalog.ts'
 
 const textOf = (file: string): Promise<string> => readText(file, 'invalid_file')

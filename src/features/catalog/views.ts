@@ -7,9 +7,17 @@ import {
   orderableCountries,
   type StockCount,
 } from '../../domain/catalog/availability.ts'
-import { type Catalog, countriesOf, periodsOf, type Rate, ratesIn } from '../../domain/catalog/catalog.ts'
-import type { CatalogRefusal, Result } from '../../domain/catalog/catalog-rules.ts'
+import {
+  type Catalog,
+  countriesOf,
+  metaOf,
+  periodsOf,
+  type Rate,
+  ratesIn,
+  targetingFields,
+} from '../../domain/catalog/catalog.ts'
 import { figuresOf, type Quote, type ResellerTerms } from '../../domain/catalog/pricing.ts'
+import type { CatalogRefusal, Result } from '../../domain/catalog/product.ts'
 import {
   type DedicatedProduct,
   deliveryOf,
@@ -17,15 +25,14 @@ import {
   type MobileProduct,
   type Product,
 } from '../../domain/catalog/product.ts'
-import { targetingFields } from '../../domain/catalog/targeting.ts'
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
 import { countryOf } from '../../kernel/countries.ts'
 import { microsToCentsHalfUp } from '../../kernel/money.ts'
 import { type ApiError, refuse } from '../../platform/http/errors.ts'
-import { JsonBytes } from '../../platform/http/json-bytes.ts'
+import { JsonBytes } from '../../platform/http/route.ts'
 import { createLiveRows } from '../../platform/projections/live.ts'
 import type { Watch } from '../../platform/projections/progress.ts'
-import { howTo, metaOf } from './how-to.ts'
+import { howTo } from './how-to.ts'
 
 /** A refusal of the catalogue as an API error. */
 const refuseForCatalog = (refusal: CatalogRefusal): ApiError =>

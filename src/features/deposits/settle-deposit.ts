@@ -12,7 +12,7 @@ import type { Cause } from '../../kernel/event.ts'
 import type { DepositId } from '../../kernel/ids.ts'
 import { depositStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
-import { readState } from '../../platform/commands/handle.ts'
+import { readState } from '../../platform/commands/command.ts'
 import type { Orderable } from '../catalog/index.ts'
 import { type Gateways, GatewayUnavailable } from '../payments/index.ts'
 

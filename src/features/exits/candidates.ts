@@ -1,5 +1,5 @@
 import type { Coverage, ExitTerms } from '../../domain/exits/events.ts'
-import type { Targeting, TokenProblem } from '../../domain/exits/exit-targeting.ts'
+import type { Targeting, TokenProblem } from '../../domain/exits/line.ts'
 import { createTemplate, type Template } from '../../domain/exits/username-template.ts'
 import type { Family } from '../../domain/shared/order-terms.ts'
 import { countryOfAlpha2 } from '../../kernel/countries.ts'
@@ -11,7 +11,7 @@ export type Candidate = {
   readonly key: string
   readonly exitId: string
   readonly terms: ExitTerms
-  readonly cover: Coverage
+  readonly coverage: Coverage
   readonly login: Login | null
   /** Parsed templates of a supplier's username and password; null for an own exit. */
   readonly template: { readonly username: Template; readonly password: Template } | null
@@ -51,20 +51,20 @@ export const candidatesOf = (
     terms.via.kind === 'template' && login !== null
       ? { username: createTemplate(login.username), password: createTemplate(login.password) }
       : null
-  return terms.covers.map((cover) => {
-    const key = `${terms.exitId} ${cover.country}`
+  return terms.covers.map((coverage) => {
+    const key = `${terms.exitId} ${coverage.country}`
     return {
       key,
       exitId: terms.exitId,
       terms,
-      cover,
+      coverage,
       login: template === null ? login : null,
       template,
       sandbox,
-      states: codes(cover.states),
-      cities: codes(cover.cities),
-      isps: codes(cover.isps),
-      asns: new Set(cover.asns),
+      states: codes(coverage.states),
+      cities: codes(coverage.cities),
+      isps: codes(coverage.isps),
+      asns: new Set(coverage.asns),
       hash: hash32(key),
     }
   })
@@ -83,11 +83,12 @@ const avoidsExcluded = <Value>(
 
 const isExcluded = (candidate: Candidate, { city, state, asn, not }: Targeting): boolean => {
   const isSingleExit = candidate.template === null
-  const { states, cities, asns, cover } = candidate
-  const stateOfCity = city === null ? null : (cover.cities.find(({ code }) => code === city)?.state ?? null)
+  const { states, cities, asns, coverage } = candidate
+  const stateOfCity =
+    city === null ? null : (coverage.cities.find(({ code }) => code === city)?.state ?? null)
   const effectiveState = state ?? stateOfCity
   return (
-    not.countries.includes(cover.country) ||
+    not.countries.includes(coverage.country) ||
     (effectiveState !== null && not.states.includes(effectiveState)) ||
     !avoidsExcluded(effectiveState, states, not.states, isSingleExit) ||
     !avoidsExcluded(city, cities, not.cities, isSingleExit) ||
@@ -99,12 +100,12 @@ const isExcluded = (candidate: Candidate, { city, state, asn, not }: Targeting):
 export const matchesTargeting = (candidate: Candidate, targeting: Targeting): boolean => {
   const { country, state, city, isp, asn, os } = targeting
   return (
-    (country === null || candidate.cover.country === country) &&
+    (country === null || candidate.coverage.country === country) &&
     (state === null || candidate.states.has(state)) &&
     (city === null || candidate.cities.has(city)) &&
     (isp === null || candidate.isps.has(isp)) &&
     (asn === null || candidate.asns.has(asn)) &&
-    (os === null || candidate.cover.systems.includes(os)) &&
+    (os === null || candidate.coverage.systems.includes(os)) &&
     !isExcluded(candidate, targeting)
   )
 }
@@ -130,7 +131,7 @@ export type ExitIndex = {
   readonly byKey: ReadonlyMap<string, Candidate>
   readonly byExit: ReadonlyMap<string, readonly Candidate[]>
   /** Matching exits, alive or not. */
-  fitting(targeting: Targeting, need: ConnectionNeeds): readonly Candidate[]
+  matching(targeting: Targeting, need: ConnectionNeeds): readonly Candidate[]
   /** A place that no exit ever had, so it is probably misspelt; null when all are known. */
   unknownPlace(targeting: Targeting): TokenProblem | null
 }
@@ -154,13 +155,13 @@ export const indexOf = (
   allCoverage: Iterable<Coverage>,
 ): ExitIndex => {
   const all = [...candidates, ...drained]
-  const byCountry = Map.groupBy(candidates, ({ cover }) => cover.country)
+  const byCountry = Map.groupBy(candidates, ({ coverage }) => coverage.country)
   const knownKeys = locationKeys(allCoverage)
   return {
     serving: candidates,
     byKey: new Map(all.map((candidate) => [candidate.key, candidate])),
     byExit: Map.groupBy(all, ({ exitId }) => exitId),
-    fitting: (targeting, { udp, family }) =>
+    matching: (targeting, { udp, family }) =>
       (targeting.country === null ? candidates : (byCountry.get(targeting.country) ?? [])).filter(
         (candidate) =>
           (!udp || candidate.terms.udp) &&

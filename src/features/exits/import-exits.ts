@@ -2,7 +2,7 @@ import { isIP, isIPv6 } from 'node:net'
 import { z } from 'zod'
 import type { Problem } from '../../domain/catalog/catalog-rules.ts'
 import type { Coverage, ExitTerms, ExitVia, Location } from '../../domain/exits/events.ts'
-import { isLocation, maxAsn, slugOf, systems } from '../../domain/exits/exit-targeting.ts'
+import { isLocation, maxAsn, slugOf, systems } from '../../domain/exits/line.ts'
 import { templateProblem } from '../../domain/exits/username-template.ts'
 import {
   endpointHost,

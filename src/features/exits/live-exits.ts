@@ -94,7 +94,7 @@ export const createLiveExits = (deps: {
   let sessionsSince = epoch
   let sandbox: SandboxExits | null = null
   let current: ExitIndex = indexOf([], [], [])
-  let made = 0
+  let version = 0
   const isOwn = (): boolean => [...rows.values()].some(({ state }) => state !== 'removed')
 
   const build = (): void => {
@@ -109,12 +109,12 @@ export const createLiveExits = (deps: {
     const covers = [...rows.values()].flatMap(({ terms }) => terms.covers)
     current = indexOf([...candidatesInState('live'), ...sandboxCandidates], candidatesInState('drained'), [
       ...covers,
-      ...sandboxCandidates.map(({ cover }) => cover),
+      ...sandboxCandidates.map(({ coverage: cover }) => cover),
     ])
-    made += 1
+    version += 1
   }
 
-  const takeExits = async (changed: readonly ExitRow[]): Promise<void> => {
+  const storeExits = async (changed: readonly ExitRow[]): Promise<void> => {
     const storedLogins = await logins.read(changed.flatMap(({ terms }) => loginsOf(terms)))
     for (const row of changed) {
       const { credentialId } = row.terms
@@ -158,7 +158,7 @@ export const createLiveExits = (deps: {
       revision = -1
     }
     table = changedRows.table
-    if (changedRows.exits) await takeExits(changedRows.exits)
+    if (changedRows.exits) await storeExits(changedRows.exits)
     if (changedRows.sandbox) sandbox = changedRows.sandbox
     if (changedRows.health) {
       // Rows that were read before must not overwrite newer findings of this process.
@@ -199,7 +199,7 @@ export const createLiveExits = (deps: {
 
   return {
     index: () => current,
-    version: () => `${made}.${health.version()}`,
+    version: () => `${version}.${health.version()}`,
     sandbox: () => sandbox,
     hasOwn: isOwn,
     refresh,

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { z } from 'zod'
-import { slugOf } from '../../domain/exits/exit-targeting.ts'
+import { slugOf } from '../../domain/exits/line.ts'
 import { type Family, families } from '../../domain/shared/order-terms.ts'
 import { alpha2Of } from '../../kernel/countries.ts'
 import { etagOf, matchesEtag } from '../../platform/http/answer.ts'

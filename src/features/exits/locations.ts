@@ -38,7 +38,7 @@ const countryLocations = (alpha2: string, candidates: readonly Candidate[]): Cou
   const cities = new Map<string, ListedCity>()
   const isps = new Map<string, { code: string; name: string; asns: Set<number> }>()
   const asns = new Map<number, ListedAsn>()
-  for (const { cover } of candidates) {
+  for (const { coverage: cover } of candidates) {
     for (const { code, name } of cover.states) states.set(code, { code, name })
     for (const { code, name, state } of cover.cities)
       cities.set(code, { code, name, state: state ?? cities.get(code)?.state ?? null })
@@ -84,7 +84,7 @@ export const createLocations = (deps: {
         ({ exitId, terms }) => health.isAlive(exitId) && (family === null || terms.family === family),
       )
     const locationsByCountry: LocationsByCountry = new Map(
-      [...Map.groupBy(alive, ({ cover }) => cover.country)].map(([alpha2, candidates]) => [
+      [...Map.groupBy(alive, ({ coverage: cover }) => cover.country)].map(([alpha2, candidates]) => [
         alpha2,
         countryLocations(alpha2, candidates),
       ]),

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
-import type { Targeting } from '../../domain/exits/exit-targeting.ts'
-import { writeTargeting } from '../../domain/exits/username.ts'
+import type { Targeting } from '../../domain/exits/line.ts'
+import { writeTargeting } from '../../domain/exits/line.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
 

@@ -1,9 +1,8 @@
 import type { FileHandle } from 'node:fs/promises'
 import { type Clock, maxAheadMs } from '../../kernel/clock.ts'
 import type { StreamName } from '../../kernel/streams.ts'
-import { appendBytes, expectedFrom } from '../../platform/eventstore/append-checks.ts'
-import { readLog } from '../../platform/eventstore/codec.ts'
-import { decisionMs } from '../../platform/eventstore/event-times.ts'
+import { appendBytes, expectedFrom } from '../../platform/eventstore/append-guards.ts'
+import { decisionMs, readLog } from '../../platform/eventstore/codec.ts'
 import {
   type Append,
   type AppendItem,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
 import { type StreamName, streamPrefixes } from '../../kernel/streams.ts'
-import { appendBytes, refusalOf } from '../../platform/eventstore/append-checks.ts'
+import { appendBytes, refusalOf } from '../../platform/eventstore/append-guards.ts'
 import type { NewEvent, StoredEvent } from '../../platform/eventstore/port.ts'
 
 /** The first line of a `jsonl` export. */

@@ -3,8 +3,8 @@ import { positionToken } from '../../kernel/log-position.ts'
 import { amountWriter, plainDollars } from '../../kernel/money.ts'
 import { table } from '../../platform/cli/output.ts'
 import { accountText } from './gateway-names.ts'
-import type { StatementLine } from './journal-entries.ts'
-import { type AccountTotals, closingMicros } from './journal-sums.ts'
+import type { StatementLine } from './journal.ts'
+import { type AccountTotals, closingMicros } from './journal.ts'
 import { type Span, spanJson, spanText, sumsJson } from './trial-balance.ts'
 
 export type Statement = {

@@ -5,9 +5,9 @@ import { createProgressBar, type ProgressBar } from '../../platform/cli/progress
 import { createCodec } from '../../platform/eventstore/codec.ts'
 import { type CatchUpContext, catchUp } from '../../platform/projections/bring-up.ts'
 import { type AccountMessages, createAccountLookup } from './book-accounts.ts'
+import { resourceIds } from './input-forms.ts'
 import { createMoments, MomentPastHead } from './moment.ts'
 import { createFinanceReader, type FinanceReader } from './reader.ts'
-import { resourceIds } from './resource-ids.ts'
 
 /** Brings the journal up to the log's head and returns that position, as `catchUp` does. */
 export const catchUpBooks = (context: CatchUpContext, bar: ProgressBar): Promise<number> =>

@@ -2,8 +2,7 @@ import type { Command } from 'commander'
 import { type Cli, groupCommand, wholeNumber } from '../../platform/cli/cli-context.ts'
 import { withExamples } from '../../platform/cli/options.ts'
 import { bookForms, momentOption } from './for-commands.ts'
-import { momentForms } from './input-forms.ts'
-import { resourceIds } from './resource-ids.ts'
+import { momentForms, resourceIds } from './input-forms.ts'
 
 /** Imported lazily, when a command runs. */
 const runs = () => import('./run-explain-command.ts')

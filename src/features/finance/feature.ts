@@ -3,7 +3,7 @@ import { serviceBook } from '../../domain/ledger/books.ts'
 import { type ServerCore, yieldingLog } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
 import type { FinanceDirectory } from '../../platform/http/auth.ts'
-import { closingMicros, createJournalHead, type JournalHead } from './journal-sums.ts'
+import { closingMicros, createJournalHead, type JournalHead } from './journal.ts'
 import { createFoldRuns } from './long-runs.ts'
 import { createMoments } from './moment.ts'
 import { balancePages } from './pages/balance-pages.ts'
@@ -20,7 +20,7 @@ import { createFinanceDirectory } from './token-service.ts'
 import { trailPages } from './trail-pages.ts'
 
 // For the list of workers (src/app/worker-list.ts).
-export { periodCheck } from './period-guard.ts'
+export { periodCheck } from './period-service.ts'
 
 /** The longest wait of a page for the read tables of customers, milliseconds. */
 const caughtUpMs = 1_000

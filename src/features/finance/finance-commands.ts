@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { type Cli, groupCommand, wholeNumber } from '../../platform/cli/cli-context.ts'
 import { formatOption, withExamples } from '../../platform/cli/options.ts'
 import { bookForms, momentForms, momentOption } from './for-commands.ts'
-import { type ReportForm, reportForms } from './report-forms.ts'
+import { type ReportForm, reportForms } from './input-forms.ts'
 
 const registerReport = (ledger: Command, cli: Cli, { name, takes, command: texts }: ReportForm): void => {
   const command = ledger

@@ -4,7 +4,7 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 import { readLog } from '../../platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import type { Moment } from './input-forms.ts'
-import { type AccountSums, closingMicros, sumAccounts } from './journal-sums.ts'
+import { type AccountSums, closingMicros, sumAccounts } from './journal.ts'
 
 /** A sum of safe integers of any size: added as numbers, and carried into a bigint before an overflow. */
 export type Sum = { add(value: number): void; total(): bigint }

@@ -2,8 +2,8 @@ import type pg from 'pg'
 import type { z } from 'zod'
 import { statementCsv, statementJson, statementText } from './account-statement.ts'
 import type { createAccountLookup } from './book-accounts.ts'
+import { type ReportForm, reportForms } from './input-forms.ts'
 import { type FinanceReader, isRange, type ReportRange } from './reader.ts'
-import { type ReportForm, reportForms } from './report-forms.ts'
 import { AccountBalance, AccountStatement, examples, TrialBalance } from './route-schemas.ts'
 import {
   accountBalanceJson,

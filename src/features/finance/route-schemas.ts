@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { positionToken } from '../../kernel/log-position.ts'
-import { positionField } from '../../platform/http/headers.ts'
-import { integerQuery, pageShape } from '../../platform/http/query.ts'
+import { integerQuery, pageShape, positionField } from '../../platform/http/query.ts'
 import { momentForms, parseMoment } from './input-forms.ts'
 
 const moment = (description: string) =>

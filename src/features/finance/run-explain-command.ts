@@ -16,9 +16,9 @@ import {
 } from './explain.ts'
 import { accountText } from './gateway-names.ts'
 import type { Moment } from './input-forms.ts'
-import { closingMicros } from './journal-sums.ts'
+import { resourceKind } from './input-forms.ts'
+import { closingMicros } from './journal.ts'
 import { refuseMomentPastHead } from './moment.ts'
-import { resourceKind } from './resource-ids.ts'
 import { spanText, sumsJson } from './trial-balance.ts'
 
 const dollars = amountWriter([])

@@ -1,4 +1,5 @@
-import { type FinanceTokenRefusal, isTokenActive } from '../../domain/finance/tokens.ts'
+import { isKeyActive } from '../../domain/accounts/fold.ts'
+import type { FinanceTokenRefusal } from '../../domain/finance/tokens.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { expiryOf } from '../../platform/cli/options.ts'
@@ -15,9 +16,9 @@ const refusalOf = (refusal: FinanceTokenRefusal, tokenId: string): CliRefusal =>
       )
     case 'expiry_passed':
       return new CliMisuse('the expiry is in the past')
-    case 'too_many_tokens':
+    case 'too_many_keys':
       return new CliRefusal(
-        refusal.code,
+        'too_many_tokens',
         `${refusal.limit} tokens work, as many as there may be; revoke one first`,
       )
     default:
@@ -36,7 +37,7 @@ export const create = async (context: CliContext, options: IssueOptions) => {
   const expiresAtMs = expiryOf(context, options)
   const issued = await createFinanceTokenService(context).issue({ name: options.name, expiresAtMs }, context)
   if (issued.outcome === 'refused') throw refusalOf(issued.refusal, '')
-  const { tokenId, token: secret } = issued
+  const { keyId: tokenId, key: secret } = issued
   const expiresAt = expiresAtMs === null ? null : isoTime(expiresAtMs)
   return {
     json: { tokenId, token: secret, name: options.name, expiresAt },
@@ -62,7 +63,7 @@ export const list = async (context: CliContext) => {
     prefix: state.displayPrefix,
     issuedAt: isoTime(state.issuedAtMs),
     expiresAt: state.expiresAtMs === null ? null : isoTime(state.expiresAtMs),
-    state: state.revoked ? 'revoked' : isTokenActive(state, nowMs) ? 'works' : 'expired',
+    state: state.revoked ? 'revoked' : isKeyActive(state, nowMs) ? 'works' : 'expired',
   }))
   const text = table(
     tokens,

@@ -11,10 +11,9 @@ import type { Role } from '../../platform/ui/session.ts'
 import { idText, timeText } from '../../platform/ui/text.ts'
 import { type ExplainedEvent, type Explanation, explainEntry, explainResource, orderIn } from './explain.ts'
 import { accountText } from './gateway-names.ts'
-import { momentForms, parseMoment } from './input-forms.ts'
-import type { JournalHead } from './journal-sums.ts'
+import { momentForms, parseMoment, resourceIds, resourceKind } from './input-forms.ts'
+import type { JournalHead } from './journal.ts'
 import { MomentPastHead, type Moments } from './moment.ts'
-import { resourceIds, resourceKind } from './resource-ids.ts'
 import { factsText, orderText } from './run-explain-command.ts'
 
 type Roles = ReadonlySet<Role>

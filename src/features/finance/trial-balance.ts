@@ -3,7 +3,7 @@ import { positionToken } from '../../kernel/log-position.ts'
 import { amountWriter, plainDollars } from '../../kernel/money.ts'
 import { table } from '../../platform/cli/output.ts'
 import { accountText } from './gateway-names.ts'
-import { type AccountSums, closingMicros } from './journal-sums.ts'
+import { type AccountSums, closingMicros } from './journal.ts'
 
 export type BookSums = { readonly book: string; readonly accounts: readonly AccountSums[] }
 

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import type { Cli, CliSettings } from '../../platform/cli/cli-context.ts'
-import { feedFormats } from './feed-formats.ts'
 import type { CheckingConfig } from './settings.ts'
+import { feedFormats } from './settings.ts'
 
 /** Loaded when a command runs. */
 const runs = () => import('./run-commands.ts')

@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import { type Clock, hasElapsed } from '../../kernel/clock.ts'
 import type { Send } from '../../platform/outgoing/send.ts'
 import { faultKind } from '../../platform/outgoing/target.ts'
-import { addCandidates, type CandidateRules, candidateRefusal } from './endpoint-candidates.ts'
+import { addCandidates, type CandidateRules, candidateRefusal } from './endpoint-store.ts'
 import { parseFeed } from './parse-source.ts'
 import { createSourceStore, type Source, type SourceState } from './sources.ts'
 

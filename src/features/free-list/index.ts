@@ -1,10 +1,10 @@
+export { readAddress } from './endpoint-reads.ts'
 export {
   type CandidateRefusal,
   type CandidateRules,
   candidateRefusal,
   isSandboxAddress,
-} from './endpoint-candidates.ts'
-export { readAddress } from './endpoint-reads.ts'
+} from './endpoint-store.ts'
 export {
   anonymityText,
   attributionLine,

@@ -2,7 +2,7 @@ import { isIPv4 } from 'node:net'
 import timeZoneOf from '@photostructure/tz-lookup'
 import ipaddr from 'ipaddr.js'
 import { isAlpha2 } from '../../kernel/countries.ts'
-import type { Network, NetworkNames, Range } from './as-ranges.ts'
+import type { Network, NetworkNames, Range } from './ip-tables.ts'
 import { type DataFolders, type Family, missingNote, openTables, type Tables } from './ip-tables.ts'
 
 /** Data about an address. Null: not known. */

@@ -8,47 +8,43 @@ export const freelistSettings = {
   FAREBOX_FREELIST_CHECKER: onOff
     .prefault('on')
     .describe(
-      'on: a process beside the service reads feeds of free proxies and checks them. off: none does here.',
+      'on: a separate process reads feeds of free proxies and checks them. off: no such process here.',
     ),
   FAREBOX_FREELIST_SOURCES: text('a JSON file')
     .optional()
-    .describe(
-      'The feeds: docs/freelist.md says how the file is written. Without it only those of a sandbox are read.',
-    ),
+    .describe('The feeds, in the format of docs/freelist.md. Default: only the feeds of a sandbox.'),
   FAREBOX_FREELIST_JUDGE_HOST: text('a host name or an IPv4 address')
     .regex(/^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/, 'a host name or an IPv4 address')
     .optional()
     .describe(
-      'Where proxies reach the judge of this service from outside. Without it nothing is checked, save in a sandbox, which has one on loopback.',
+      "The public host of this service's judge. Without it no proxy is checked, except in a sandbox, whose judge is on loopback.",
     ),
   FAREBOX_FREELIST_JUDGE_PORTS: ports
     .prefault('80/443')
-    .describe(
-      'The ports of the judge as proxies reach them: plain and TLS. Many proxies open tunnels to 443 alone.',
-    ),
+    .describe('The public ports of the judge: plain and TLS. Many proxies open tunnels to 443 only.'),
   FAREBOX_FREELIST_JUDGE_LISTEN: text('an address')
     .prefault('0.0.0.0')
-    .describe('The address that the judge listens on, in the process of the checker.'),
+    .describe("The listening address of the judge, in the checker's process."),
   FAREBOX_FREELIST_JUDGE_LISTEN_PORTS: ports
     .optional()
-    .describe('The ports that it listens on, where something forwards the public ones to others.'),
+    .describe('Its listening ports, if the public ports are forwarded to others.'),
   FAREBOX_FREELIST_SOCKETS: whole(50, 60_000)
     .prefault('8000')
     .describe(
-      'Sockets that the checker has open at once; fewer where the process may not open so many files.',
+      "The maximum number of open sockets of the checker; fewer if the process's file limit is lower.",
     ),
   FAREBOX_FREELIST_CPU_PERCENT: whole(1, 100)
     .prefault('25')
-    .describe('The checker begins no more checks while it has used more of a core than this.'),
+    .describe('The checker starts no checks while it has used more than this share of a core.'),
   FAREBOX_FREELIST_CONNECT_TIMEOUT_MS: whole(100, 60_000)
     .prefault('2000')
-    .describe('How long an endpoint may take to take a connection.'),
+    .describe('The time limit for connecting to an endpoint.'),
   FAREBOX_FREELIST_TIMEOUT_MS: whole(200, 120_000)
     .prefault('8000')
-    .describe('How long a whole check of an endpoint may take.'),
+    .describe('The time limit for a complete check of an endpoint.'),
   FAREBOX_FREELIST_ENDPOINTS: whole(1, 10_000_000)
     .prefault('1000000')
-    .describe('Endpoints on record at most: beyond it feeds add none. None is ever taken out.'),
+    .describe('The maximum number of stored endpoints: feeds add none beyond it. No endpoint is removed.'),
   FAREBOX_FREELIST_METRICS_PORT: whole(1, 65_535)
     .optional()
     .describe("A port of 127.0.0.1 with the checker's /metrics."),
@@ -104,14 +100,14 @@ export const freeToolSettings = {
   FAREBOX_RATE_LIST: rate
     .prefault('120/2')
     .describe(
-      'Requests of one client address for the free proxy list and the networks: at once, and a second.',
+      'Requests of one client address for the free proxy list and the networks: burst, and rate per second.',
     ),
   FAREBOX_RATE_LOOKUP: rate
     .prefault('120/5')
-    .describe('Look-ups of addresses by one client address: at once, and a second.'),
+    .describe('Look-ups of addresses by one client address: burst, and rate per second.'),
   FAREBOX_RATE_CHECK: rate
     .prefault('40/1')
-    .describe('Proxies that one client address may have checked: at once, and a second.'),
+    .describe('Proxy checks for one client address: burst, and rate per second.'),
 } as const
 
 export type FreeToolConfig = {
@@ -136,3 +132,6 @@ export type CheckingConfig = {
 /** Whether only sandbox proxies are checked, with a judge on loopback. */
 export const isSandboxed = ({ freelist, payments }: CheckingConfig): boolean =>
   freelist.judge === null && payments.sandbox !== null
+
+export const feedFormats = ['text', 'json'] as const
+export type FeedFormat = (typeof feedFormats)[number]

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { isoTime } from '../../kernel/clock.ts'
 import { parseTarget, TargetRefused } from '../../platform/outgoing/target.ts'
 import { StartRefused } from '../../platform/postgres/errors.ts'
-import { type FeedFormat, feedFormats } from './feed-formats.ts'
+import { type FeedFormat, feedFormats } from './settings.ts'
 
 /** A list of candidates that is read repeatedly. */
 export type Source = {

@@ -1,8 +1,9 @@
 import { Readable } from 'node:stream'
 import { z } from 'zod'
 import { protocols } from '../../domain/free-list/endpoint.ts'
-import { addressSubject } from '../../platform/http/client-address.ts'
-import { ApiError, errorBody } from '../../platform/http/errors.ts'
+import { addressSubject } from '../../kernel/ip-address.ts'
+import { errorBody } from '../../platform/http/answer.ts'
+import { ApiError } from '../../platform/http/errors.ts'
 import { integerQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import {
@@ -11,10 +12,11 @@ import {
   defaultTimeoutMs,
   type Finding,
   maxProxies,
+  maxProxyText,
+  proxyForms,
   timeoutBounds,
 } from './check-proxies.ts'
 import { CheckSummary, ProxyCheckResult, resultExample, summaryOf } from './check-result.ts'
-import { maxProxyText, proxyForms } from './proxy-text.ts'
 
 const proxyField = z
   .string()

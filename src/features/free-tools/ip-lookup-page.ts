@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { addressSubject } from '../../platform/http/client-address.ts'
+import { addressSubject } from '../../kernel/ip-address.ts'
 import { refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import type { RouteLimit } from '../../platform/http/route.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'

@@ -1,8 +1,30 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { createMcpHandler, type McpHttpHandler } from '@modelcontextprotocol/server'
+import {
+  createMcpHandler,
+  type McpHttpHandler,
+  McpServer,
+  type StandardSchemaWithJSON,
+} from '@modelcontextprotocol/server'
 import type { Logger } from 'pino'
-import { type ApiRequest, type Route, route } from '../../platform/http/route.ts'
-import { type ToolCaller, type ToolDeps, toolServer } from './mcp-tools.ts'
+import { z } from 'zod'
+import { protocols } from '../../domain/free-list/endpoint.ts'
+import { isOutage } from '../../platform/eventstore/errors.ts'
+import { addressSubject } from '../../platform/http/client-address.ts'
+import { ApiError } from '../../platform/http/errors.ts'
+import { jsonSchemaOf } from '../../platform/http/json-schema.ts'
+import { unsetFieldsRemover } from '../../platform/http/request-shape.ts'
+import { type ApiRequest, type Route, type RouteLimit, route } from '../../platform/http/route.ts'
+import { defaultLimit, filterFields, ListEntry, type LiveList, maxLimit } from '../free-list/index.ts'
+import {
+  type CheckProxies,
+  defaultTimeoutMs,
+  maxProxies,
+  maxProxyText,
+  proxyForms,
+  timeoutBounds,
+} from './check-proxies.ts'
+import { CheckSummary, ProxyCheckResult, summaryOf } from './check-result.ts'
+import { IpLookup, ipField, type LookUp } from './ip-lookup.ts'
 
 export const mcpPath = '/mcp'
 
@@ -135,4 +157,205 @@ export const mcpRoutes = (
       },
     }),
   ]
+}
+
+/** Dependencies of the tools: the same operations and limits as over HTTP. */
+export type ToolDeps = {
+  readonly list: LiveList
+  readonly lookUp: LookUp
+  readonly checkProxies: CheckProxies
+  readonly limits: { readonly list: RouteLimit | null; readonly lookup: RouteLimit | null }
+}
+
+/** The caller of a tool. */
+export type ToolCaller = {
+  readonly address: string
+  /** Aborted when the caller disconnects. */
+  readonly gone: AbortSignal
+}
+
+/** Fewer rows than over HTTP by default, because an assistant reads all of them. */
+const toolLimit = 20
+
+type ToolResult = {
+  content: { type: 'text'; text: string }[]
+  structuredContent?: Record<string, unknown>
+  isError?: true
+}
+
+const failed = (text: string): ToolResult => ({ content: [{ type: 'text', text }], isError: true })
+
+const succeeded = (structuredContent: Record<string, unknown>): ToolResult => ({
+  content: [{ type: 'text', text: JSON.stringify(structuredContent) }],
+  structuredContent,
+})
+
+const refusalText = ({ message, code, headers }: ApiError): string => {
+  const waitS = headers?.['retry-after']
+  return `${code}: ${message}${waitS === undefined ? '' : `; try again in ${waitS} s`}`
+}
+
+/** A refusal becomes a result that the assistant can read. Other errors are rethrown. */
+const toToolResult = async (work: () => Promise<Record<string, unknown>>): Promise<ToolResult> => {
+  try {
+    return succeeded(await work())
+  } catch (error) {
+    if (error instanceof ApiError) return failed(refusalText(error))
+    if (isOutage(error)) return failed('overloaded: the service cannot reach its database; try again in 1 s')
+    throw error
+  }
+}
+
+/** A schema as in tool declarations: the JSON Schema of the interface description, generated once. */
+const declared = <Schema extends z.ZodType>(
+  schema: Schema,
+): StandardSchemaWithJSON<z.input<Schema>, z.output<Schema>> => {
+  const jsonSchemas = { input: jsonSchemaOf(schema, 'input'), output: jsonSchemaOf(schema, 'output') }
+  return {
+    '~standard': {
+      ...schema['~standard'],
+      jsonSchema: { input: () => ({ ...jsonSchemas.input }), output: () => ({ ...jsonSchemas.output }) },
+    },
+  }
+}
+
+/** For arguments: null for an optional argument counts as missing, as in request bodies. */
+const declaredInput = <Schema extends z.ZodType>(
+  schema: Schema,
+): StandardSchemaWithJSON<z.input<Schema>, z.output<Schema>> => {
+  const { '~standard': standard } = declared(schema)
+  const removeUnset = unsetFieldsRemover(schema)
+  return { '~standard': { ...standard, validate: (value) => standard.validate(removeUnset(value)) } }
+}
+
+const reads = { readOnlyHint: true, destructiveHint: false, idempotentHint: true } as const
+
+const listInput = declaredInput(
+  z.strictObject({
+    country: filterFields.country.optional(),
+    protocol: filterFields.protocol.optional(),
+    anonymity: filterFields.anonymity.optional(),
+    limit: z
+      .int()
+      .min(1)
+      .max(maxLimit)
+      .optional()
+      .meta({ description: `How many at most; ${toolLimit} when left out.` }),
+  }),
+)
+
+const listOutput = declared(
+  z.object({
+    updated_at: z.string().nullable().meta({ description: 'When the newest check of all was made.' }),
+    total: z.int().meta({ description: 'How many the filters leave.' }),
+    count: z.int(),
+    proxies: z.array(ListEntry),
+  }),
+)
+
+const checkInput = declaredInput(
+  z.strictObject({
+    proxies: z
+      .array(z.string().min(1).max(maxProxyText))
+      .min(1)
+      .max(maxProxies)
+      .meta({ description: `Each as ${proxyForms}.` }),
+    protocols: z
+      .array(z.enum(protocols))
+      .min(1)
+      .max(protocols.length)
+      .optional()
+      .meta({ description: 'Those to try; all four when left out.' }),
+    timeout_ms: z
+      .int()
+      .min(timeoutBounds.min)
+      .max(timeoutBounds.max)
+      .optional()
+      .meta({ description: `For each proxy; ${defaultTimeoutMs} when left out.` }),
+  }),
+)
+
+const checkOutput = declared(z.object({ summary: CheckSummary, results: z.array(ProxyCheckResult) }))
+
+const lookupOutput = declared(IpLookup)
+
+const lookupInput = declaredInput(
+  z.strictObject({
+    ip: ipField('The address.').optional().meta({ description: 'Left out: the address that asks.' }),
+  }),
+)
+
+/** @returns null if the limit allows another call; else the refusal */
+const overLimit = async (limit: RouteLimit | null, { address }: ToolCaller): Promise<ToolResult | null> => {
+  const waitS = (await limit?.take(addressSubject(address))) ?? 0
+  return waitS > 0
+    ? failed(`rate_limited: too many calls; try again in ${Math.max(1, Math.ceil(waitS))} s`)
+    : null
+}
+
+/** A Model Context Protocol server with the three tools, for the requests of one caller. */
+export const toolServer = (deps: ToolDeps, caller: ToolCaller, version: string): McpServer => {
+  const { list, lookUp, checkProxies, limits } = deps
+  const server = new McpServer(
+    { name: 'farebox', version },
+    {
+      // The tools do not change while the process runs.
+      capabilities: { tools: { listChanged: false } },
+      instructions:
+        'Public proxies that are checked around the clock, a check of any proxy, and look-ups of IP addresses. None of it needs a key. Nobody vouches for public proxies: send nothing secret through one.',
+    },
+  )
+  server.registerTool(
+    'ip_lookup',
+    {
+      title: 'Look an IP address up',
+      description:
+        'Says where an IPv4 or IPv6 address is (country, city, time zone), which network announces it, and whether it is a public proxy. Show the attribution with the data.',
+      inputSchema: lookupInput,
+      outputSchema: lookupOutput,
+      annotations: { ...reads, openWorldHint: false },
+    },
+    async ({ ip }) =>
+      (await overLimit(limits.lookup, caller)) ?? toToolResult(async () => lookUp(ip ?? caller.address)),
+  )
+  server.registerTool(
+    'proxy_check',
+    {
+      title: 'Check proxies',
+      description: `Sends requests through up to ${maxProxies} proxies and says of each whether it works, by which protocols, how much it hides, where it comes out and how quick it is. Takes seconds.`,
+      inputSchema: checkInput,
+      outputSchema: checkOutput,
+      annotations: { ...reads, openWorldHint: true },
+    },
+    async ({ proxies, protocols: requestedProtocols, timeout_ms }) =>
+      toToolResult(async () => {
+        const results: z.output<typeof ProxyCheckResult>[] = []
+        const findings = await checkProxies({
+          proxies,
+          protocols: requestedProtocols,
+          timeoutMs: timeout_ms,
+          caller: addressSubject(caller.address),
+          signal: caller.gone,
+        })
+        for await (const { index, result } of findings) results[index] = result
+        return { summary: summaryOf(results), results }
+      }),
+  )
+  server.registerTool(
+    'proxy_list',
+    {
+      title: 'List live public proxies',
+      description: `Public proxies that answered their last check, the ones that were up most first. Filters by country, protocol and anonymity; ${defaultLimit} and more only where they are needed.`,
+      inputSchema: listInput,
+      outputSchema: listOutput,
+      annotations: { ...reads, openWorldHint: false },
+    },
+    async ({ limit = toolLimit, ...filter }) =>
+      (await overLimit(limits.list, caller)) ??
+      toToolResult(async () => {
+        const { updatedAt, total, entries } = (await list.current()).page(filter, limit)
+        return { updated_at: updatedAt, total, count: entries.length, proxies: entries }
+      }),
+  )
+  return server
 }

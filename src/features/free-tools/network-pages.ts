@@ -5,7 +5,7 @@ import { type ConsolePage, openPage, show, type Visit } from '../../platform/ui/
 import { filtersOf, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { countText, timeText } from '../../platform/ui/text.ts'
 import { attributionLine, countryText, networkPath, proxyColumns, warning } from '../free-list/index.ts'
-import type { Network, NetworkRecord } from './network-record.ts'
+import type { Network, NetworkRecord } from './rank-networks.ts'
 import { asnOf, compareByLiveProxies, maxNetworkRows, type Networks, type Rank } from './rank-networks.ts'
 
 const root = '/networks'

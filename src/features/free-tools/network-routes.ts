@@ -3,8 +3,15 @@ import { refuse } from '../../platform/http/errors.ts'
 import { pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { type Route, type RouteLimit, route } from '../../platform/http/route.ts'
 import { filterFields } from '../free-list/index.ts'
-import { NetworkPage, NetworkRecord, pageExample, recordExample } from './network-record.ts'
-import { asnOf, maxNetworkRows, type Networks } from './rank-networks.ts'
+import {
+  asnOf,
+  maxNetworkRows,
+  NetworkPage,
+  NetworkRecord,
+  type Networks,
+  pageExample,
+  recordExample,
+} from './rank-networks.ts'
 
 const asnParam = z
   .string()

@@ -1,4 +1,4 @@
-import { addressSubject } from '../../platform/http/client-address.ts'
+import { addressSubject } from '../../kernel/ip-address.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
 import type { Assets } from '../../platform/ui/assets.ts'
 import {
@@ -13,9 +13,8 @@ import { type ConsolePage, openPage, refusedView, show, type Visit } from '../..
 import { tableOf } from '../../platform/ui/table.ts'
 import { stateText } from '../../platform/ui/text.ts'
 import { anonymityText, attributionLine, countryText, networkPath } from '../free-list/index.ts'
-import { type CheckProxies, type Finding, maxProxies } from './check-proxies.ts'
+import { type CheckProxies, type Finding, maxProxies, maxProxyText, proxyForms } from './check-proxies.ts'
 import type { ProxyCheckResult } from './check-result.ts'
-import { maxProxyText, proxyForms } from './proxy-text.ts'
 
 const description =
   'Checks whether proxies work: their protocols, how much they hide, where they come out and how quick they are. Free and without a key.'

@@ -3,7 +3,7 @@ import { decideNetworkAdoption, whitelistRef } from '../../domain/plans/whitelis
 import type { Cause } from '../../kernel/event.ts'
 import { canonicalJson } from '../../kernel/json-text.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
-import { handle } from '../../platform/commands/handle.ts'
+import { handle } from '../../platform/commands/command.ts'
 import type { Keys } from '../../platform/vault/keys.ts'
 import { createRowSigner } from '../../platform/vault/seal.ts'
 import { type EntryRow, entryColumns, entryCommitment } from './whitelist-commitments.ts'

@@ -1,8 +1,7 @@
 import type { FoundPlan } from '../../../projections/plans.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { Generate } from '../../domain/catalog/product.ts'
-import { anyTargeting, type Targeting } from '../../domain/exits/exit-targeting.ts'
-import { writeTargeting } from '../../domain/exits/username.ts'
+import { anyTargeting, type Targeting, writeTargeting } from '../../domain/exits/line.ts'
 import type { Family } from '../../domain/shared/order-terms.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { ExitHealth, ExitIndex } from '../exits/index.ts'
@@ -40,7 +39,7 @@ export const createExitAvailability = (deps: {
     if (hasNoTargeting(targeting)) return
     const isAvailable = (requested: Targeting): boolean =>
       index
-        .fitting(requested, { udp: requested.udp, family })
+        .matching(requested, { udp: requested.udp, family })
         .some(({ exitId }) => exits.health.isAlive(exitId))
     const { country, strict, udp } = targeting
     if (isAvailable(targeting)) return

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import type { Targeting } from '../../domain/exits/exit-targeting.ts'
-import { writeUsername } from '../../domain/exits/username.ts'
+import type { Targeting } from '../../domain/exits/line.ts'
+import { writeUsername } from '../../domain/exits/line.ts'
 
 export const lineProtocols = ['http', 'https', 'socks5'] as const
 export type LineProtocol = (typeof lineProtocols)[number]

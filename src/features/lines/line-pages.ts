@@ -1,4 +1,4 @@
-import { maxStickyMinutes } from '../../domain/exits/exit-targeting.ts'
+import { maxStickyMinutes } from '../../domain/exits/line.ts'
 import { alpha2Of } from '../../kernel/countries.ts'
 import { ApiError } from '../../platform/http/errors.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'

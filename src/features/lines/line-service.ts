@@ -1,4 +1,4 @@
-import { maxWrittenBytes } from '../../domain/exits/username.ts'
+import { maxWrittenBytes } from '../../domain/exits/line.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import type { Gateway, OwnPlan } from '../plans/index.ts'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
-import type { Targeting } from '../../domain/exits/exit-targeting.ts'
+import type { Targeting } from '../../domain/exits/line.ts'
 import type { PlanId } from '../../kernel/ids.ts'
 
 /** The most stored targetings of a plan. */

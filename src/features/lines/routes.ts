@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
-import { maxStickyMinutes } from '../../domain/exits/exit-targeting.ts'
+import { maxStickyMinutes } from '../../domain/exits/line.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { type Route, route } from '../../platform/http/route.ts'

@@ -7,9 +7,9 @@ import {
   systems,
   type Targeting,
   targetingProblem,
-} from '../../domain/exits/exit-targeting.ts'
+} from '../../domain/exits/line.ts'
 import { alpha2Of } from '../../kernel/countries.ts'
-import type { ErrorCode } from '../../platform/http/error-table.ts'
+import type { ErrorCode } from '../../platform/http/errors.ts'
 import { refuse } from '../../platform/http/errors.ts'
 
 const locationField = (label: string, path: string) =>
@@ -66,21 +66,8 @@ export const targetingCodes = {
   excludeAsn: 'invalid_exclude',
 } as const satisfies Readonly<Record<keyof TargetingInput, ErrorCode>>
 
-/** The entry of a product's `generate.targeting` that each field requires. */
-const abilityOf: Readonly<Record<keyof TargetingInput, string>> = {
-  country: 'country',
-  state: 'state',
-  city: 'city',
-  isp: 'isp',
-  asn: 'asn',
-  os: 'os',
-  strict: 'strict',
-  udp: 'udp',
-  excludeCountries: 'exclude',
-  excludeStates: 'exclude',
-  excludeCities: 'exclude',
-  excludeAsn: 'exclude',
-}
+/** The entry of a product's `generate.targeting` that a field requires. */
+const abilityOf = (field: string): string => (field.startsWith('exclude') ? 'exclude' : field)
 
 /** Whether a value is the default. The product need not support the field then. */
 const isDefault = (field: string, value: unknown): boolean =>
@@ -112,15 +99,15 @@ const fieldOf: Readonly<Record<string, keyof TargetingInput>> = {
 
 /**
  * The targeting of a request, by the same rules as for usernames.
- * @param soldFields the product's `generate.targeting`
+ * @param allowedFields the product's `generate.targeting`
  * @throws ApiError `invalid_targeting`, `invalid_exclude`
  */
-export const targetingOf = (input: TargetingInput, soldFields: readonly string[]): Targeting => {
+export const targetingOf = (input: TargetingInput, allowedFields: readonly string[]): Targeting => {
   for (const [field, value] of Object.entries(input))
-    if (!isDefault(field, value) && !soldFields.includes(abilityOf[field as keyof TargetingInput]))
+    if (!isDefault(field, value) && !allowedFields.includes(abilityOf(field)))
       throw refuse(
         'invalid_targeting',
-        `${field} is not for this plan: its product takes ${soldFields.join(', ') || 'no targeting'}`,
+        `${field} is not for this plan: its product takes ${allowedFields.join(', ') || 'no targeting'}`,
       )
   const { country, state, city, isp, asn, os, strict = true, udp = false } = input
   const optionalCode = (text: string | undefined, field: 'state' | 'city' | 'isp') =>

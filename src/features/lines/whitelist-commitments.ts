@@ -1,4 +1,4 @@
-import type { Targeting } from '../../domain/exits/exit-targeting.ts'
+import type { Targeting } from '../../domain/exits/line.ts'
 import { type WhitelistState, whitelistRef } from '../../domain/plans/whitelist.ts'
 import type { AccountId, PlanId } from '../../kernel/ids.ts'
 import { canonicalJson } from '../../kernel/json-text.ts'

@@ -10,7 +10,7 @@ import type { Cause } from '../../kernel/event.ts'
 import type { NoticeId } from '../../kernel/ids.ts'
 import { noticeStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
-import { handle, type Result } from '../../platform/commands/handle.ts'
+import { handle, type Result } from '../../platform/commands/command.ts'
 
 export type NoticeResult = Result<NoticeRefusal, ShownNotice>
 

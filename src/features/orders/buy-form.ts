@@ -6,10 +6,10 @@ import { hiddenOf, keyField, type Problems } from '../../platform/ui/form.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
 import type { AccountVisit } from '../../platform/ui/page.ts'
 import { dollarText } from '../../platform/ui/text.ts'
-import type { OrderRequest } from './append-order.ts'
-import { payerOf } from './payer.ts'
+import type { OrderRequest } from './place-order.ts'
 import { orderOf, type Purchase } from './place-order.ts'
 import type { OrderItem } from './prepare-order.ts'
+import { payerOf } from './prepare-order.ts'
 
 /**
  * The order of a form, for the account itself. Its path is that of the page, so it never equals that of an API call.

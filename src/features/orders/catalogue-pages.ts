@@ -4,10 +4,16 @@ import {
   orderableCountries,
   type StockCount,
 } from '../../domain/catalog/availability.ts'
-import { type Catalog, countriesOf, periodsOf, ratesIn } from '../../domain/catalog/catalog.ts'
+import {
+  type Catalog,
+  countriesOf,
+  metaOf,
+  numberOf,
+  periodsOf,
+  ratesIn,
+} from '../../domain/catalog/catalog.ts'
 import type { Quote } from '../../domain/catalog/pricing.ts'
 import { isDedicated, type Product } from '../../domain/catalog/product.ts'
-import { numberOf } from '../../domain/catalog/targeting.ts'
 import { countryOf } from '../../kernel/countries.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
@@ -34,11 +40,11 @@ import {
 } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { countText, dollarText, perText, stateText, timeText } from '../../platform/ui/text.ts'
-import { metaOf, productView, type Quotes, quoteView } from '../catalog/index.ts'
+import { productView, type Quotes, quoteView } from '../catalog/index.ts'
 import type { ReadBalance } from '../wallet/index.ts'
 import { chargeOf, noQuote, orderOfForm, payPart, quoteForm, refusedPurchase } from './buy-form.ts'
-import { payerOf } from './payer.ts'
 import type { PlaceOrder } from './place-order.ts'
+import { payerOf } from './prepare-order.ts'
 
 /** The values of the order form, as the texts of the API's price query. */
 type OrderFormValues = { readonly quantity: string } & Readonly<Record<string, string>>

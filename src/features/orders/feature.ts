@@ -15,7 +15,8 @@ import { createCompletion, startCompletionReactor } from './complete-orders.ts'
 import { createCustomerInvoices } from './customer-invoices.ts'
 import { orderAdminPages } from './order-admin-pages.ts'
 import { orderPages } from './order-pages.ts'
-import { createPlaceOrder, type PlaceOrder } from './place-order.ts'
+import { createPayPages } from './pay-pages.ts'
+import { createAppendOrder, createPlaceOrder, type PlaceOrder } from './place-order.ts'
 import { startAwaitingReactor } from './place-paid-orders.ts'
 import { type RefundDependencies, type RefundOrder, refundOrder } from './refund-order.ts'
 import { orderRoutes } from './routes.ts'
@@ -53,11 +54,14 @@ export const open = (
   } = core
   const { catalog, stock, quotes, readBalance, journalHead, settleTraffic } = dependencies
   const complete = createCompletion(core)
+  const appendOrder = createAppendOrder(core)
+  const customerInvoices = createCustomerInvoices({ ...core, ...dependencies })
   const placeOrder = createPlaceOrder({
     ...core,
+    appendOrder,
     prices: dependencies,
     customers: dependencies.customers,
-    customerInvoices: createCustomerInvoices({ ...core, ...dependencies }),
+    payPages: createPayPages({ ...core, appendOrder, customerInvoices }),
   })
   const refund: RefundOrder = (refundRequest) => refundOrder({ log, runner, settleTraffic }, refundRequest)
   const { payUrlOf } = createDepositPages(core)

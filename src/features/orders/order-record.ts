@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import type { AwaitedInvoice } from '../../../projections/orders.ts'
+import { metaOf } from '../../domain/catalog/catalog.ts'
 import { cancelReasons } from '../../domain/orders/events.ts'
 import { type Order, orderStatuses, type ShownOrder } from '../../domain/orders/fold.ts'
 import { families } from '../../domain/shared/order-terms.ts'
 import { customerField, customerIdField } from '../accounts/index.ts'
-import { metaOf } from '../catalog/index.ts'
 
 const instant = z.string().meta({ format: 'date-time' })
 const cents = z.int()

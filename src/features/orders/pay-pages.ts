@@ -1,37 +1,20 @@
-import type { OrderDraft, PlacementRefusal } from '../../domain/orders/decide-placement.ts'
-import type { Order } from '../../domain/orders/fold.ts'
-import { orderedBy } from '../../domain/shared/order-terms.ts'
+import type { OrderDraft } from '../../domain/orders/decide-placement.ts'
 import { ApiError, refuse } from '../../platform/http/errors.ts'
-import { keyConflict } from '../../platform/http/idempotency.ts'
+import { keyConflict } from '../../platform/http/route.ts'
 import { createRequireOrderable } from '../catalog/index.ts'
+import { type AwaitedOrderStatus, type CustomerInvoices, chargeOf } from './customer-invoices.ts'
+import { refuseForPlacement } from './order-errors.ts'
 import {
   type AppendOrder,
-  type AppendOrderDeps,
+  type AppendOrderDependencies,
   actorOf,
   answerForExistingOrder,
   finishOrder,
   type KeyedOrder,
+  type PayPages,
   type PlacedOrder,
-} from './append-order.ts'
-import { type AwaitedOrderStatus, type CustomerInvoices, chargeOf } from './customer-invoices.ts'
-import { refuseForPlacement } from './order-errors.ts'
-
-/** Orders that are paid on a pay page: own orders on a rail, and orders of customers without enough credit. */
-export type PayPages = {
-  /** Opens the pay page of an own order: it awaits the payment of the whole amount. */
-  invoiceOwn(keyed: KeyedOrder, draft: OrderDraft): Promise<PlacedOrder>
-  /**
-   * Opens the pay page of a customer's refused order if a live rail can take the missing credit.
-   * @throws ApiError the refusal, with the pay page if there is one
-   */
-  refused(keyed: KeyedOrder, draft: OrderDraft, refusal: PlacementRefusal): Promise<PlacedOrder>
-  /**
-   * Repeats the request for an order that awaits its payment: it may be paid by now, still be open, or get a new
-   * invoice.
-   * @param quoted the order at the current price, in case its invoice closed, or its refusal
-   */
-  again(keyed: KeyedOrder, order: Order, quoted: OrderDraft | ApiError): Promise<PlacedOrder>
-}
+} from './place-order.ts'
+import { orderedBy } from './prepare-order.ts'
 
 /** @throws ApiError the refusal */
 const draftOf = (quoted: OrderDraft | ApiError): OrderDraft => {
@@ -45,13 +28,13 @@ const causeOf = ({ request }: KeyedOrder) => ({
 })
 
 export const createPayPages = (
-  deps: AppendOrderDeps & {
+  dependencies: AppendOrderDependencies & {
     readonly customerInvoices: CustomerInvoices
     readonly appendOrder: AppendOrder
   },
 ): PayPages => {
-  const { customerInvoices, appendOrder } = deps
-  const requireOrderable = createRequireOrderable(deps.runner)
+  const { customerInvoices, appendOrder } = dependencies
+  const requireOrderable = createRequireOrderable(dependencies.runner)
 
   const refused: PayPages['refused'] = async (keyed, draft, refusal) => {
     const { method, customerId, accountId } = draft
@@ -89,7 +72,7 @@ export const createPayPages = (
       case 'known':
         return { ...answerForExistingOrder(keyed, answer.order), position }
       case 'partially-appended':
-        return finishOrder(deps, keyed, answer.debitRevision)
+        return finishOrder(dependencies, keyed, answer.debitRevision)
       case 'conflict':
         throw keyConflict()
       case 'expired-key':
@@ -112,6 +95,7 @@ export const createPayPages = (
   }
 
   return {
+    liveRails: customerInvoices.liveRails,
     refused,
     again,
     invoiceOwn: async (keyed, draft) => {
@@ -124,7 +108,7 @@ export const createPayPages = (
             ? again(keyed, answer.order, draft)
             : answerForExistingOrder(keyed, answer.order)
         case 'partially-appended':
-          return finishOrder(deps, keyed, answer.debitRevision)
+          return finishOrder(dependencies, keyed, answer.debitRevision)
         case 'refused':
           // The payment covers the missing money.
           if (answer.refusal.code !== 'insufficient_balance') throw refuseForPlacement(answer.refusal)

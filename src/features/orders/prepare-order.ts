@@ -1,5 +1,12 @@
 import { type LiveStock, lineInStock } from '../../domain/catalog/availability.ts'
-import { type Catalog, orderable, productOfOrder, type RateRequest } from '../../domain/catalog/catalog.ts'
+import {
+  type Catalog,
+  orderable,
+  parseMeta,
+  parseTargeting,
+  productOfOrder,
+  type RateRequest,
+} from '../../domain/catalog/catalog.ts'
 import {
   type Quote,
   quantityOf,
@@ -10,19 +17,23 @@ import {
   type TermsOf,
 } from '../../domain/catalog/pricing.ts'
 import { isDedicated, type Product } from '../../domain/catalog/product.ts'
-import { parseMeta, parseTargeting } from '../../domain/catalog/targeting.ts'
 import type { OrderDraft } from '../../domain/orders/decide-placement.ts'
+import type { OrderDetails, OrderMethod, Target } from '../../domain/shared/order-terms.ts'
+import type { Actor } from '../../kernel/event.ts'
 import {
-  type OrderDetails,
-  type OrderMethod,
-  orderedBy,
-  type Target,
-} from '../../domain/shared/order-terms.ts'
-import { type CustomerId, type OrderId, type PlanId, type ProxyId, planIdOfOrder } from '../../kernel/ids.ts'
+  type AccountId,
+  type CustomerId,
+  type KeyId,
+  type OrderId,
+  type PlanId,
+  type ProxyId,
+  planIdOfOrder,
+} from '../../kernel/ids.ts'
+import type { Caller } from '../../platform/http/auth.ts'
 import { ApiError, refuse } from '../../platform/http/errors.ts'
+import type { AccountVisit } from '../../platform/ui/page.ts'
 import { requireHolderNamed } from '../accounts/index.ts'
 import { requireAccepted } from '../catalog/index.ts'
-import type { Payer } from './payer.ts'
 
 /** An order without the parts of its request. */
 export type Prepared = Omit<OrderDraft, 'fingerprint'>
@@ -253,4 +264,54 @@ export const prepareExtension = (buyer: Buyer, rentals: RentalsToExtend, periodD
   const figures = requireAccepted(quote(product, { quantity, wanted: rateRequest, terms, minQuantity: 1 }))
   const { proxyIds } = rentals
   return draftOf(buyer, product, { figures, terms }, { kind: 'extension', planId: null, proxyIds })
+}
+
+/** The payer of a console session: the wallet of the visitor's own account, without a key. */
+export const payerOf = ({ account, cause }: AccountVisit): Payer => {
+  const { actor } = cause
+  if (actor.kind === 'key') throw new Error('a person has no key')
+  const { accountId, reseller } = account
+  return { accountId, reseller, keyId: null, actor }
+}
+
+/** A key that pays from its account's wallet, under its own daily cap. */
+type KeyPayer = Pick<Caller, 'accountId' | 'reseller' | 'keyId' | 'capKeyId' | 'dailyCapCents'>
+
+/**
+ * A payer without a key: a person in the console, or the service for an order that such a person started. No key's cap
+ * applies, and none is used up.
+ */
+type KeylessPayer = {
+  readonly accountId: AccountId
+  readonly reseller: boolean
+  readonly keyId: null
+  readonly actor: Exclude<Actor, { readonly kind: 'key' }>
+}
+
+/** The account whose wallet pays, and its limits (docs/decisions/0063-orders-without-a-key.md). */
+export type Payer = KeyPayer | KeylessPayer
+
+/** Whole cents in any 24 hours; null for no cap. */
+export const capCentsOf = (payer: Payer): number | null => (payer.keyId === null ? null : payer.dailyCapCents)
+
+/**
+ * The actor in the events of this payer.
+ * @throws Error for a session of another account: it may view the account, but never pay from its wallet
+ */
+export const actorOfPayer = (payer: Payer): Actor => {
+  const { accountId, keyId } = payer
+  if (keyId !== null) return { kind: 'key', accountId, keyId }
+  const { actor } = payer
+  if (actor.kind === 'session' && actor.subjectId !== accountId)
+    throw new Error(`session ${actor.sessionId} is of ${actor.subjectId} and cannot pay for ${accountId}`)
+  return actor
+}
+
+/** The payer's fields of an order: of a key, or of none. `capKeyId` is left out if it equals `keyId`. */
+export const orderedBy = (
+  payer: { readonly keyId: KeyId; readonly capKeyId: KeyId } | { readonly keyId: null },
+): Pick<OrderDetails, 'keyId' | 'capKeyId'> => {
+  if (payer.keyId === null) return { keyId: null }
+  const { keyId, capKeyId } = payer
+  return capKeyId === keyId ? { keyId } : { keyId, capKeyId }
 }

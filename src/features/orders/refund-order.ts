@@ -7,7 +7,7 @@ import {
   proposalIdOf,
 } from '../../domain/ledger/decide-approval.ts'
 import type { LedgerEvent } from '../../domain/ledger/events.ts'
-import { orderStreams } from '../../domain/orders/allocation-owner.ts'
+import { orderStreams } from '../../domain/orders/decide-placement.ts'
 import type { RefundDecided } from '../../domain/orders/events.ts'
 import {
   hasUnrefundedAmount,
@@ -22,7 +22,7 @@ import type { Cause } from '../../kernel/event.ts'
 import { deriveId, type OrderId, type PlanId, type ProxyId } from '../../kernel/ids.ts'
 import type { StreamName } from '../../kernel/streams.ts'
 import type { CommandOutcome, CommandRunner } from '../../platform/commands/command.ts'
-import { readStreamState } from '../../platform/commands/handle.ts'
+import { readStreamState } from '../../platform/commands/command.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 

@@ -10,9 +10,14 @@ import type { Clock } from '../../kernel/clock.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Caller } from '../../platform/http/auth.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { idempotentAnswer, idempotentResponses } from '../../platform/http/idempotency.ts'
 import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
-import { type Route, type RouteError, route } from '../../platform/http/route.ts'
+import {
+  idempotentAnswer,
+  idempotentResponses,
+  type Route,
+  type RouteError,
+  route,
+} from '../../platform/http/route.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { customerRefs } from '../accounts/index.ts'

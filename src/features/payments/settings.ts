@@ -19,60 +19,62 @@ export const paymentSettings = {
   FAREBOX_PUBLIC_URL: address(['https:', 'http:'], 'an address such as https://shop.example.com')
     .transform((url) => trimEnd(url, '/'))
     .optional()
-    .describe('Where the world reaches this service: payment callbacks and payers come back here.'),
+    .describe('The public address of this service: payment callbacks and returning payers use it.'),
   FAREBOX_MERCHANT_NAME: text('a text of 1 to 60 characters')
     .regex(/^[^\p{C}]{1,60}$/u, 'a text of 1 to 60 characters')
     .prefault('Farebox')
-    .describe("What the service's own pay pages call it."),
+    .describe('The name of the service on its payment pages.'),
   FAREBOX_STRIPE_SECRET_KEY: text('sk_… or rk_…')
     .optional()
     .describe('Cards and local rails: Stripe Checkout.'),
   FAREBOX_STRIPE_WEBHOOK_SECRET: text('whsec_…')
     .optional()
-    .describe('Of the Stripe webhook endpoint at {FAREBOX_PUBLIC_URL}/callbacks/service-stripe.'),
+    .describe('The secret of the Stripe webhook endpoint at {FAREBOX_PUBLIC_URL}/callbacks/service-stripe.'),
   FAREBOX_BTCPAY_URL: text('an https address')
     .optional()
-    .describe('Crypto: where your BTCPay Server answers.'),
+    .describe('Crypto: the address of your BTCPay Server.'),
   FAREBOX_BTCPAY_API_KEY: text('a text')
     .optional()
     .describe('Its API key, with btcpay.store.cancreateinvoice and btcpay.store.canviewinvoices.'),
   FAREBOX_BTCPAY_STORE_ID: text('letters and digits').optional().describe('The id of its store.'),
   FAREBOX_BTCPAY_WEBHOOK_SECRET: text('a text')
     .optional()
-    .describe('Of the store webhook at {FAREBOX_PUBLIC_URL}/callbacks/service-btcpay.'),
+    .describe('The secret of the store webhook at {FAREBOX_PUBLIC_URL}/callbacks/service-btcpay.'),
   FAREBOX_NOWPAYMENTS_API_KEY: text('a text')
     .optional()
     .describe('Crypto, without a BTCPay Server: NOWPayments.'),
   FAREBOX_NOWPAYMENTS_IPN_SECRET: text('a text').optional().describe('Its IPN secret key.'),
   FAREBOX_NOWPAYMENTS_EMAIL: text('an e-mail address')
     .optional()
-    .describe('Of the NOWPayments account: lists payments whose callbacks were lost.'),
-  FAREBOX_NOWPAYMENTS_PASSWORD: text('a text').optional().describe('Of the NOWPayments account.'),
+    .describe('The e-mail address of the NOWPayments account, for listing payments with lost callbacks.'),
+  FAREBOX_NOWPAYMENTS_PASSWORD: text('a text')
+    .optional()
+    .describe('The password of the NOWPayments account.'),
   FAREBOX_SANDBOX: z
     .enum(['auto', 'off'], { error: 'auto or off' })
     .prefault('auto')
     .describe(
-      "auto: stand-ins of the payment providers and of the scrapers' provider, on the demo and where no real credential is set.",
+      "auto: stand-ins for the payment providers and the scrapers' provider, on the demo and without real credentials.",
     ),
   FAREBOX_SANDBOX_PORT: text(port)
     .regex(/^\d{1,5}$/, port)
     .transform(Number)
     .refine((value) => value <= 65_535, port)
     .optional()
-    .describe('The loopback port of the stand-ins; left out: the one after PORT, or a free one.'),
+    .describe('The loopback port of the stand-ins; default: the one after PORT, or a free one.'),
   FAREBOX_SANDBOX_URL: address(['http:'], 'an address such as http://127.0.0.1:3001')
     .refine(
       (value) => ['127.0.0.1', '[::1]', 'localhost'].includes(new URL(value).hostname),
       'a loopback address',
     )
     .optional()
-    .describe('Stand-ins that run already, on this machine, in place of own ones.'),
+    .describe('Running stand-ins on this machine, instead of own ones.'),
   FAREBOX_DEPOSIT_LOOK_MS: text('a whole number from 100 to 3600000')
     .regex(/^\d{3,7}$/, 'a whole number from 100 to 3600000')
     .transform(Number)
     .refine((value) => value >= 100 && value <= 3_600_000, 'a whole number from 100 to 3600000')
     .prefault('120000')
-    .describe('When a deposit is first looked up at its provider, in case its callback was lost.'),
+    .describe('The time until a deposit is first polled at its provider, in case its callback was lost.'),
 } as const
 
 type Values = z.output<z.ZodObject<typeof paymentSettings>>

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type FoundPlan, findPlan, type PlanStatus, planStatuses } from '../../../projections/plans.ts'
 import type { Product } from '../../domain/catalog/product.ts'
-import { maxStickyMinutes } from '../../domain/exits/exit-targeting.ts'
+import { maxStickyMinutes } from '../../domain/exits/line.ts'
 import { thresholdPct } from '../../domain/plans/fold.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { PlanId } from '../../kernel/ids.ts'

@@ -1,5 +1,5 @@
+import { numberOf } from '../../domain/catalog/catalog.ts'
 import type { Product } from '../../domain/catalog/product.ts'
-import { numberOf } from '../../domain/catalog/targeting.ts'
 import type { CustomerId } from '../../kernel/ids.ts'
 import type { Assets } from '../../platform/ui/assets.ts'
 import {

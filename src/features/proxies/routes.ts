@@ -6,7 +6,6 @@ import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { idempotentAnswer, idempotentResponses } from '../../platform/http/idempotency.ts'
 import {
   countryQuery,
   inRange,
@@ -16,7 +15,7 @@ import {
   pagingQuery,
   wordQuery,
 } from '../../platform/http/query.ts'
-import { type Route, route } from '../../platform/http/route.ts'
+import { idempotentAnswer, idempotentResponses, type Route, route } from '../../platform/http/route.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'

@@ -8,7 +8,7 @@ import {
 } from '../../domain/ledger/statement-lines.ts'
 import type { Cause } from '../../kernel/event.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
-import { handle } from '../../platform/commands/handle.ts'
+import { handle } from '../../platform/commands/command.ts'
 import { openSession } from '../../platform/postgres/postgres-session.ts'
 import {
   type ClassSum,

@@ -3,7 +3,7 @@ import type { CustomerRow } from '../../../projections/customers.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
-import { positionField } from '../../platform/http/headers.ts'
+import { positionField } from '../../platform/http/query.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { CustomerRecord } from '../accounts/index.ts'
 

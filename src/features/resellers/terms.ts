@@ -7,7 +7,7 @@ import type { Cause } from '../../kernel/event.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { termsStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
-import { handle, type Result, readState } from '../../platform/commands/handle.ts'
+import { handle, type Result, readState } from '../../platform/commands/command.ts'
 import type { GatewayCredentials } from '../payments/index.ts'
 import type { BotCredentials, ResellerCredentials } from './gateway-credentials.ts'
 

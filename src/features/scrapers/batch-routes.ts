@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { dollarsOfMicros } from '../../kernel/money.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { JsonBytes } from '../../platform/http/json-bytes.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
-import { accountOnly, type Route, route } from '../../platform/http/route.ts'
+import { accountOnly, JsonBytes, type Route, route } from '../../platform/http/route.ts'
 import type { CountedBatch } from './batch-items.ts'
 import {
   batchStatuses,
@@ -13,7 +12,7 @@ import {
   statusOf,
 } from './batch-service.ts'
 import type { TakeScrape } from './call-rate.ts'
-import { ScrapeAnswer, scrapeExample } from './call-routes.ts'
+import { ScrapeAnswer, scrapeExample } from './routes.ts'
 import { requireScraper } from './scrape.ts'
 
 export const maxInputs = 100

@@ -12,7 +12,7 @@ import {
 } from '../../kernel/ids.ts'
 import { canonical, withoutNulls } from '../../kernel/json-text.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
-import { handle, readStreamState } from '../../platform/commands/handle.ts'
+import { handle, readStreamState } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import {

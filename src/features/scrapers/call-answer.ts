@@ -1,6 +1,6 @@
 import type { ScrapeOutcome } from '../../domain/scrapers/calls.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
-import type { ErrorCode } from '../../platform/http/error-table.ts'
+import type { ErrorCode } from '../../platform/http/errors.ts'
 import { ApiError, refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
 
 /** A finished call, for all requests with its id. */

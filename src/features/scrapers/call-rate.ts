@@ -11,7 +11,7 @@ type RateRequest = { readonly accountId: string }
 type Row = { account_id: string; taken: number; wait_ms: number }
 
 /**
- * The generic cell rate algorithm of src/platform/http/rate-limit.ts, by the clock of Postgres and for several requests
+ * The generic cell rate algorithm of src/platform/http/auth.ts, by the clock of Postgres and for several requests
  * of an account at once. As many of the requests pass as the bucket has. All numbers are integers, in thousandths of a
  * request. Accounts are locked in a fixed order, so that statements do not deadlock. A bucket that would be full later
  * than an empty one was stored by a clock that ran ahead, so it is limited to an empty one.

@@ -8,7 +8,7 @@ import {
 } from '../../domain/scrapers/scraper.ts'
 import { scraperOf } from '../../domain/scrapers/scraper-table.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
-import type { ErrorCode } from '../../platform/http/error-table.ts'
+import type { ErrorCode } from '../../platform/http/errors.ts'
 import { ApiError, refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import { formRefusalText, toSentence } from '../../platform/ui/answer-page.ts'
 import {

@@ -1,13 +1,19 @@
 import { z } from 'zod'
-import { rowName, type ScraperRow } from '../../domain/scrapers/scraper.ts'
+import { exampleBody, rowName, type ScraperRow } from '../../domain/scrapers/scraper.ts'
 import { platforms, scraperOf, scrapers } from '../../domain/scrapers/scraper-table.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
-import { refuse } from '../../platform/http/errors.ts'
+import { dollarsOfMicros } from '../../kernel/money.ts'
+import { ApiError, refuse } from '../../platform/http/errors.ts'
+import { JsonBytes } from '../../platform/http/json-bytes.ts'
+import { wordQuery } from '../../platform/http/query.ts'
 import { createRateLimiter, type Rate } from '../../platform/http/rate-limit.ts'
-import { type Route, route } from '../../platform/http/route.ts'
+import { accountOnly, type Route, route } from '../../platform/http/route.ts'
+import { billingHeaders, withHeaders } from './call-answer.ts'
+import type { TakeScrape } from './call-rate.ts'
 import type { ScraperHealth } from './provider-health.ts'
-import type { Scraping } from './provider-port.ts'
-import { ScraperSchema, scraperView } from './scraper-schemas.ts'
+import type { CacheDays, Scraping } from './provider-port.ts'
+import { inputOf, requireScraper, type Scrapes } from './scrape.ts'
+import { bodySchema, dataSchema, ScraperSchema, scraperView } from './scraper-schemas.ts'
 
 const ListSchema = z
   .strictObject({
@@ -102,3 +108,231 @@ export const scraperListRoutes = (deps: {
     }),
   ]
 }
+
+export const ScrapeAnswer = z
+  .object({
+    platform: z.string(),
+    operation: z.string(),
+    requestId: z
+      .string()
+      .meta({ description: 'The X-Request-Id of the call, yours or the one that was made.' }),
+    data: z.json().meta({ description: 'What the platform shows; its fields are those of the scraper.' }),
+    nextCursor: z.string().nullable().meta({
+      description:
+        'Where the next page begins: send it in `cursor` (in `page`, where the scraper has that). Null on the last page.',
+    }),
+    billing: z.object({
+      priceUsd: z
+        .string()
+        .meta({ description: 'The price of the scraper, in dollars with four decimals.', example: '0.0030' }),
+      billed: z.boolean().meta({ description: 'Whether this call was charged.' }),
+    }),
+    fetchedAt: z.string().meta({ format: 'date-time' }),
+    cached: z.boolean().meta({ description: 'Whether it comes from a cache instead of the platform.' }),
+  })
+  .meta({ id: 'ScrapeAnswer' })
+
+/** Describes a call without making it. */
+export const ScrapeDryRun = z
+  .object({
+    platform: z.string(),
+    operation: z.string(),
+    requestId: z.string(),
+    dryRun: z.literal(true),
+    input: z
+      .record(z.string(), z.json())
+      .meta({ description: 'The fields as the platform would be asked with them.' }),
+    billing: z.object({
+      priceUsd: z.string().meta({ description: 'What it would cost, in dollars with four decimals.' }),
+      billed: z.literal(false),
+    }),
+  })
+  .meta({ id: 'DryRunAnswer' })
+
+const ageWords = ['1d', '3d', '7d', '14d', '30d'] as const
+const daysOf = (word: (typeof ageWords)[number]): CacheDays => Number.parseInt(word, 10) as CacheDays
+
+const query = z.object({
+  dryRun: wordQuery(
+    ['true', 'false'],
+    'Only checks the fields and tells the price: nothing is fetched, and nothing is charged.',
+  ).default('false'),
+  cacheMaxAge: wordQuery(
+    ageWords,
+    'An answer may be so many days old. One that comes from a cache is not charged. Only for scrapers with `isCacheable`.',
+  ).optional(),
+})
+
+export const scrapeExample = {
+  platform: 'reddit',
+  operation: 'subreddit',
+  requestId: 'scrape-1',
+  data: { display_name: 'askreddit', subscribers: 57_000_000 },
+  nextCursor: null,
+  billing: { priceUsd: '0.0030', billed: true },
+  fetchedAt: '2026-11-21T02:30:00.000Z',
+  cached: false,
+} as const satisfies z.input<typeof ScrapeAnswer>
+
+/** Headers of each answer of a call, and of its refusals once the scraper is known. */
+const headers = {
+  'X-Price-Usd': 'The price of the scraper, in dollars with four decimals.',
+  'X-Billed': '`true` when the call was charged.',
+  'X-Replayed': '`true`: the answer of an earlier request under this X-Request-Id.',
+}
+
+/** Adds billing headers to refusals of calls. */
+const withBillingHeaders = async <Value>(priceMicros: number, work: () => Promise<Value>): Promise<Value> => {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.headers?.['x-billed'] !== undefined) throw error
+    throw withHeaders(error, billingHeaders({ priceMicros, billed: false, replayed: false }))
+  }
+}
+
+/** @throws ApiError when the scraper does not accept the fields */
+const dryRunOf = (row: ScraperRow, body: Readonly<Record<string, unknown>>, requestId: string) => ({
+  status: 200 as const,
+  body: {
+    platform: row.platform,
+    operation: row.operation,
+    requestId,
+    dryRun: true as const,
+    input: inputOf(row, body),
+    billing: { priceUsd: dollarsOfMicros(row.priceMicros), billed: false as const },
+  },
+  headers: billingHeaders({ priceMicros: row.priceMicros, billed: false, replayed: false }),
+  position: null,
+})
+
+/** Calls of scrapers: docs/scrapers.md. */
+export const scrapeRoutes = (deps: {
+  readonly scrapes: Scrapes
+  /** Null: limits are off. */
+  readonly rate: TakeScrape | null
+}): readonly Route[] => {
+  const { scrapes, rate } = deps
+  return [
+    route({
+      method: 'POST',
+      path: '/v1/scrape/{platform}/{operation}',
+      operationId: 'scrape',
+      summary: 'Call a scraper',
+      description:
+        'Fetches public data of a platform and charges the wallet the price of the scraper: when there is a result, and when the platform says that the target does not exist. Nothing else is charged. A retry with the same `X-Request-Id` and body gets the first answer again, byte for byte, for 24 hours, and is never charged twice; a call that failed is tried anew. `GET /v1/scrape` lists the scrapers with their fields and prices.',
+      tag: 'Scrapers',
+      access: 'scrape',
+      writes: true,
+      customer: accountOnly('what a scraper costs is paid from the wallet, which is'),
+      requestIdIsKey: true,
+      params: z.object({ platform: z.string(), operation: z.string() }),
+      query,
+      body: z.record(z.string(), z.json()).meta({
+        description: 'The fields of the scraper.',
+        override: { type: 'object', additionalProperties: true },
+      }),
+      examples: {
+        params: { platform: scrapeExample.platform, operation: scrapeExample.operation },
+        body: { subreddit: 'AskReddit' },
+      },
+      ...(rate && { limit: { per: 'account' as const, take: rate } }),
+      responses: {
+        200: {
+          description:
+            'What was found, or that nothing was; with `dryRun=true` what would be asked and its price.',
+          body: z.union([ScrapeAnswer, ScrapeDryRun]),
+          example: scrapeExample,
+          headers,
+        },
+      },
+      errors: [
+        'unknown_scraper',
+        'bad_input',
+        'idempotency_conflict',
+        'result_expired',
+        'insufficient_balance',
+        'target_not_found',
+        'target_restricted',
+        'provider_failed',
+        'upstream_credits_exhausted',
+        'upstream_auth_rejected',
+        'scraper_unavailable',
+      ],
+      handler: async ({
+        caller,
+        requestId,
+        params: { platform, operation },
+        query: { dryRun, cacheMaxAge },
+        body,
+        headers: sent,
+      }) => {
+        const row = requireScraper(platform, operation)
+        const { accountId, keyId } = caller
+        const isNew = sent['x-request-id'] === undefined
+        return withBillingHeaders(row.priceMicros, async () => {
+          if (cacheMaxAge !== undefined && !row.source.isCacheable)
+            throw refuse('bad_input', 'no answers of this scraper are cached', {
+              details: 'cacheMaxAge must be left out for this scraper',
+            })
+          if (dryRun === 'true') return dryRunOf(row, body, requestId)
+          const { bytes, headers, position } = await scrapes.call({
+            accountId,
+            keyId,
+            requestId,
+            fresh: isNew,
+            row,
+            body,
+            ...(cacheMaxAge && { maxAgeDays: daysOf(cacheMaxAge) }),
+          })
+          return {
+            status: 200 as const,
+            body: JsonBytes.again<z.input<typeof ScrapeAnswer> | z.input<typeof ScrapeDryRun>>(bytes),
+            headers,
+            position,
+          }
+        })
+      },
+    }),
+  ]
+}
+
+const sentence = (text: string): string => `${text}.`
+
+const nameOf = ({ platform, operation }: ScraperRow): string =>
+  [platform, ...operation.split('-')]
+    .map((word) => `${word.charAt(0).toUpperCase()}${word.slice(1)}`)
+    .join('')
+
+/** Each scraper as a separate operation, for the interface description. All requests go to the one generic route. */
+export const operationRoutes = (generic: Route): readonly Route[] =>
+  scrapers.map((row): Route => {
+    const { params: _params, ...common } = generic
+    const price = dollarsOfMicros(row.priceMicros)
+    return {
+      ...common,
+      path: `/v1/scrape/${rowName(row)}`,
+      operationId: `scrape${nameOf(row)}`,
+      summary: `${row.platform}: ${row.summary.charAt(0).toLowerCase()}${row.summary.slice(1)}`,
+      description: [
+        sentence(row.summary),
+        `Costs $${price}.`,
+        ...(row.note === null ? [] : [sentence(row.note)]),
+        ...(row.isSearch ? ['A call without a hit costs nothing.'] : []),
+      ].join(' '),
+      body: bodySchema(row),
+      examples: { body: exampleBody(row) },
+      errorsAs: 'Scrape',
+      responses: {
+        200: {
+          ...(generic.responses[200] as object),
+          description: sentence(row.answer.description),
+          body: z.union([
+            z.intersection(ScrapeAnswer, z.looseObject({ data: dataSchema(row) })),
+            ScrapeDryRun,
+          ]),
+          example: undefined,
+        },
+      },
+    } as Route
+  })

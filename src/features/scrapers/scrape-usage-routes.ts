@@ -1,12 +1,21 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import { type Days, readScrapeUsage, type ScrapeUsage } from '../../../projections/scrape-usage.ts'
+import { books } from '../../../projections/groups.ts'
+import {
+  type Days,
+  readPlatformCosts,
+  readScrapeUsage,
+  type ScrapeCost,
+  type ScrapeUsage,
+} from '../../../projections/scrape-usage.ts'
 import { csv } from '../../kernel/csv.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { dayQuery, pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
 import { accountOnly, type Route, route } from '../../platform/http/route.ts'
-import type { Reads } from '../../platform/projections/read-your-writes.ts'
+import type { Progress } from '../../platform/projections/progress.ts'
+import { type Reads, ReadsBehind } from '../../platform/projections/read-your-writes.ts'
 
 const count = z.int().min(0)
 const usageFields = {
@@ -151,6 +160,123 @@ export const scrapeUsageRoutes = ({
       return {
         status: 200,
         body: { scrapes, totals: usageJson(found.totals), total: found.total, limit, offset },
+      }
+    },
+  }),
+]
+
+/** Revenue and cost of calls, micro-dollars. Cost and margin are null while the price of a credit is unknown. */
+export type Earned = {
+  readonly costMicros: number | null
+  readonly marginMicros: number | null
+}
+
+/** @param creditMicros our cost of a provider's credit, micro-dollars; null: not known */
+export const earnedOf = <Cost extends ScrapeCost>(cost: Cost, creditMicros: number | null): Cost & Earned => {
+  const costMicros = creditMicros === null ? null : cost.credits * creditMicros
+  return { ...cost, costMicros, marginMicros: costMicros === null ? null : cost.chargedMicros - costMicros }
+}
+
+const micros = z
+  .string()
+  .regex(/^-?\d+$/)
+  .meta({ description: 'Micro-dollars, signed, exact.' })
+const amountFields = {
+  calls: count,
+  billed: count,
+  failed: count,
+  revenueMicros: micros,
+  credits: count.meta({ description: 'What providers said that they charged, in their credits.' }),
+  costMicros: micros.nullable().meta({ description: 'Null without FAREBOX_SCRAPERS_CREDIT_USD.' }),
+  marginMicros: micros.nullable(),
+}
+const ScrapeEarnings = z
+  .object({
+    platforms: z.array(z.object({ platform: z.string(), ...amountFields })),
+    totals: z.object(amountFields),
+  })
+  .meta({ id: 'ScrapeEarnings' })
+
+const text = (value: number | null): string | null => (value === null ? null : String(value))
+const earningsJson = ({
+  calls,
+  billed,
+  failed,
+  chargedMicros,
+  credits,
+  costMicros,
+  marginMicros,
+}: ScrapeCost & Earned) => ({
+  calls,
+  billed,
+  failed,
+  revenueMicros: String(chargedMicros),
+  credits,
+  costMicros: text(costMicros),
+  marginMicros: text(marginMicros),
+})
+
+const exampleEarnings = {
+  calls: 120,
+  billed: 112,
+  failed: 4,
+  revenueMicros: '336000',
+  credits: 112,
+  costMicros: '210560',
+  marginMicros: '125440',
+} as const
+
+/** The longest wait of a request for the books projection, milliseconds. */
+const waitMs = 2_000
+
+/** Revenue and cost of the scrapers, for finance. */
+export const scrapeFinanceRoutes = ({
+  pool,
+  log,
+  progress,
+  creditMicros,
+}: {
+  readonly pool: pg.Pool
+  readonly log: Pick<EventLog, 'head'>
+  readonly progress: Pick<Progress, 'reached'>
+  /** Micro-dollars; null: not known. */
+  readonly creditMicros: number | null
+}): readonly Route[] => [
+  route({
+    method: 'GET',
+    path: '/finance/v1/scrapes',
+    operationId: 'listScrapeEarnings',
+    summary: 'Read what the scrapers earned',
+    description:
+      'Revenue of the scrapers by platform, beside what their calls cost at the providers, over all accounts. Whole days, UTC.',
+    tag: 'Finance',
+    access: 'finance',
+    writes: false,
+    query: z.object({
+      from: dayQuery('From this day on; from the first call on when left out.').optional(),
+      to: dayQuery('Before this day; until now when left out.').optional(),
+    }),
+    examples: { query: { from: '2026-11-01', to: '2026-12-01' } },
+    responses: {
+      200: {
+        description: 'By platform, the most revenue first.',
+        body: ScrapeEarnings,
+        example: { platforms: [{ platform: 'tiktok', ...exampleEarnings }], totals: exampleEarnings },
+      },
+    },
+    errors: [],
+    handler: async ({ query }) => {
+      const days = daysOf(query)
+      if (!(await progress.reached(books.name, await log.head(), waitMs)))
+        throw new ReadsBehind('the books have not come as far as the log; try again')
+      const { rows, totals } = await readPlatformCosts(pool, days)
+      const earned = (cost: ScrapeCost) => earningsJson(earnedOf(cost, creditMicros))
+      return {
+        status: 200,
+        body: {
+          platforms: rows.map((row) => ({ platform: row.platform, ...earned(row) })),
+          totals: earned(totals),
+        },
       }
     },
   }),

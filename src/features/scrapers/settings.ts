@@ -30,7 +30,7 @@ const isRowPattern = (word: string): boolean => {
 }
 
 const rowsExpected =
-  '* or names with commas between, each a platform (tiktok) or a scraper (tiktok/popular-hashtags)'
+  '* or names separated by commas, each a platform (tiktok) or a scraper (tiktok/popular-hashtags)'
 const rows = text(rowsExpected).transform((value, context): readonly string[] => {
   const words = value.split(',').map((word) => word.trim())
   if (value === '*' || words.every(isRowPattern)) return words
@@ -52,30 +52,28 @@ const credit = text(creditExpected).transform((value, context): number => {
 export const scraperSettings = {
   FAREBOX_SCRAPERS_KEY: apiKey
     .optional()
-    .describe(
-      'Your key at ScrapeCreators, which the scrapers are fetched from. Without one they answer 503.',
-    ),
+    .describe("Your key at ScrapeCreators, the scrapers' provider. Without a key they answer 503."),
   FAREBOX_SCRAPERS_URL: address
     .prefault('https://api.scrapecreators.com')
-    .describe('Where it answers: or another provider of the same protocol.'),
+    .describe('The address of the provider, or of another one with the same protocol.'),
   FAREBOX_SCRAPERS_SECOND_KEY: apiKey
     .optional()
-    .describe('A key at a second provider of the same protocol, which takes over where the first cannot.'),
-  FAREBOX_SCRAPERS_SECOND_URL: address.optional().describe('Where the second provider answers.'),
+    .describe('A key at a second provider of the same protocol, which is used if the first fails.'),
+  FAREBOX_SCRAPERS_SECOND_URL: address.optional().describe('The address of the second provider.'),
   FAREBOX_SCRAPERS_SECOND_ROWS: rows
     .prefault('*')
     .describe(
-      'What the second provider has: * for all, or platforms and scrapers with commas between. A scraper that the first took away is fetched from it.',
+      'The scrapers of the second provider: * for all, or platforms and scrapers separated by commas. It also serves scrapers that the first one removed.',
     ),
   FAREBOX_SCRAPERS_LOW_CREDITS: text(creditsExpected)
     .regex(/^(?:\d{1,9}|1000000000)$/, creditsExpected)
     .transform(Number)
     .prefault('1000')
-    .describe('The log gives alarm when a provider has fewer credits of yours.'),
+    .describe('The log has a warning below this number of your credits at a provider.'),
   FAREBOX_SCRAPERS_CREDIT_USD: credit
     .optional()
     .describe(
-      'What a credit costs you, in dollars: finance then sees cost and margin of the scrapers beside their revenue.',
+      'The price of a credit in dollars: finance then shows cost and margin of the scrapers with their revenue.',
     ),
 } as const
 

@@ -20,7 +20,7 @@ import { isoTime } from '../../kernel/clock.ts'
 import type { Cause, SignInMethod } from '../../kernel/event.ts'
 import { newId } from '../../kernel/ids.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
-import { handle, type Result, readState } from '../../platform/commands/handle.ts'
+import { handle, type Result, readState } from '../../platform/commands/command.ts'
 import { commitmentOf, freshSalt, saltedText } from '../../platform/vault/seal.ts'
 
 export type PersonResult = Result<PersonRefusal>

@@ -27,18 +27,18 @@ export const consoleSettings = {
     .transform((url) => trimEnd(url, '/'))
     .optional()
     .describe(
-      'The one address at which people reach the console; left out: FAREBOX_PUBLIC_URL, else http://localhost with the port.',
+      'The address of the console; default: FAREBOX_PUBLIC_URL, else http://localhost with the port.',
     ),
   FAREBOX_SMTP_URL: z
     .string({ error: smtpAddress })
     .refine(isSmtp, smtpAddress)
     .optional()
-    .describe('The mail server that takes the letters of the console; left out: it sends none.'),
+    .describe('The mail server for e-mails of the console; default: no e-mails.'),
   FAREBOX_MAIL_FROM: z
     .string({ error: sender })
     .regex(/^(?:[^<>\p{C}]{1,100} <[^\s@<>]{1,64}@[^\s@<>]{1,189}>|[^\s@<>]{1,64}@[^\s@<>]{1,189})$/u, sender)
     .optional()
-    .describe('Who the letters of the console are from.'),
+    .describe("The sender of the console's e-mails."),
 } as const
 
 type Values = z.output<z.ZodObject<typeof consoleSettings>>

@@ -1,7 +1,6 @@
-import { productOfOrder, type RateRequest } from '../../domain/catalog/catalog.ts'
+import { parseMeta, productOfOrder, type RateRequest } from '../../domain/catalog/catalog.ts'
 import { quantityOf } from '../../domain/catalog/pricing.ts'
 import { isDedicated, type Product } from '../../domain/catalog/product.ts'
-import { parseMeta } from '../../domain/catalog/targeting.ts'
 import { type Interval, intervalDays, type Period } from '../../domain/shared/billing-interval.ts'
 import type { OrderId, SubscriptionId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { accountRef } from '../../domain/accounts/fold.ts'
+import { metaOf } from '../../domain/catalog/catalog.ts'
 import { type Order, orderRef } from '../../domain/orders/fold.ts'
 import { graceMs } from '../../domain/shared/billing-interval.ts'
 import { stillRunning } from '../../domain/stock/decide.ts'
@@ -26,10 +27,9 @@ import {
 import { centsToMicros } from '../../kernel/money.ts'
 import { stockStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
-import { type CommandContext, handle, readState } from '../../platform/commands/handle.ts'
+import { type CommandContext, handle, readState } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { ApiError, refuse } from '../../platform/http/errors.ts'
-import { metaOf } from '../catalog/index.ts'
 import {
   type Buyer,
   OrderRejected,

@@ -14,7 +14,7 @@ import {
   worklistRound,
 } from '../../platform/work/worklist.ts'
 import { createCustomers } from '../accounts/index.ts'
-import { createPlaceOrder, readOrder } from '../orders/index.ts'
+import { createAppendOrder, createPlaceOrder, readOrder } from '../orders/index.ts'
 import { createMeter } from '../plans/index.ts'
 import type { LivePrices } from '../resellers/index.ts'
 import { createRenewals, type Renewals, retryMs } from './renew.ts'
@@ -111,9 +111,10 @@ export const renewalsOf = (core: Core, prices: LivePrices): RenewalDeps => {
   }
   const placeOrder = createPlaceOrder({
     ...core,
+    appendOrder: createAppendOrder(core),
     prices: market,
     customers: createCustomers({ pool, master: core.keys.master }),
-    customerInvoices: null,
+    payPages: null,
   })
   const subscriptions = createSubscriptions({
     ...core,

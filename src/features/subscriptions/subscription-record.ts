@@ -4,10 +4,10 @@ import {
   type SubscriptionView,
   subscriptionStatuses,
 } from '../../../projections/subscriptions.ts'
+import { metaOf } from '../../domain/catalog/catalog.ts'
 import { graceMs, intervals } from '../../domain/shared/billing-interval.ts'
 import type { Subscription } from '../../domain/subscriptions/fold.ts'
 import { isoTime } from '../../kernel/clock.ts'
-import { metaOf } from '../catalog/index.ts'
 import { fulfillmentMeta } from '../orders/index.ts'
 
 const instant = z.string().meta({ format: 'date-time' })

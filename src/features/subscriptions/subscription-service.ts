@@ -21,10 +21,10 @@ import {
 } from '../../kernel/ids.ts'
 import { orderStream, subscriptionStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
-import { handle, readState } from '../../platform/commands/handle.ts'
+import { handle, readState } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import type { IdempotentResult } from '../../platform/http/idempotency.ts'
+import type { IdempotentResult } from '../../platform/http/route.ts'
 import {
   type CompanionAppend,
   orRefusal,

@@ -17,14 +17,14 @@ import {
   type ManualMovementRecorded,
   manualFold,
 } from '../../domain/ledger/manual-movements.ts'
-import type { Purse } from '../../domain/ledger/purse.ts'
+import type { Purse } from '../../domain/ledger/movements.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { Appends, Refused } from '../../kernel/decider.ts'
 import type { Cause } from '../../kernel/event.ts'
 import { type AccountId, type CustomerId, newId } from '../../kernel/ids.ts'
 import { centsToMicros } from '../../kernel/money.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
-import { readState } from '../../platform/commands/handle.ts'
+import { readState } from '../../platform/commands/command.ts'
 import type { RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
 import { worker } from '../../platform/work/worker.ts'
 import { handlerGraceMs, worklist, worklistRound } from '../../platform/work/worklist.ts'

@@ -8,9 +8,8 @@ import { maxAheadMs } from '../../kernel/clock.ts'
 import type { Actor, DomainEvent, EventMetadata } from '../../kernel/event.ts'
 import { newEventId } from '../../kernel/ids.ts'
 import { deliveryStream, type StreamName } from '../../kernel/streams.ts'
-import { encode } from '../../platform/eventstore/codec.ts'
+import { encode, timesAfter } from '../../platform/eventstore/codec.ts'
 import { AppendRejected, LogUnavailable, OutcomeUnknown } from '../../platform/eventstore/errors.ts'
-import { timesAfter } from '../../platform/eventstore/event-times.ts'
 import type { AppendItem, EventLog, Expected, ItemOutcome } from '../../platform/eventstore/port.ts'
 
 export type DeliveryRef = {

@@ -1,12 +1,27 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { anyTargeting, type Line, type Targeting } from '../../domain/exits/exit-targeting.ts'
-import { baseOf, parseUsername } from '../../domain/exits/username.ts'
+import {
+  anyTargeting,
+  baseOf,
+  forbiddenTargeting,
+  type Line,
+  parseUsername,
+  type Targeting,
+} from '../../domain/exits/line.ts'
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
 import type { PlanId, ProxyId } from '../../kernel/ids.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import type { Scheduler } from '../../platform/work/scheduler.ts'
-import type { Throttle } from '../authenticate/credential-cache.ts'
+import {
+  type Logins,
+  type Passwords,
+  rotationGraceMs,
+  type Throttle,
+} from '../authenticate/login-directory.ts'
+import type { KnownPlan, PlanDirectory } from '../authenticate/plan-directory.ts'
+import type { Rental, Rentals } from '../authenticate/rentals.ts'
+import type { Whitelisted } from '../authenticate/whitelist-lookup.ts'
+import type { Access, Admission, ConnectionAttempt, Denied, Exit, Spending } from '../gateway-ports.ts'
 import {
   accountBlocked,
   credentialRotated,
@@ -18,49 +33,14 @@ import {
   tokenRefused,
   tooManyConnections,
   wrongCredentials,
-} from '../authenticate/denials.ts'
-import { type Logins, type Passwords, rotationGraceMs } from '../authenticate/login-directory.ts'
-import type { KnownPlan, PlanDirectory } from '../authenticate/plan-directory.ts'
-import type { Rental, Rentals } from '../authenticate/rentals.ts'
-import type { Whitelisted } from '../authenticate/whitelist-lookup.ts'
-import type { Access, Admission, ConnectionAttempt, Denied, Exit, Spending } from '../gateway-ports.ts'
+} from '../refusals.ts'
 import { refreshAccess } from '../workers.ts'
 import type { Budgets } from './budgets.ts'
+import type { SessionCap, SessionCaps } from './open-tunnels.ts'
 import { createOpenTunnels, createTunnel, type Tunnel } from './open-tunnels.ts'
 import type { Usage } from './record-usage.ts'
-import type { SessionCap, SessionCaps } from './session-caps.ts'
 
-/** The parts of a targeting, by the name of the product's ability. */
-const targetingParts = (targeting: Targeting): readonly (readonly [string, boolean])[] => {
-  const { country, state, city, isp, asn, os, strict, udp, not } = targeting
-  const excludes = not.countries.length + not.states.length + not.cities.length + not.asns.length > 0
-  return [
-    ['country', country !== null],
-    ['state', state !== null],
-    ['city', city !== null],
-    ['isp', isp !== null],
-    ['asn', asn !== null],
-    ['os', os !== null],
-    ['strict', !strict],
-    ['udp', udp],
-    ['exclude', excludes],
-  ]
-}
-
-/** Refuses a line with targeting that its product does not offer; null: the line is allowed. */
-export const refuseUnsoldTargeting = (line: Line, allowedTargeting: ReadonlySet<string>): Denied | null => {
-  const forbidden = targetingParts(line.targeting).find(
-    ([name, wanted]) => wanted && !allowedTargeting.has(name),
-  )
-  return forbidden === undefined
-    ? null
-    : tokenRefused(
-        forbidden[0],
-        `lines of this plan take ${[...allowedTargeting].join(', ') || 'no targeting'}`,
-      )
-}
-
-export type AccessParts = {
+export type AccessDependencies = {
   readonly scheduler: Scheduler
   readonly logins: Logins
   /** Creates the plan directory. It calls `onRead` for each plan that it reads. */
@@ -104,7 +84,7 @@ const isDenied = (answer: Denied | object): answer is Denied => 'denied' in answ
 
 /** Decides who may connect, and cuts the tunnels of plans and rentals that end. */
 export const startAccess = (
-  parts: AccessParts,
+  parts: AccessDependencies,
 ): Access & {
   /** Writes the recorded statistics. */
   flush(): Promise<void>
@@ -157,7 +137,7 @@ export const startAccess = (
     }
     const plan = planId && (await directory.find(planId, sinceMs))
     if (!plan) {
-      passwords.nobody(givenCredentials.password)
+      passwords.compareWithNothing(givenCredentials.password)
       return wrongCredentials
     }
     const generation = passwords.generationOf(
@@ -168,30 +148,23 @@ export const startAccess = (
     return generation === null ? wrongCredentials : { plan, generation, targeting: null }
   }
 
+  /** The line of a plan: with the targeting of the username, of its set, or of the whitelist entry. */
   const lineOf = async (
     attempt: ConnectionAttempt,
     { plan, targeting: fromWhitelist }: PlanAccess,
   ): Promise<Line | Denied> => {
-    const baseUsername = credentials.of(plan.planId, 0).username
-    if (fromWhitelist !== null) {
-      const line: Line = {
-        base: baseUsername,
-        targeting: fromWhitelist,
-        session: null,
-        limitMegabytes: null,
-        set: null,
-      }
-      return refuseUnsoldTargeting(line, plan.targeting) ?? line
-    }
-    const parsed = parseUsername(attempt.credentials?.username ?? baseUsername)
+    const base = credentials.of(plan.planId, 0).username
+    const parsed = parseUsername(fromWhitelist === null ? (attempt.credentials?.username ?? base) : base)
     if (!parsed.ok) return tokenRefused(parsed.problem.token, parsed.problem.detail)
     const { line } = parsed
-    if (line.set === null) return refuseUnsoldTargeting(line, plan.targeting) ?? line
-    const targeting = await parts.targetingOfSet(plan.planId, line.set)
-    if (targeting === null)
+    const setTargeting = line.set === null ? null : await parts.targetingOfSet(plan.planId, line.set)
+    if (line.set !== null && setTargeting === null)
       return tokenRefused(`set-${line.set}`, 'this plan has no such set: generate the line again')
-    const fullLine = { ...line, targeting }
-    return refuseUnsoldTargeting(fullLine, plan.targeting) ?? fullLine
+    const targeting = fromWhitelist ?? setTargeting ?? line.targeting
+    const forbidden = forbiddenTargeting(targeting, plan.targeting)
+    return forbidden === null
+      ? { ...line, targeting }
+      : tokenRefused(forbidden, `lines of this plan take ${[...plan.targeting].join(', ') || 'no targeting'}`)
   }
 
   const capOf = (line: Line, planId: PlanId): SessionCap | null => {
@@ -204,13 +177,13 @@ export const startAccess = (
     })
   }
 
-  /** Adds an open tunnel of a plan. @param leave releases the tunnel's part of the budget */
+  /** Adds an open tunnel of a plan. @param closeBudget releases the tunnel's part of the budget */
   const addTunnel = (
     { planId, accountId, family, countsHosts }: KnownPlan,
     generation: number,
     line: Line,
     tunnel: Tunnel,
-    leave: () => void,
+    closeBudget: () => void,
   ): Admission => {
     openTunnels.add(planId, generation, tunnel)
     let isClosed = false
@@ -226,8 +199,8 @@ export const startAccess = (
         if (isClosed) return
         isClosed = true
         openTunnels.remove(planId, tunnel)
-        leave()
-        const { up, down } = tunnel.passed()
+        closeBudget()
+        const { up, down } = tunnel.countUnreported()
         if (up + down !== 0) parts.usage.traffic(planId, up, down)
         parts.usage.ended({ planId, error, host: countsHosts ? host : null, bytes: tunnel.total() })
       },
@@ -235,23 +208,23 @@ export const startAccess = (
   }
 
   /** Opens a tunnel if its plan and its session have traffic left. */
-  const enter = async (plan: KnownPlan, generation: number, line: Line): Promise<Admission | Denied> => {
+  const openTunnel = async (plan: KnownPlan, generation: number, line: Line): Promise<Admission | Denied> => {
     const { planId, bytesPerSecond } = plan
-    const budgetEntry = await budgets.enter({ planId, bytesPerSecond })
-    if (budgetEntry.denied) return budgetEntry
+    const openBudget = await budgets.open({ planId, bytesPerSecond })
+    if (openBudget.denied) return openBudget
     const cap = capOf(line, planId)
-    const leave = (): void => {
-      budgetEntry.leave()
+    const closeBudget = (): void => {
+      openBudget.close()
       cap?.close()
     }
     try {
       if (cap === null || (await cap.lease(1)))
-        return addTunnel(plan, generation, line, createTunnel(budgetEntry.spending, cap), leave)
+        return addTunnel(plan, generation, line, createTunnel(openBudget.spending, cap), closeBudget)
     } catch (error) {
-      leave()
+      closeBudget()
       throw error
     }
-    leave()
+    closeBudget()
     return sessionLimitReached
   }
 
@@ -272,13 +245,13 @@ export const startAccess = (
     }
     const line = await lineOf(attempt, planAccess)
     if (isDenied(line)) return fail(line)
-    const releaseClaim = openTunnels.claim(planId, parts.maxTunnels)
-    if (releaseClaim === null) return fail(tooManyConnections(parts.maxTunnels))
+    const releaseSlot = openTunnels.reserveSlot(planId, parts.maxTunnels)
+    if (releaseSlot === null) return fail(tooManyConnections(parts.maxTunnels))
     try {
-      const answer = await enter(plan, generation, line)
+      const answer = await openTunnel(plan, generation, line)
       return answer.denied ? fail(answer) : answer
     } finally {
-      releaseClaim()
+      releaseSlot()
     }
   }
 
@@ -301,15 +274,15 @@ export const startAccess = (
     const denial = rentalDenial(rental)
     if (denial) return denial
     const key = `${proxyId} ${ip}`
-    const releaseClaim = openTunnels.claim(key, parts.maxTunnels)
-    if (releaseClaim === null) return tooManyConnections(parts.maxTunnels)
+    const releaseSlot = openTunnels.reserveSlot(key, parts.maxTunnels)
+    if (releaseSlot === null) return tooManyConnections(parts.maxTunnels)
     const tunnel = createTunnel(unmeteredSpending(), null)
     let exit: Exit
     try {
       exit = await parts.exitOf(rental)
       openTunnels.add(key, 0, tunnel)
     } finally {
-      releaseClaim()
+      releaseSlot()
     }
     const openRental = openRentals.get(key) ?? { proxyId, ip, sinceMs: monotonicMs(), tunnels: 0 }
     openRental.tunnels += 1
@@ -355,12 +328,12 @@ export const startAccess = (
     if (givenCredentials === null || !first.denied || first.status !== 407) return first
     const second = await admitBy(
       attempt,
-      await parts.logins.caughtUp(baseOf(givenCredentials.username), attemptedMs),
+      await parts.logins.waitForNewLogins(baseOf(givenCredentials.username), attemptedMs),
     )
     if (second !== wrongCredentials) return second
     const remainingMs = Math.max(0, attemptedMs + wrongCredentialsMs - monotonicMs())
     await Promise.all([
-      parts.throttle.wrong(source, stopping.signal),
+      parts.throttle.delay(source, stopping.signal),
       sleep(remainingMs, undefined, { signal: stopping.signal }).catch(() => undefined), // the gateway stops
     ])
     return wrongCredentials
@@ -379,7 +352,7 @@ export const startAccess = (
   const round = async (): Promise<void> => {
     openTunnels.report(parts.usage)
     const tasks = [
-      directory.refresh(budgets.open()),
+      directory.refresh(budgets.openPlans()),
       watchRentals(),
       parts.sessionCaps.flush(),
       parts.usage.flush(),

@@ -1,9 +1,8 @@
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import { every } from '../../kernel/every.ts'
 import type { PlanId } from '../../kernel/ids.ts'
-import { databaseUnavailable, trafficExhausted } from '../authenticate/denials.ts'
 import type { Denied } from '../gateway-ports.ts'
-import { type LeaseAnswer, type LeaseRequest, leaseValidMs } from './leases.ts'
+import { databaseUnavailable, trafficExhausted } from '../refusals.ts'
 
 /** The capacity of a bucket is its speed times this time, milliseconds. No burst is longer. */
 const bucketMs = 100
@@ -54,7 +53,7 @@ export type UnreportedBytes = {
   /** Bytes that were reported and then given back. They are already charged, so they need no lease. */
   prepaid(): number
   /** Drops all bytes that are not reported. */
-  forget(): void
+  clear(): void
 }
 
 export const createUnreportedBytes = (): UnreportedBytes => {
@@ -69,11 +68,37 @@ export const createUnreportedBytes = (): UnreportedBytes => {
       return bytes
     },
     prepaid: () => Math.max(0, -unreportedBytes),
-    forget: () => {
+    clear: () => {
       unreportedBytes = 0
     },
   }
 }
+
+/** The lease that a process requests for one plan; bytes. */
+export type LeaseRequest = {
+  readonly planId: PlanId
+  /**
+   * Leased earlier, and neither consumed nor given back. The lease still covers these bytes. For a time-based plan: 1
+   * while this process passes its traffic, else 0.
+   */
+  readonly reserved: number
+  /** Additional bytes; -1 ends the lease, with `held` 0. */
+  readonly requested: number
+}
+
+export type LeaseAnswer = {
+  /** At most `wanted`. */
+  readonly granted: number
+  /** Bytes of the plan that no process had leased before this grant; null for a time-based plan. */
+  readonly free: number | null
+  /** Bytes leased to other processes. For a time-based plan: the number of other processes that pass its traffic. */
+  readonly elsewhere: number
+  /** Leases must be given back, because a refund is about to be decided. */
+  readonly paused: boolean
+}
+
+/** A process consumes a lease up to this long after it was requested, milliseconds. It renews twice a second. */
+export const leaseValidMs = 30_000
 
 /** The terms of a plan that its budget depends on. */
 export type BudgetTerms = {
@@ -123,20 +148,20 @@ type Waiter = {
 export class PlanBudget {
   readonly planId: PlanId
   readonly #monotonicMs: MonotonicClock
-  readonly #need: () => void
+  readonly #requestLease: () => void
   readonly #unreported = createUnreportedBytes()
   readonly #bucket: Bucket | null
   readonly #bytesPerSecond: number | null
   readonly #ended = new AbortController()
   #slab = 0
   /** Bytes consumed since the last renewal. The size of the next slab depends on it. */
-  #recent = 0
+  #recentBytes = 0
   /** The time of the last byte of a time-based plan. */
   #usedAtMs = Number.NEGATIVE_INFINITY
   #validUntilMs = Number.NEGATIVE_INFINITY
-  #free = Number.POSITIVE_INFINITY
+  #unleasedBytes = Number.POSITIVE_INFINITY
   #lease = 0
-  #paused = false
+  #isPaused = false
   #denied: Denied | null = null
   #deniedAtMs = 0
   #tunnels = 0
@@ -144,16 +169,19 @@ export class PlanBudget {
   /** In order of arrival, which is the order of service. */
   #waiters: Waiter[] = []
   /** Bytes reserved for waiters of the speed that were resumed and have not taken them. */
-  #turn = 0
+  #reservedForWaiters = 0
   /** Stops the refill timer. */
-  #refilling: (() => void) | null = null
-  #closed = false
+  #stopRefilling: (() => void) | null = null
+  #isClosing = false
 
   /** @param need requests a lease before the next regular round */
-  constructor(terms: BudgetTerms, deps: { readonly monotonicMs: MonotonicClock; readonly need: () => void }) {
+  constructor(
+    terms: BudgetTerms,
+    deps: { readonly monotonicMs: MonotonicClock; readonly requestLease: () => void },
+  ) {
     this.planId = terms.planId
     this.#monotonicMs = deps.monotonicMs
-    this.#need = deps.need
+    this.#requestLease = deps.requestLease
     this.#bytesPerSecond = terms.bytesPerSecond
     this.#bucket = terms.bytesPerSecond === null ? null : createBucket(deps.monotonicMs, terms.bytesPerSecond)
     this.#idleSinceMs = deps.monotonicMs()
@@ -174,48 +202,48 @@ export class PlanBudget {
     return this.#lease
   }
 
-  enter(): void {
+  openTunnel(): void {
     this.#tunnels += 1
   }
 
   /** No tunnel is open on this budget. */
-  unused(): boolean {
+  hasNoTunnels(): boolean {
     return this.#tunnels === 0
   }
 
-  leave(): void {
+  closeTunnel(): void {
     this.#tunnels -= 1
     this.#idleSinceMs = this.#monotonicMs()
   }
 
-  #valid(): boolean {
+  #isLeaseValid(): boolean {
     return this.#monotonicMs() < this.#validUntilMs
   }
 
   #available(): number {
-    if (this.#denied || !this.#valid()) return 0
+    if (this.#denied || !this.#isLeaseValid()) return 0
     return this.#bucket ? this.#bucket.available() : this.#slab
   }
 
   /** Bytes available now. While others wait for the speed, larger amounts queue behind them. */
-  #allowed(wanted: number): number {
+  #takeable(wanted: number): number {
     const available = this.#available()
     const mustQueue = this.#bucket !== null && this.#waiters.length > 0 && wanted > promptBytes
-    return mustQueue ? Math.min(available, this.#turn) : available
+    return mustQueue ? Math.min(available, this.#reservedForWaiters) : available
   }
 
   take(wanted: number): number {
-    const bytes = Math.min(wanted, this.#allowed(wanted))
+    const bytes = Math.min(wanted, this.#takeable(wanted))
     if (bytes <= 0) return 0
     if (this.#bucket) {
-      this.#turn = Math.max(0, this.#turn - bytes)
+      this.#reservedForWaiters = Math.max(0, this.#reservedForWaiters - bytes)
       this.#bucket.take(bytes)
       this.#usedAtMs = this.#monotonicMs()
     } else {
       const slabBefore = this.#slab
       this.#slab -= bytes
-      this.#recent += bytes
-      if (slabBefore >= this.#target() / 2 && this.#slab < this.#target() / 2) this.#need()
+      this.#recentBytes += bytes
+      if (slabBefore >= this.#targetSlab() / 2 && this.#slab < this.#targetSlab() / 2) this.#requestLease()
     }
     this.#unreported.add(bytes)
     return bytes
@@ -226,7 +254,7 @@ export class PlanBudget {
     if (this.#bucket) this.#bucket.giveBack(bytes)
     else this.#slab += bytes
     this.#unreported.add(-bytes)
-    this.#wake()
+    this.#wakeWaiters()
   }
 
   /**
@@ -237,102 +265,105 @@ export class PlanBudget {
    */
   more(wanted = 1, least = 1): Promise<Denied | null> {
     if (this.#denied) return Promise.resolve(this.#denied)
-    if (this.#allowed(wanted) >= (this.#bucket?.worthwhile(wanted) ?? least)) return Promise.resolve(null)
+    if (this.#takeable(wanted) >= (this.#bucket?.worthwhile(wanted) ?? least)) return Promise.resolve(null)
     return new Promise((settle) => {
       this.#waiters.push({ wanted, least, settle, untilMs: this.#monotonicMs() + maxWaitMs })
       if (this.#bucket) this.#refill()
-      if (!this.#bucket || !this.#valid()) this.#need()
+      if (!this.#bucket || !this.#isLeaseValid()) this.#requestLease()
     })
   }
 
   /** Whether a tunnel waits for a lease. */
-  starves(): boolean {
-    return this.#waiters.length > 0 && !(this.#bucket && this.#valid())
+  isStarving(): boolean {
+    return this.#waiters.length > 0 && !(this.#bucket && this.#isLeaseValid())
   }
 
   #refill(): void {
-    this.#refilling ??= every(refillMs, () => {
+    this.#stopRefilling ??= every(refillMs, () => {
       // Bytes reserved in the last interval and not taken are free again.
-      this.#turn = 0
-      this.#wake()
+      this.#reservedForWaiters = 0
+      this.#wakeWaiters()
       if (this.#waiters.length > 0) return
-      this.#refilling?.()
-      this.#refilling = null
+      this.#stopRefilling?.()
+      this.#stopRefilling = null
     })
   }
 
-  #wake(): void {
+  #wakeWaiters(): void {
     if (this.#waiters.length === 0) return
-    if (this.#bucket) this.#serve(this.#bucket)
-    else this.#settle(({ least }) => least <= this.#available(), null)
+    if (this.#bucket) this.#serveWaiters(this.#bucket)
+    else this.#settleWaiters(({ least }) => least <= this.#available(), null)
   }
 
   /** Resumes waiters for the speed in order, as many as the available bytes suffice for. */
-  #serve(bucket: Bucket): void {
+  #serveWaiters(bucket: Bucket): void {
     const availableBytes = this.#available()
     let served = 0
     for (const { wanted } of this.#waiters) {
       const worthwhileBytes = bucket.worthwhile(wanted)
-      if (this.#turn + worthwhileBytes > availableBytes) break
-      this.#turn += worthwhileBytes
+      if (this.#reservedForWaiters + worthwhileBytes > availableBytes) break
+      this.#reservedForWaiters += worthwhileBytes
       served += 1
     }
     for (const { settle } of this.#waiters.splice(0, served)) settle(null)
   }
 
-  #settle(matches: (waiter: Waiter) => boolean, denied: Denied | null): void {
+  #settleWaiters(matches: (waiter: Waiter) => boolean, denied: Denied | null): void {
     const settled = this.#waiters.filter(matches)
     if (settled.length === 0) return
     this.#waiters = this.#waiters.filter((waiter) => !matches(waiter))
     for (const { settle } of settled) settle(denied)
   }
 
-  #target(): number {
-    return Math.min(maxSlab, Math.max(minSlab, this.#recent * 2))
+  #targetSlab(): number {
+    return Math.min(maxSlab, Math.max(minSlab, this.#recentBytes * 2))
   }
 
   /**
    * The bytes to report and the lease to request, taken in one step so that they are consistent. Bytes that are no
    * longer needed are removed from the slab here, before other processes may lease them.
    */
-  snapshot(): { readonly sold: number; readonly request: LeaseRequest; readonly over: boolean } {
+  snapshot(): { readonly consumedBytes: number; readonly request: LeaseRequest; readonly isUnused: boolean } {
     const isIdle = this.#tunnels === 0
     const idleForMs = this.#monotonicMs() - this.#idleSinceMs
     const isUnused =
-      isIdle && (this.#closed || idleForMs > idleMs || this.#free < nearlyUsedUp || this.#denied !== null)
-    if (isUnused || this.#paused) this.#slab = Math.min(this.#slab, this.#unreported.prepaid())
+      isIdle &&
+      (this.#isClosing || idleForMs > idleMs || this.#unleasedBytes < nearlyUsedUp || this.#denied !== null)
+    if (isUnused || this.#isPaused) this.#slab = Math.min(this.#slab, this.#unreported.prepaid())
     const consumedBytes = this.#unreported.report()
-    const held = this.#bucket ? this.#active(isUnused) : Math.max(0, this.#slab - this.#unreported.prepaid())
-    const wanted = isIdle || this.#paused ? 0 : Math.max(0, this.#target() - this.#slab)
-    this.#recent = 0
+    const held = this.#bucket
+      ? this.#activeFlag(isUnused)
+      : Math.max(0, this.#slab - this.#unreported.prepaid())
+    const wanted = isIdle || this.#isPaused ? 0 : Math.max(0, this.#targetSlab() - this.#slab)
+    this.#recentBytes = 0
     return {
-      sold: consumedBytes,
-      over: isUnused,
-      request: { planId: this.planId, held, wanted: isUnused && held === 0 ? -1 : wanted },
+      consumedBytes: consumedBytes,
+      isUnused: isUnused,
+      request: { planId: this.planId, reserved: held, requested: isUnused && held === 0 ? -1 : wanted },
     }
   }
 
   /** 1 while this process passes traffic of a time-based plan or has tunnels waiting for the speed; else 0. */
-  #active(isUnused: boolean): 0 | 1 {
+  #activeFlag(isUnused: boolean): 0 | 1 {
     const isPassing = this.#waiters.length > 0 || this.#monotonicMs() - this.#usedAtMs < activeMs
     return isPassing && !isUnused ? 1 : 0
   }
 
   /** Applies a lease. @param requestedMs when it was requested, by the monotonic clock */
-  renewed(answer: LeaseAnswer, requestedMs: number): void {
+  applyLease(answer: LeaseAnswer, requestedMs: number): void {
     this.#validUntilMs = requestedMs + leaseValidMs
-    this.#paused = answer.paused
+    this.#isPaused = answer.paused
     if (this.#bucket && this.#bytesPerSecond !== null)
       // The processes that pass traffic of the plan share its speed equally. Idle processes get no share.
       this.#bucket.setSpeed(this.#bytesPerSecond / (answer.elsewhere + 1))
     else {
       this.#slab += answer.granted
-      this.#free = (answer.free ?? 0) - answer.granted
+      this.#unleasedBytes = (answer.free ?? 0) - answer.granted
       const isExhausted = answer.free === 0 && answer.elsewhere === 0 && !answer.paused
       if (isExhausted && this.#slab === 0) this.deny(trafficExhausted)
-      else if (isExhausted) this.#settle(({ least }) => least > this.#slab, trafficExhausted)
+      else if (isExhausted) this.#settleWaiters(({ least }) => least > this.#slab, trafficExhausted)
     }
-    this.#wake()
+    this.#wakeWaiters()
   }
 
   /** Ends all traffic of the plan and cuts its open tunnels. */
@@ -341,31 +372,31 @@ export class PlanBudget {
     this.#denied = denied
     this.#deniedAtMs = this.#monotonicMs()
     this.#ended.abort(denied)
-    this.#settle(() => true, denied)
+    this.#settleWaiters(() => true, denied)
   }
 
   /** Drops a lost lease. Another process may have leased its bytes, including those consumed and not reported. */
-  forget(): void {
+  dropLease(): void {
     this.#lease += 1
     this.#slab = 0
     this.#validUntilMs = Number.NEGATIVE_INFINITY
-    this.#unreported.forget()
+    this.#unreported.clear()
   }
 
   /** Refuses tunnels that waited too long for a lease. */
   expireWaiters(): void {
-    if (!this.starves()) return
+    if (!this.isStarving()) return
     const nowMs = this.#monotonicMs()
-    this.#settle(({ untilMs }) => untilMs <= nowMs, databaseUnavailable)
+    this.#settleWaiters(({ untilMs }) => untilMs <= nowMs, databaseUnavailable)
   }
 
   /** No more tunnels will open, so the next round gives the slab back. */
   close(): void {
-    this.#closed = true
+    this.#isClosing = true
   }
 
   stop(): void {
-    this.#refilling?.()
-    this.#settle(() => true, databaseUnavailable)
+    this.#stopRefilling?.()
+    this.#settleWaiters(() => true, databaseUnavailable)
   }
 }

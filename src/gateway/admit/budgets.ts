@@ -1,26 +1,28 @@
+import { LRUCache } from 'lru-cache'
+import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { TrafficReports } from '../../features/plans/index.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { PlanId } from '../../kernel/ids.ts'
 import type { Scheduler } from '../../platform/work/scheduler.ts'
+import type { KnownPlan, PlanDirectory } from '../authenticate/plan-directory.ts'
 import type { Denied, Spending } from '../gateway-ports.ts'
 import { countTraffic } from '../workers.ts'
-import { type BudgetTerms, PlanBudget } from './budget.ts'
-import type { Leases } from './leases.ts'
+import { type BudgetTerms, type LeaseAnswer, type LeaseRequest, PlanBudget } from './budget.ts'
 
 /** The traffic of all plans that this gateway process serves. */
 export type Budgets = {
   /**
-   * Opens a tunnel on a plan's budget. Resolves when traffic is available, or with the reason why none is. Call `leave`
+   * Opens a tunnel on a plan's budget. Resolves when traffic is available, or with the reason why none is. Call `close`
    * once when the tunnel ends.
    */
-  enter(
+  open(
     terms: BudgetTerms,
-  ): Promise<{ readonly denied: false; readonly spending: Spending; leave(): void } | Denied>
+  ): Promise<{ readonly denied: false; readonly spending: Spending; close(): void } | Denied>
   /** Cuts the plan's tunnels and passes no more traffic. A later tunnel requests a new lease. */
   deny(planId: PlanId, denied: Denied): void
   /** The plans with open tunnels. */
-  open(): readonly PlanId[]
+  openPlans(): readonly PlanId[]
   /** Reports consumed bytes and renews the leases now. Resolves when both are done. */
   flush(): Promise<void>
   /** Ends every lease and reports consumed bytes. Cuts no tunnel: call it when no tunnel is open. */
@@ -91,11 +93,11 @@ export const startBudgets = (deps: {
     const add = (planId: PlanId, bytes: number): void => {
       if (bytes > 0) consumedBytes.set(planId, (consumedBytes.get(planId) ?? 0) + bytes)
     }
-    for (const budget of replaced) add(budget.planId, budget.snapshot().sold)
+    for (const budget of replaced) add(budget.planId, budget.snapshot().consumedBytes)
     replaced.clear()
     for (const [planId, budget] of budgets) {
       const taken = budget.snapshot()
-      add(planId, taken.sold)
+      add(planId, taken.consumedBytes)
       rounds.set(planId, taken)
     }
     sequence += 1
@@ -115,15 +117,15 @@ export const startBudgets = (deps: {
     if (renewals.length === 0) return
     const requestedMs = monotonicMs()
     const answers = await leases.renew(renewals.map(([, { request }]) => request))
-    for (const [planId, { request, over: isUnused }] of renewals) {
+    for (const [planId, { request, isUnused }] of renewals) {
       const budget = budgets.get(planId)
-      if (request.wanted < 0) {
+      if (request.requested < 0) {
         // A tunnel may have opened meanwhile. The next round then requests a lease again.
-        if (isUnused && budget?.unused()) budgets.delete(planId)
+        if (isUnused && budget?.hasNoTunnels()) budgets.delete(planId)
         continue
       }
       const answer = answers.get(planId)
-      if (answer) budget?.renewed(answer, requestedMs)
+      if (answer) budget?.applyLease(answer, requestedMs)
     }
   }
 
@@ -134,10 +136,10 @@ export const startBudgets = (deps: {
   const forgetLost = (): void => {
     if (monotonicMs() - renewedMs < leaseLostMs) return
     if (pendingBatch !== null || budgets.size > 0)
-      logger.warn('traffic could not be counted for too long: what was sold meanwhile is not counted')
+      logger.warn('traffic reports failed for too long: the bytes consumed meanwhile stay unbilled')
     pendingBatch = null
     replaced.clear()
-    for (const budget of budgets.values()) budget.forget()
+    for (const budget of budgets.values()) budget.dropLease()
   }
 
   const runRound = async (): Promise<void> => {
@@ -159,12 +161,12 @@ export const startBudgets = (deps: {
       .run(runRound)
       .then(
         () => {
-          if (isFailing) logger.warn('traffic is counted again')
+          if (isFailing) logger.warn('traffic is reported again')
           isFailing = false
         },
         (err) => {
           if (!isFailing)
-            logger.warn({ err }, 'traffic cannot be counted: what is leased is sold, then no more')
+            logger.warn({ err }, 'traffic reports fail: tunnels continue until their leases are used up')
           isFailing = true
         },
       )
@@ -172,7 +174,7 @@ export const startBudgets = (deps: {
         runningRound = null
         for (const budget of budgets.values()) budget.expireWaiters()
         if (budgets.size === 0 && pendingBatch === null) return
-        const isStarving = [...budgets.values()].some((budget) => budget.starves())
+        const isStarving = [...budgets.values()].some((budget) => budget.isStarving())
         schedule(isRoundRequested && !isFailing ? batchWindowMs : isFailing || isStarving ? retryMs : roundMs)
         isRoundRequested = false
       })
@@ -189,7 +191,7 @@ export const startBudgets = (deps: {
     if (existing) replaced.add(existing)
     // There is no lease, so none can be lost.
     if (budgets.size === 0 && pendingBatch === null && replaced.size === 0) renewedMs = monotonicMs()
-    const budget = new PlanBudget(terms, { monotonicMs, need: requestRound })
+    const budget = new PlanBudget(terms, { monotonicMs, requestLease: requestRound })
     budgets.set(planId, budget)
     return budget
   }
@@ -197,19 +199,19 @@ export const startBudgets = (deps: {
   const isDrained = (): boolean => pendingBatch === null && replaced.size === 0 && budgets.size === 0
 
   return {
-    enter: async (terms) => {
+    open: async (terms) => {
       const budget = budgetOf(terms)
-      budget.enter()
-      let hasLeft = false
-      const leave = (): void => {
-        if (hasLeft) return
-        hasLeft = true
-        budget.leave()
+      budget.openTunnel()
+      let isClosed = false
+      const close = (): void => {
+        if (isClosed) return
+        isClosed = true
+        budget.closeTunnel()
         schedule(roundMs)
       }
       const denied = await budget.more()
       if (denied) {
-        leave()
+        close()
         return denied
       }
       let lease = budget.lease
@@ -222,7 +224,7 @@ export const startBudgets = (deps: {
       }
       return {
         denied: false,
-        leave,
+        close,
         spending: {
           take: (wanted) => {
             resetOnNewLease()
@@ -243,7 +245,8 @@ export const startBudgets = (deps: {
       }
     },
     deny: (planId, denied) => budgets.get(planId)?.deny(denied),
-    open: () => [...budgets.values()].filter((budget) => !budget.unused()).map(({ planId }) => planId),
+    openPlans: () =>
+      [...budgets.values()].filter((budget) => !budget.hasNoTunnels()).map(({ planId }) => planId),
     flush: async () => {
       await runningRound
       await round()
@@ -261,3 +264,100 @@ export const startBudgets = (deps: {
     },
   }
 }
+
+/**
+ * After this long, seconds, other processes may lease the bytes of a process that does not renew. That process stopped
+ * at half of this time, by its monotonic clock. Bytes that it consumed and did not report are unbilled.
+ */
+const expireSeconds = 60
+
+/** The smallest slab, unless less is left, bytes. */
+const smallestSlab = 64 * 1024
+
+/** One process gets at most this fraction (1/8) of the remaining bytes at once, so slabs shrink as a plan runs low. */
+const share = 8
+
+const maxPlans = 50_000
+
+type LeaseRow = LeaseAnswer & {
+  readonly plan_id: PlanId
+  /** Total and used bytes of the plan, from the row and the counter that the lease was calculated with. */
+  readonly total: number | null
+  readonly used: number
+}
+
+/** Leases of this process, in whole bytes. Any number of plans needs one round trip and one commit. */
+export const createLeases = (deps: {
+  readonly pool: pg.Pool
+  readonly worker: string
+  /** Reads the plan from the log (plan-directory.ts). */
+  readonly findPlan: PlanDirectory['find']
+  readonly monotonicMs: MonotonicClock
+}) => {
+  const { pool, worker, findPlan, monotonicMs } = deps
+
+  const lastSeen = new LRUCache<PlanId, KnownPlan>({ max: maxPlans })
+
+  const planOf = async (planId: PlanId, total: number): Promise<KnownPlan | null> => {
+    try {
+      const known = await findPlan(planId)
+      // A top-up may have been appended since the plan was read.
+      const plan = (known?.totalBytes ?? 0) < total ? await findPlan(planId, monotonicMs()) : known
+      if (plan) lastSeen.set(planId, plan)
+      return plan
+    } catch (error) {
+      // While the log is unavailable, open tunnels continue with the plan as last read.
+      const plan = lastSeen.get(planId)
+      if (plan) return plan
+      throw error
+    }
+  }
+
+  /** Limits a grant to the bytes that the plan has left by the log, because SQL can change a row and a counter. */
+  const confirmGrant = async ({ plan_id, total, used, ...answer }: LeaseRow): Promise<LeaseAnswer> => {
+    if (total === null || answer.free === null) return answer
+    const plan = await planOf(plan_id, total)
+    const overstatedBytes =
+      Math.max(0, total - (plan?.totalBytes ?? 0)) + Math.max(0, (plan?.usedBytes ?? 0) - used)
+    const free = Math.max(0, answer.free - overstatedBytes)
+    return { ...answer, free, granted: Math.min(answer.granted, free) }
+  }
+
+  return {
+    /** The answer omits plans without a counter, and plans whose row is not read yet. */
+    renew: async (requests: readonly LeaseRequest[]): Promise<ReadonlyMap<PlanId, LeaseAnswer>> => {
+      const { rows } = await pool.query<LeaseRow>({
+        name: 'gateway-lease',
+        text: `select plan_id, granted, free, elsewhere, paused, total, used
+                 from work.lease_traffic($1::text, $2::text[], $3::bigint[], $4::bigint[], $5::bigint, $6::int, $7::int)`,
+        values: [
+          worker,
+          requests.map(({ planId }) => planId),
+          requests.map(({ reserved: held }) => held),
+          requests.map(({ requested: wanted }) => wanted),
+          smallestSlab,
+          share,
+          expireSeconds,
+        ],
+      })
+      const plansToGrant = new Set(
+        requests.flatMap(({ planId, requested: wanted }) => (wanted > 0 ? [planId] : [])),
+      )
+      return new Map(
+        await Promise.all(
+          rows.map(async (row) => {
+            const answer = plansToGrant.has(row.plan_id) ? await confirmGrant(row) : row
+            return [row.plan_id, answer] as const
+          }),
+        ),
+      )
+    },
+  }
+}
+
+/** Ends the leases of a process that has ended. */
+export const endLeasesOf = async (pool: pg.Pool, worker: string): Promise<void> => {
+  await pool.query('delete from work.gateway_leases where worker = $1::text', [worker])
+}
+
+export type Leases = ReturnType<typeof createLeases>

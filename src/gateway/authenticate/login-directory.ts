@@ -1,10 +1,11 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { setTimeout } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
-import { basePattern } from '../../domain/exits/username.ts'
+import { basePattern } from '../../domain/exits/line.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { PlanId, ProxyId } from '../../kernel/ids.ts'
+import { createRateLimiter } from '../../platform/http/rate-limit.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 
 /** The owner of a username: a plan, or a rental that is reached by its username. */
@@ -22,7 +23,7 @@ export type Logins = {
    * @param attemptedMs the time of the attempt, by the monotonic clock
    * @returns the start of that lookup: data read after this time is fresh enough
    */
-  caughtUp(username: string, attemptedMs: number): Promise<number>
+  waitForNewLogins(username: string, attemptedMs: number): Promise<number>
 }
 
 /** A table of logins, and the read table that new logins come from. */
@@ -139,7 +140,7 @@ export const createLogins = ({ pool, credentials, monotonicMs }: Parts): Logins 
   ): Promise<LookupResult> => {
     await previousLookup
     const remainingMs = startedMs + lookupIntervalMs - monotonicMs()
-    if (remainingMs > 0) await setTimeout(remainingMs)
+    if (remainingMs > 0) await sleep(remainingMs)
     nextLookup = null
     const lookupStartMs = monotonicMs()
     startedMs = lookupStartMs
@@ -167,7 +168,7 @@ export const createLogins = ({ pool, credentials, monotonicMs }: Parts): Logins 
       if (owner) cachedOwners.set(username, owner)
       return owner
     },
-    caughtUp: async (username, attemptedMs) => {
+    waitForNewLogins: async (username, attemptedMs) => {
       for (;;) {
         const { startedMs: lookupStartMs, owners } = await joinNextLookup(username)
         if (lookupStartMs >= attemptedMs + lagMs) return lookupStartMs
@@ -192,7 +193,7 @@ export type Passwords = {
     nowMs: number,
   ): number | null
   /** For a username without an owner: takes as long as a comparison. */
-  nobody(password: string): void
+  compareWithNothing(password: string): void
 }
 
 const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest()
@@ -219,10 +220,39 @@ export const createPasswords = (credentials: Credentials): Passwords => {
       if (isCurrentValid) return generation
       return isPreviousValid && inGrace ? generation - 1 : null
     },
-    nobody: (password) => {
+    compareWithNothing: (password) => {
       const givenDigest = digestOf(password)
       timingSafeEqual(givenDigest, emptyDigest)
       timingSafeEqual(givenDigest, emptyDigest)
+    },
+  }
+}
+
+/** Delays wrong credentials by their source address. Correct credentials are never delayed. */
+export type Throttle = {
+  /**
+   * Counts a wrong attempt and resolves when it may be answered.
+   * @param signal ends the wait when the gateway stops
+   */
+  delay(source: string, signal: AbortSignal): Promise<void>
+}
+
+/** The first 20 wrong attempts of an address are answered at once, then one per second. */
+const rate = { burst: 20, perSecond: 1 }
+const longestWaitMs = 10_000
+/** Delayed answers in total. Further ones are not delayed, to bound the memory. */
+const maxDelayed = 2_000
+
+export const createThrottle = (monotonicMs: MonotonicClock): Throttle => {
+  const limiter = createRateLimiter(rate, monotonicMs)
+  let delayedCount = 0
+  return {
+    delay: async (source, signal) => {
+      const waitMs = Math.min(longestWaitMs, limiter.take(source) * 1_000)
+      if (waitMs === 0 || delayedCount >= maxDelayed) return
+      delayedCount += 1
+      await sleep(waitMs, undefined, { signal }).catch(() => undefined) // the gateway stops: the answer is sent now
+      delayedCount -= 1
     },
   }
 }

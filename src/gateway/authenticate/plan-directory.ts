@@ -8,8 +8,13 @@ import type { Family } from '../../domain/shared/order-terms.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { AccountId, PlanId } from '../../kernel/ids.ts'
 import type { StreamStates } from '../../platform/commands/log-states.ts'
-import { type ComparedRow, createComparison, foldedThrough, type LoggedFacts } from './compare-with-log.ts'
-import { createCachedLookup } from './credential-cache.ts'
+import {
+  type ComparedRow,
+  createCachedLookup,
+  createComparison,
+  foldedThrough,
+  type LoggedFacts,
+} from './cached-reads.ts'
 
 /** The state of a plan that a gateway needs, from the log. */
 export type KnownPlan = {
@@ -156,13 +161,13 @@ export const createPlanDirectory = (deps: {
   }
 
   const factsOf = createComparison({
-    what: 'plan',
+    entity: 'plan',
     idOf: ({ plan_id }: Row) => plan_id,
-    saidBy: rowFactsOf,
-    logged,
+    rowFactsOf: rowFactsOf,
+    readLog: logged,
     monotonicMs,
     logger,
-    maxKept: maxPlans,
+    maxCached: maxPlans,
   })
 
   const knownPlan = async (row: Row): Promise<KnownPlan | null> => {

@@ -9,8 +9,13 @@ import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { AccountId, ProxyId } from '../../kernel/ids.ts'
 import type { StreamStates } from '../../platform/commands/log-states.ts'
 import type { Login } from '../../platform/vault/logins.ts'
-import { type ComparedRow, createComparison, foldedThrough, type LoggedFacts } from './compare-with-log.ts'
-import { createCachedLookup } from './credential-cache.ts'
+import {
+  type ComparedRow,
+  createCachedLookup,
+  createComparison,
+  foldedThrough,
+  type LoggedFacts,
+} from './cached-reads.ts'
 
 /** How a mobile rental switches between the exits of its carrier. */
 export type Rotation = {
@@ -137,13 +142,13 @@ export const createRentals = (deps: {
   }
 
   const factsOf = createComparison({
-    what: 'rental',
+    entity: 'rental',
     idOf: ({ proxy_id }: Row) => proxy_id,
-    saidBy: rowFactsOf,
-    logged,
+    rowFactsOf: rowFactsOf,
+    readLog: logged,
     monotonicMs,
     logger,
-    maxKept: maxRentals,
+    maxCached: maxRentals,
   })
 
   const sealedOf = async (credentialId: string, row: Row): Promise<Buffer | null> => {

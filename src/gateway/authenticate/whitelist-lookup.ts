@@ -2,7 +2,7 @@ import ipaddr from 'ipaddr.js'
 import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import type { Targeting } from '../../domain/exits/exit-targeting.ts'
+import type { Targeting } from '../../domain/exits/line.ts'
 import { type EntryRow, entryColumns, type IsAllowed, minPrefixLength } from '../../features/lines/index.ts'
 import { type Clock, hasElapsed, isoTime } from '../../kernel/clock.ts'
 import type { PlanId } from '../../kernel/ids.ts'
@@ -41,7 +41,7 @@ export const createWhitelistLookup = (deps: {
   readonly onError: (error: unknown) => void
 }): WhitelistLookup => {
   const { pool, isAllowed, clock, logger, onError } = deps
-  const held = new LRUCache<string, { readonly found: Whitelisted | null; readonly atMs: number }>({
+  const cachedAnswers = new LRUCache<string, { readonly found: Whitelisted | null; readonly atMs: number }>({
     max: maxAddresses,
   })
   const recordedUses = new LRUCache<string, number>({ max: maxAddresses })
@@ -96,13 +96,13 @@ export const createWhitelistLookup = (deps: {
 
   return {
     find: async (source) => {
-      const cachedAnswer = held.get(source)
+      const cachedAnswer = cachedAnswers.get(source)
       const nowMs = clock()
       if (cachedAnswer && !hasElapsed(cachedAnswer.atMs, nowMs, cacheMs)) return cachedAnswer.found
       if (!ipaddr.isValid(source)) return null
       try {
         const found = await read(source)
-        held.set(source, { found, atMs: clock() })
+        cachedAnswers.set(source, { found, atMs: clock() })
         return found
       } catch (error) {
         if (cachedAnswer && nowMs - cachedAnswer.atMs < staleMs) return cachedAnswer.found

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { anyTargeting, type Line, type Targeting } from '../../domain/exits/exit-targeting.ts'
-import { writeTargeting } from '../../domain/exits/username.ts'
+import { anyTargeting, type Line, type Targeting, writeTargeting } from '../../domain/exits/line.ts'
 import {
   type Candidate,
   type ConnectionNeeds,
@@ -98,7 +97,7 @@ export const createExitPool = (deps: {
   const aliveCandidates = (targeting: Targeting, needs: ConnectionNeeds): readonly Candidate[] =>
     live
       .index()
-      .fitting(targeting, needs)
+      .matching(targeting, needs)
       .filter(({ exitId }) => health.isAlive(exitId))
 
   const choiceFor = (targeting: Targeting, needs: ConnectionNeeds): Choice => {
@@ -176,7 +175,7 @@ export const createExitPool = (deps: {
   }
 
   const exitOf = (
-    { exitId, terms, login, template, cover, sandbox }: Candidate,
+    { exitId, terms, login, template, coverage: cover, sandbox }: Candidate,
     targeting: Targeting,
     session: { readonly id: string; readonly minutes: number } | null,
   ): Exit => {

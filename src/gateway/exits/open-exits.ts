@@ -1,25 +1,37 @@
+import { BlockList, isIP } from 'node:net'
 import { hostname } from 'node:os'
 import type pg from 'pg'
 import type { Logger } from 'pino'
+import { addressesHost, whoamiHost } from '../../domain/shared/endpoint-fields.ts'
 import {
+  type Candidate,
   createExitHealth,
   createExitLogins,
   createHealthTable,
   createLiveExits,
   createMachineHealth,
   createStickySessions,
+  deleteExpiredSessions,
+  type ExitHealth,
+  type HealthChange,
+  type HealthTable,
+  isLocal,
   type LiveExits,
+  type MachineHealth,
   probe,
+  probeKey,
+  type SandboxExits,
 } from '../../features/exits/index.ts'
-import type { Clock } from '../../kernel/clock.ts'
+import { type Clock, hasElapsed } from '../../kernel/clock.ts'
 import { StartRefused } from '../../platform/postgres/errors.ts'
 import type { Vault } from '../../platform/vault/seal.ts'
-import type { Scheduler } from '../../platform/work/scheduler.ts'
-import { followExits } from '../workers.ts'
+import type { RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
+import type { Rental } from '../authenticate/rentals.ts'
+import type { Exit } from '../gateway-ports.ts'
+import { exitProbes, followExits, machineExitProbes } from '../workers.ts'
 import { createExitPool, type ExitPool } from './exit-pool.ts'
-import { type ProbeExit, startProbes } from './exit-probes.ts'
 
-export type ExitParts = {
+export type ExitDependencies = {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly vault: Vault
@@ -36,7 +48,7 @@ export type ExitParts = {
   /** The name of this machine; default: its host name. */
   readonly machine?: string
   /** The probe of an exit; default: connects to its endpoint, or checks the address of this machine. */
-  readonly look?: ProbeExit
+  readonly probe?: ProbeExit
   readonly onDialled?: (exitId: string, outcome: 'connected' | 'failed', latencyMs: number) => void
 }
 
@@ -56,11 +68,14 @@ export type OpenedExits = {
  * Rejects when Postgres does not answer.
  * @throws StartRefused for `allowLoopback` with exits other than the sandbox's
  */
-export const openExits = async (parts: ExitParts): Promise<OpenedExits> => {
+export const openExits = async (parts: ExitDependencies): Promise<OpenedExits> => {
   const { scheduler, pool, vault, sandbox, clock, logger } = parts
   const table = createHealthTable(pool)
   const onError = (error: unknown): void =>
-    logger.warn({ err: error }, 'Postgres did not take or tell what is known of exits: going on without')
+    logger.warn(
+      { err: error },
+      'Postgres does not answer: this process continues with the exit states in its memory',
+    )
   const health = createExitHealth({ table, onError })
   const sticky = createStickySessions({ pool, clock, onError })
   const logins = createExitLogins({ pool, vault })
@@ -68,7 +83,7 @@ export const openExits = async (parts: ExitParts): Promise<OpenedExits> => {
   await live.refresh()
   if (parts.allowLoopback && live.hasOwn())
     throw new StartRefused(
-      "FAREBOX_GATEWAY_ALLOW_LOOPBACK=on is for the sandbox's exits alone, and exits are imported here: take it out, or remove them with farebox exits remove",
+      "FAREBOX_GATEWAY_ALLOW_LOOPBACK=on is only for the sandbox's exits, but own exits are imported: unset it, or remove the exits with farebox exits remove",
     )
   let isReported = false
   const allowsLoopback = (): boolean => parts.allowLoopback && !live.hasOwn()
@@ -77,7 +92,7 @@ export const openExits = async (parts: ExitParts): Promise<OpenedExits> => {
     if (isReported || !parts.allowLoopback || allowsLoopback()) return
     isReported = true
     logger.error(
-      "exits were imported: FAREBOX_GATEWAY_ALLOW_LOOPBACK=on is for the sandbox's exits alone and no longer holds here; take it out before the next start",
+      "exits were imported: FAREBOX_GATEWAY_ALLOW_LOOPBACK=on is only for the sandbox's exits and has no effect any more; unset it before the next start",
     )
   })
   const probes = startProbes({
@@ -87,7 +102,7 @@ export const openExits = async (parts: ExitParts): Promise<OpenedExits> => {
     health,
     table,
     machine: createMachineHealth(pool, parts.machine ?? hostname()),
-    probe: parts.look ?? probe,
+    probe: parts.probe ?? probe,
     clock,
     logger,
   })
@@ -105,4 +120,161 @@ export const openExits = async (parts: ExitParts): Promise<OpenedExits> => {
       await Promise.all([health.flush(), sticky.flush()])
     },
   }
+}
+
+const maxParallelProbes = 128
+/** How often a standby process tries to become the leader, milliseconds. */
+const standbyMs = 10_000
+const cleanupIntervalMs = 60 * 60_000
+
+/** Probes an exit. A failed probe is repeated at once before the exit counts as dead. */
+const probeTwice = async (probeExit: ProbeExit, { terms: { via }, login }: Candidate) => {
+  const first = await probeExit({ via, login })
+  return first.ok ? first : probeExit({ via, login })
+}
+
+/** Probes one exit. */
+export type ProbeExit = typeof probe
+
+const inParallel = async <Item>(
+  items: readonly Item[],
+  work: (item: Item) => Promise<void>,
+): Promise<void> => {
+  const remaining = items.values()
+  const worker = async (): Promise<void> => {
+    for (const item of remaining) await work(item)
+  }
+  await Promise.all(Array.from({ length: Math.min(maxParallelProbes, items.length) }, worker))
+}
+
+/**
+ * Probes every endpoint of the exits every two seconds and reports changes to all processes. One leader does this; when
+ * it ends, another process takes over. Each machine probes its local exits itself, because the result of another
+ * machine does not apply to them. A dead exit is found within 7 seconds: 2 until the next probe, and 2.5 for each of
+ * two attempts without an answer.
+ */
+export const startProbes = (deps: {
+  readonly scheduler: Scheduler
+  readonly pool: pg.Pool
+  readonly live: Pick<LiveExits, 'index'>
+  readonly health: Pick<ExitHealth, 'isAlive' | 'learn'>
+  readonly table: Pick<HealthTable, 'probed'>
+  readonly machine: MachineHealth
+  readonly probe: ProbeExit
+  readonly clock: Clock
+  readonly logger: Logger
+}): Pick<RunningWorker, 'stop'> => {
+  const { scheduler, pool, live, health, table, machine, probe: probeExit, clock, logger } = deps
+  let cleanedUpAtMs = Number.NEGATIVE_INFINITY
+
+  const findChanges = async (exits: readonly Candidate[]): Promise<readonly HealthChange[]> => {
+    const candidatesByProbe = Map.groupBy(exits, ({ terms: { via }, login }) => probeKey({ via, login }))
+    const changes: HealthChange[] = []
+    await inParallel([...candidatesByProbe.values()], async (sameEndpoint) => {
+      const { ok, problem } = await probeTwice(probeExit, sameEndpoint[0]!)
+      for (const { exitId } of sameEndpoint)
+        if (health.isAlive(exitId) !== ok) changes.push({ exitId, alive: ok, problem })
+    })
+    for (const change of changes) logger.debug(change, 'an exit changed')
+    return changes
+  }
+  const exitsOf = (local: boolean): readonly Candidate[] =>
+    [...live.index().byExit.values()].flatMap(([candidate]) =>
+      candidate && isLocal(candidate.terms.via) === local ? [candidate] : [],
+    )
+  /** Probes the exits of this machine. Reports only if there are any. */
+  const probeLocalExits = async (): Promise<void> => {
+    const exits = exitsOf(true)
+    if (exits.length === 0) return
+    health.learn(await findChanges(exits))
+    await machine.report(exits.map(({ exitId }) => exitId).filter((exitId) => !health.isAlive(exitId)))
+  }
+
+  const localProbes = scheduler.start(machineExitProbes, probeLocalExits)
+  const leaderProbes = scheduler.lead(
+    exitProbes,
+    ({ repeat }) =>
+      repeat(async () => {
+        await table.probed(await findChanges(exitsOf(false)))
+        if (hasElapsed(cleanedUpAtMs, clock(), cleanupIntervalMs)) {
+          cleanedUpAtMs = clock()
+          await deleteExpiredSessions(pool, clock())
+        }
+        return exitProbes.trigger.everyMs
+      }),
+    { standbyMs },
+  )
+  return {
+    stop: async () => {
+      await Promise.all([localProbes.stop(), leaderProbes.stop()])
+    },
+  }
+}
+
+/** A hash that selects the first exit, so that the rentals of a carrier are spread over its exits. */
+const firstIndexOf = (text: string): number => {
+  let hash = 0
+  for (const character of text) hash = (hash * 31 + character.charCodeAt(0)) >>> 0
+  return hash
+}
+
+const loopback = new BlockList()
+loopback.addSubnet('127.0.0.0', 8, 'ipv4')
+loopback.addAddress('::1', 'ipv6')
+const isLoopback = (host: string): boolean =>
+  isIP(host) !== 0 && loopback.check(host, isIP(host) === 6 ? 'ipv6' : 'ipv4')
+
+/**
+ * The exit of a rented address: its supplier's proxy, or the address itself on this machine.
+ * @param sandbox null: there is no sandbox
+ * @param allowLoopback allows targets on this machine through the sandbox, and through local proxies that simulate a
+ * supplier
+ */
+export const addressExit = (
+  { ip, endpoint }: Pick<Rental, 'ip' | 'endpoint'>,
+  sandbox: Pick<SandboxExits, 'whoamiPort' | 'supplier'> | null,
+  allowLoopback: boolean,
+): Exit => {
+  const exitId = `address ${ip}`
+  if (endpoint === null)
+    return {
+      exitId,
+      via: { kind: 'direct', localAddress: ip },
+      sandbox: allowLoopback,
+      udp: true,
+      ...(sandbox && {
+        sandboxHosts: { [`${whoamiHost}:80`]: { host: '127.0.0.1', port: sandbox.whoamiPort } },
+      }),
+    }
+  const { protocol: kind, host, port, udp, login } = endpoint
+  if (sandbox && host === addressesHost) {
+    const simulatedProxy = { host: '127.0.0.1', port: sandbox.supplier.port }
+    const via = { kind, ...simulatedProxy, username: ip, password: sandbox.supplier.password }
+    return { exitId, via, sandbox: allowLoopback, udp }
+  }
+  const { username = null, password = null } = login ?? {}
+  return {
+    exitId,
+    via: { kind, host, port, username, password },
+    sandbox: allowLoopback && isLoopback(host),
+    udp,
+  }
+}
+
+/**
+ * The exit of a rental: its own address, or for a mobile rental the next live exit of its carrier. It switches by the
+ * interval, or each time the link is used. If the carrier has no live exit, the rental uses its own address.
+ * @param own the exit of its own address
+ */
+export const rentalExit = (
+  { proxyId, rotation }: Pick<Rental, 'proxyId' | 'rotation'>,
+  own: Exit,
+  ofCarrier: (carrierId: string) => readonly Exit[],
+  nowMs: number,
+): Exit => {
+  if (rotation === null) return own
+  const exits = [...ofCarrier(rotation.carrierId)].sort((one, other) => (one.exitId < other.exitId ? -1 : 1))
+  const { everyMs, sinceMs, turns } = rotation
+  const turn = everyMs === null ? turns : Math.floor((nowMs - sinceMs) / everyMs)
+  return exits[(firstIndexOf(proxyId) + turn) % exits.length] ?? own
 }

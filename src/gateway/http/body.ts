@@ -1,4 +1,4 @@
-import { BadMessage, type Field, listOf, ownHeaders, singleHeader, trimBlanks } from './message-head.ts'
+import { BadMessage, type Field, listOf, ownHeaders, trimBlanks } from './message-head.ts'
 
 /** How the end of a body is found. */
 export type Framing =
@@ -9,28 +9,6 @@ export type Framing =
   | { readonly kind: 'close' }
 
 const none: Framing = { kind: 'none' }
-const wholeNumber = /^\d{1,15}$/
-
-/**
- * The framing of a request body. @returns null: the fields define no body
- * @throws BadMessage for ambiguous framing, which two parsers may read differently
- */
-export const requestFraming = (fields: readonly Field[], version: 0 | 1): Framing | null => {
-  const length = singleHeader(fields, 'content-length')
-  const codings = listOf(fields, 'transfer-encoding')
-  const isEncoded = fields.some(({ name }) => name === 'transfer-encoding')
-  if (isEncoded) {
-    if (length !== null) throw new BadMessage('both Content-Length and Transfer-Encoding')
-    if (version === 0) throw new BadMessage('Transfer-Encoding in HTTP/1.0')
-    if (codings.length !== 1 || codings[0] !== 'chunked')
-      throw new BadMessage('a Transfer-Encoding other than chunked')
-    return { kind: 'chunked' }
-  }
-  if (length === null) return null
-  if (!wholeNumber.test(length)) throw new BadMessage('a Content-Length that is not a number')
-  return length === '0' ? none : { kind: 'length', length: Number(length) }
-}
-
 const lengthNumber = /^0*\d{1,15}$/
 
 /** The length that all members of all Content-Length fields have in common. @throws BadMessage if there is none */

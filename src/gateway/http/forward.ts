@@ -1,14 +1,13 @@
 import type { Failure } from '../../domain/exits/connection-failures.ts'
-import type { Client } from '../accept/client-connection.ts'
-import type { GatewayContext } from '../accept/gateway-context.ts'
-import type { Denied } from '../gateway-ports.ts'
-import { gatewayUnavailable } from '../refusals.ts'
-import { chargeBytes, reserveBytes } from '../relay/pump.ts'
-import { tunnelOf } from '../relay/tunnel.ts'
+import type { BufferedSocket } from '../buffered-socket.ts'
+import type { Client, GatewayContext } from '../client.ts'
+import { formatRouteHeaders, openRoute } from '../dial/dial.ts'
+import type { Admission, Denied } from '../gateway-ports.ts'
+import { gatewayUnavailable, type OwnAnswer, targetClosed, targetTimeout } from '../refusals.ts'
+import { chargeBytes, Pump, reserveBytes, runTunnel } from '../relay/tunnel.ts'
+import type { Target } from '../targets.ts'
 import { type Exchange, type ExchangeEnd, runExchange } from './http-exchange.ts'
-import { answerAndEnd, type OwnAnswer } from './own-answer.ts'
 import { credentialsOf, type ForwardRequest } from './parse-request.ts'
-import { createUpstreamSession, type UpstreamConnection, type UpstreamSession } from './upstream-session.ts'
 
 /** Forwards the plain HTTP requests of one client connection, one after another. */
 export type Forwarding = {
@@ -22,7 +21,7 @@ export type Forwarding = {
 
 export const createForwarding = (context: GatewayContext, client: Client): Forwarding => {
   const { limits, metrics } = context
-  const { wire, watch } = client
+  const { wire, deadline } = client
   let upstreamSession: UpstreamSession | null = null
   let running: Exchange | null = null
   let isDraining = false
@@ -35,19 +34,19 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
   const refuse = (answer: OwnAnswer | Denied, { method }: ForwardRequest): void => {
     closeUpstreamSession(answer.error)
     if (wire.socket.destroyed) return
-    answerAndEnd(client, answer, limits.lingerMs, method !== 'HEAD')
+    client.refuse(answer, method !== 'HEAD')
   }
   /** Sends the rest of the answer, then ends the connection. Drops further bytes of the client. */
   const endAfter = ({ down }: UpstreamConnection, error: Failure | null): void => {
     const { socket } = wire
-    watch.within(limits.idleMs, () => socket.destroy())
-    socket.once('finish', () => watch.within(limits.lingerMs, () => socket.destroy()))
+    deadline.within(limits.idleMs, () => socket.destroy())
+    socket.once('finish', () => deadline.within(limits.lingerMs, () => socket.destroy()))
     wire.use({
       bytes: () => true,
       end: () => undefined,
       drain: () => down.drained(),
       closed: () => closeUpstreamSession(error),
-      holds: () => false,
+      isChunkInUse: () => false,
     })
     down.end()
   }
@@ -59,22 +58,22 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
   ): void => {
     client.refused(status, error)
     upstreamConnection.down.stop()
-    upstreamSession?.dropRoad()
+    upstreamSession?.closeConnection()
     if (!hasUnclearEnd) {
       endAfter(upstreamConnection, error)
       return
     }
     closeUpstreamSession(error)
     const { socket } = wire
-    watch.within(limits.lingerMs, client.reset)
+    deadline.within(limits.lingerMs, client.reset)
     // The callback runs when all earlier bytes are sent.
     socket.write('', client.reset)
   }
   const upgrade = (upstreamConnection: UpstreamConnection): void => {
     const previousSession = upstreamSession!
     upstreamSession = null
-    previousSession.handOverRoad()
-    tunnelOf(context, client, upstreamConnection.wire, previousSession.admission, 'http', (error) =>
+    previousSession.detachConnection()
+    runTunnel(context, client, upstreamConnection.wire, previousSession.admission, 'http', (error) =>
       previousSession.close(error),
     )
   }
@@ -95,7 +94,7 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
         next()
       },
       closed: () => closeUpstreamSession(null),
-      holds: () => false,
+      isChunkInUse: () => false,
     })
   }
 
@@ -103,7 +102,7 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
     upstreamConnection.wire.socket.write(request.head, 'latin1')
     const canRetry = upstreamConnection.used && request.repeatable
     upstreamConnection.used = true
-    watch.within(limits.idleMs, () => running?.fail(timeout))
+    deadline.within(limits.idleMs, () => running?.fail(targetTimeout))
     let exchange: Exchange | null = null
     let hasEnded = false
     const ended = (ending: ExchangeEnd): void => {
@@ -120,7 +119,7 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
       responseHeadBytes: limits.responseHeadBytes,
       routeHeaders: upstreamConnection.routeHeaders,
       persists: () => !isDraining,
-      touch: watch.touch,
+      touch: deadline.touch,
       ended,
     })
     if (!hasEnded) running = exchange
@@ -134,8 +133,8 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
   ): void => {
     switch (ending.kind) {
       case 'done':
-        if (ending.upstreamReusable) upstreamSession?.leaveRoad()
-        else upstreamSession?.dropRoad()
+        if (ending.upstreamReusable) upstreamSession?.setIdle()
+        else upstreamSession?.closeConnection()
         if (ending.clientPersists) afterAnswerRead(upstreamConnection, next)
         else endAfter(upstreamConnection, null)
         return
@@ -143,14 +142,14 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
         upgrade(upstreamConnection)
         return
       case 'unanswered':
-        upstreamSession?.dropRoad()
+        upstreamSession?.closeConnection()
         // The target closed the idle connection while the request was sent.
-        if (canRetry && ending.unheard && ending.answer.error === 'target_closed')
+        if (canRetry && ending.isTargetSilent && ending.answer.error === 'target_closed')
           containBuild(request, next, true)
         else refuse(ending.answer, request)
         return
       case 'broken':
-        breakOff(upstreamConnection, ending.why, ending.unclear)
+        breakOff(upstreamConnection, ending.why, ending.hasUnclearEnd)
         return
       default:
         ending satisfies never
@@ -182,7 +181,7 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
     client.detach()
     const upstreamConnection = await prepare(request, isCharged).catch((error) => {
       context.onFault(error)
-      return gatewayUnavailable()
+      return gatewayUnavailable
     })
     if (client.disconnected.aborted) return closeUpstreamSession(null)
     if ('denied' in upstreamConnection) return refuse(upstreamConnection, request)
@@ -217,8 +216,124 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
   }
 }
 
-const timeout: OwnAnswer = {
-  status: 504,
-  error: 'target_timeout',
-  detail: 'The target did not answer in time.',
+/** A connection to the target, with its two pumps. */
+type UpstreamConnection = {
+  readonly wire: BufferedSocket
+  readonly up: Pump
+  readonly down: Pump
+  /** Header lines of the gateway for each answer. */
+  readonly routeHeaders: string
+  /** Whether it served a request before. */
+  used: boolean
+}
+
+/**
+ * The state of one client connection for requests with the same credentials to the same target: one admission, and one
+ * reused connection to the target.
+ */
+type UpstreamSession = {
+  readonly admission: Admission
+  /** Whether the session can serve a request with these credentials to this target. */
+  serves(authorization: string | null, target: Target): boolean
+  /** The open connection; null: there is none. */
+  connection(): UpstreamConnection | null
+  /** Opens a new connection. */
+  connect(): Promise<UpstreamConnection | Denied>
+  /** Makes the connection idle until the next request. */
+  setIdle(): void
+  /** Closes the connection. */
+  closeConnection(): void
+  /** Passes the ownership of the connection to the caller. */
+  detachConnection(): void
+  close(error: Failure | null): void
+}
+
+const createUpstreamSession = (
+  context: GatewayContext,
+  client: Client,
+  admission: Admission,
+  { authorization, target }: { readonly authorization: string | null; readonly target: Target },
+  onDenied: (why: Denied) => void,
+): UpstreamSession => {
+  const { metrics, abortHandlers } = context
+  const { spending } = admission
+  let upstreamConnection: UpstreamConnection | null = null
+  let isClosed = false
+  metrics.opened('http')
+
+  const destroy = (): void => {
+    upstreamConnection?.up.stop()
+    upstreamConnection?.wire.socket.destroy()
+    upstreamConnection = null
+  }
+  const pumpTo = (to: BufferedSocket, from: BufferedSocket, direction: 'up' | 'down'): Pump =>
+    new Pump({
+      from,
+      to,
+      spending,
+      direction,
+      onForwarded: (bytes) => {
+        client.deadline.touch()
+        metrics.countBytes(direction, bytes)
+      },
+      denied: onDenied,
+    })
+  /** Closes an idle connection when the target sends bytes, which would be mistaken for the next answer. */
+  const watchIdle = (idleConnection: UpstreamConnection): void => {
+    const destroyIdle = (): void => {
+      if (upstreamConnection === idleConnection) destroy()
+    }
+    idleConnection.wire.use({
+      bytes: () => {
+        destroyIdle()
+        return false
+      },
+      end: destroyIdle,
+      drain: () => idleConnection.up.drained(),
+      closed: destroyIdle,
+      isChunkInUse: () => idleConnection.down.holds(),
+    })
+  }
+  const removeAbortHandler = abortHandlers.on(spending.ended, onDenied)
+  return {
+    admission,
+    serves: (otherAuthorization, other) =>
+      !isClosed &&
+      !spending.ended.aborted &&
+      authorization === otherAuthorization &&
+      target.host === other.host &&
+      target.port === other.port,
+    connection: () => upstreamConnection,
+    connect: async () => {
+      const opened = await openRoute(context, client, admission, target)
+      if (opened.denied) return opened
+      const { wire } = opened
+      upstreamConnection = {
+        wire,
+        up: pumpTo(wire, client.wire, 'up'),
+        down: pumpTo(client.wire, wire, 'down'),
+        routeHeaders: formatRouteHeaders(opened),
+        used: false,
+      }
+      watchIdle(upstreamConnection)
+      if (isClosed || client.disconnected.aborted) destroy()
+      return upstreamConnection ?? targetClosed
+    },
+    setIdle: () => {
+      if (upstreamConnection) watchIdle(upstreamConnection)
+    },
+    closeConnection: destroy,
+    detachConnection: () => {
+      upstreamConnection = null
+      removeAbortHandler()
+    },
+    close: (error) => {
+      if (isClosed) return
+      isClosed = true
+      removeAbortHandler()
+      destroy()
+      metrics.closed('http')
+      admission.close({ error, host: target.host })
+    },
+  }
 }

@@ -1,6 +1,6 @@
-import type { BufferedSocket, ConnectionHandler } from '../accept/buffered-socket.ts'
-import { targetClosed } from '../dial/dial-result.ts'
-import type { Pump } from '../relay/pump.ts'
+import type { BufferedSocket, ConnectionHandler } from '../buffered-socket.ts'
+import { type OwnAnswer, targetClosed } from '../refusals.ts'
+import type { Pump } from '../relay/tunnel.ts'
 import { type BodyReader, type Framing, readerOf, responseFraming } from './body.ts'
 import {
   BadMessage,
@@ -11,7 +11,6 @@ import {
   lenientHeads,
   listOf,
 } from './message-head.ts'
-import type { OwnAnswer } from './own-answer.ts'
 import type { ForwardRequest } from './parse-request.ts'
 
 export type Response = {
@@ -74,12 +73,12 @@ export type ExchangeEnd =
   | { readonly kind: 'done'; readonly upstreamReusable: boolean; readonly clientPersists: boolean }
   /** The protocol changed. The target's 101 is in the read buffer of its socket. */
   | { readonly kind: 'upgraded' }
-  /** The client received nothing. `unheard`: the target sent nothing either. */
-  | { readonly kind: 'unanswered'; readonly answer: OwnAnswer; readonly unheard: boolean }
-  /** The client received a part of the answer. `unclear`: it could mistake the part for the whole. */
-  | { readonly kind: 'broken'; readonly why: OwnAnswer; readonly unclear: boolean }
+  /** The client received nothing. `isTargetSilent`: the target sent nothing either. */
+  | { readonly kind: 'unanswered'; readonly answer: OwnAnswer; readonly isTargetSilent: boolean }
+  /** The client received a part of the answer. `hasUnclearEnd`: it could mistake the part for the whole. */
+  | { readonly kind: 'broken'; readonly why: OwnAnswer; readonly hasUnclearEnd: boolean }
 
-export type ExchangeParts = {
+type ExchangeOptions = {
   readonly request: ForwardRequest
   readonly client: BufferedSocket
   readonly upstream: BufferedSocket
@@ -112,9 +111,9 @@ const clientGone: OwnAnswer = { status: 400, error: 'client_reset', detail: 'The
 const maxJoinedBytes = 16_384
 
 /** Handles one request, whose head is already sent, and its answer. */
-export const runExchange = (parts: ExchangeParts): Exchange => {
+export const runExchange = (options: ExchangeOptions): Exchange => {
   const { request, client, upstream, up, down, responseHeadBytes, routeHeaders, persists, touch, ended } =
-    parts
+    options
   const body = readerOf(request.framing, 'request')
   const heads = createHeadCollector(responseHeadBytes, lenientHeads)
   let answer: { readonly response: Response; readonly reader: BodyReader } | null = null
@@ -133,8 +132,8 @@ export const runExchange = (parts: ExchangeParts): Exchange => {
   const fail = (why: OwnAnswer): void =>
     finish(
       answer === null
-        ? { kind: 'unanswered', answer: why, unheard: isTargetSilent }
-        : { kind: 'broken', why, unclear: endsByClose },
+        ? { kind: 'unanswered', answer: why, isTargetSilent }
+        : { kind: 'broken', why, hasUnclearEnd: endsByClose },
     )
   /** Runs a parser. A BadMessage ends the exchange. */
   const failOnBadMessage = (read: () => boolean, toAnswer: (why: string) => OwnAnswer): boolean => {
@@ -148,8 +147,8 @@ export const runExchange = (parts: ExchangeParts): Exchange => {
   }
   const settle = (): void => {
     if (answer === null || !answer.reader.done || !body.done) return
-    const upstreamReusable = answer.response.persistent && !hasExtraBytes && !up.pending()
-    finish({ kind: 'done', upstreamReusable, clientPersists: clientPersists && !up.pending() })
+    const upstreamReusable = answer.response.persistent && !hasExtraBytes && !up.hasPending()
+    finish({ kind: 'done', upstreamReusable, clientPersists: clientPersists && !up.hasPending() })
   }
 
   const passBody = (chunk: Buffer, reader: BodyReader): boolean => {
@@ -242,17 +241,17 @@ export const runExchange = (parts: ExchangeParts): Exchange => {
     },
     drain: () => down.drained(),
     closed: () => fail(clientGone),
-    holds: () => false,
+    isChunkInUse: () => false,
   }
   const handleTargetEnd = (fault: Error | null): void => {
     if (isFinished) return
     if (answer === null) {
-      fail(targetClosed())
+      fail(targetClosed)
       return
     }
     const isComplete = answer.response.framing.kind === 'close' ? fault === null : answer.reader.done
     if (isComplete) finish({ kind: 'done', upstreamReusable: false, clientPersists: false })
-    else fail(targetClosed())
+    else fail(targetClosed)
   }
   const targetHandler: ConnectionHandler = {
     bytes: (chunk) =>
@@ -264,7 +263,7 @@ export const runExchange = (parts: ExchangeParts): Exchange => {
     end: () => handleTargetEnd(null),
     drain: () => up.drained(),
     closed: handleTargetEnd,
-    holds: () => down.holds(),
+    isChunkInUse: () => down.holds(),
   }
   upstream.use(targetHandler)
   if (!isFinished) client.use(clientHandler)

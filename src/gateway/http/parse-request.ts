@@ -1,6 +1,14 @@
-import { hostText, parseAuthority, type Target } from '../targets/targets.ts'
-import { type Framing, requestFraming } from './body.ts'
-import { BadMessage, connectionOf, type Head, singleHeader, splitRequestLine } from './message-head.ts'
+import { hostText, parseAuthority, type Target } from '../targets.ts'
+import type { Framing } from './body.ts'
+import {
+  BadMessage,
+  connectionOf,
+  type Field,
+  type Head,
+  listOf,
+  singleHeader,
+  splitRequestLine,
+} from './message-head.ts'
 
 type Common = {
   readonly target: Target
@@ -116,6 +124,28 @@ export const parseRequest = (head: Head): ConnectRequest | ForwardRequest => {
   return method === 'CONNECT'
     ? parseConnect(url, head.fields, version)
     : parseForward(head, method, url, version)
+}
+
+const wholeNumber = /^\d{1,15}$/
+
+/**
+ * The framing of a request body. @returns null: the fields define no body
+ * @throws BadMessage for ambiguous framing, which two parsers may read differently
+ */
+const requestFraming = (fields: readonly Field[], version: 0 | 1): Framing | null => {
+  const length = singleHeader(fields, 'content-length')
+  const codings = listOf(fields, 'transfer-encoding')
+  const isEncoded = fields.some(({ name }) => name === 'transfer-encoding')
+  if (isEncoded) {
+    if (length !== null) throw new BadMessage('both Content-Length and Transfer-Encoding')
+    if (version === 0) throw new BadMessage('Transfer-Encoding in HTTP/1.0')
+    if (codings.length !== 1 || codings[0] !== 'chunked')
+      throw new BadMessage('a Transfer-Encoding other than chunked')
+    return { kind: 'chunked' }
+  }
+  if (length === null) return null
+  if (!wholeNumber.test(length)) throw new BadMessage('a Content-Length that is not a number')
+  return length === '0' ? { kind: 'none' } : { kind: 'length', length: Number(length) }
 }
 
 const basic = /^basic +([A-Za-z0-9+/=_-]{1,1024})$/i

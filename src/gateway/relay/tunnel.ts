@@ -1,17 +1,51 @@
 import type { Failure } from '../../domain/exits/connection-failures.ts'
 import type { ConnectionDeadline } from '../../platform/work/deadlines.ts'
-import { type BufferedSocket, type ConnectionHandler, reset } from '../accept/buffered-socket.ts'
-import type { Client } from '../accept/client-connection.ts'
-import type { GatewayContext } from '../accept/gateway-context.ts'
-import type { Admission, Protocol, Spending } from '../gateway-ports.ts'
-import type { AbortHandlers } from './cuts.ts'
-import { Pump } from './pump.ts'
+import { type BufferedSocket, type ConnectionHandler, reset } from '../buffered-socket.ts'
+import type { Client, GatewayContext } from '../client.ts'
+import type { AbortHandlers, Admission, Denied, Protocol, Spending } from '../gateway-ports.ts'
+import { gatewayUnavailable } from '../refusals.ts'
 
-export type TunnelParts = {
+/**
+ * Relays bytes both ways until both sides end, one of them fails, or the tunnel is cut.
+ * @param done receives the error code at the end; null: no error
+ */
+export const runTunnel = (
+  { limits, metrics, abortHandlers }: GatewayContext,
+  client: Client,
+  upstream: BufferedSocket,
+  { spending }: Admission,
+  protocol: Protocol,
+  done: (error: Failure | null) => void,
+): void => {
+  metrics.opened(protocol)
+  const tunnel = new Tunnel({
+    client: client.wire,
+    upstream,
+    spending,
+    deadline: client.deadline,
+    abortHandlers,
+    idleMs: limits.tunnelIdleMs,
+    halfOpenMs: limits.idleMs,
+    lingerMs: limits.lingerMs,
+    onForwarded: metrics.countBytes,
+    done: (error) => {
+      metrics.closed(protocol)
+      done(error)
+    },
+  })
+  try {
+    tunnel.run()
+  } catch (error) {
+    upstream.socket.destroy()
+    throw error
+  }
+}
+
+type TunnelOptions = {
   readonly client: BufferedSocket
   readonly upstream: BufferedSocket
   readonly spending: Spending
-  readonly watch: ConnectionDeadline
+  readonly deadline: ConnectionDeadline
   readonly abortHandlers: AbortHandlers
   readonly idleMs: number
   /** Idle timeout after one side has ended, milliseconds. */
@@ -25,48 +59,48 @@ export type TunnelParts = {
 const nothing = Buffer.alloc(0)
 
 class Tunnel {
-  readonly parts: TunnelParts
+  readonly options: TunnelOptions
   readonly up: Pump
   readonly down: Pump
   error: Failure | null = null
   /** Both sides receive the bytes already taken from the spending, then the end. */
-  cutting = false
-  #over = false
-  #uncut: () => void = () => undefined
-  #lingering: NodeJS.Timeout | undefined
+  isCut = false
+  #hasEnded = false
+  #removeAbortHandler: () => void = () => undefined
+  #lingerTimer: NodeJS.Timeout | undefined
 
-  constructor(parts: TunnelParts) {
-    this.parts = parts
+  constructor(options: TunnelOptions) {
+    this.options = options
     this.up = this.#pump('up')
     this.down = this.#pump('down')
   }
 
   run(): void {
-    const { client, upstream, spending, abortHandlers, idleMs } = this.parts
+    const { client, upstream, spending, abortHandlers, idleMs } = this.options
     this.#limitIdle(idleMs)
     client.use(new Side(this, client, upstream, 'client_reset'))
     upstream.use(new Side(this, upstream, client, 'target_reset'))
-    this.#uncut = abortHandlers.on(spending.ended, (why) => this.#cut(why.error))
+    this.#removeAbortHandler = abortHandlers.on(spending.ended, (why) => this.#cut(why.error))
   }
 
   #limitIdle(ms: number): void {
-    this.parts.watch.within(ms, () => this.#cut('idle_timeout'))
+    this.options.deadline.within(ms, () => this.#cut('idle_timeout'))
   }
 
   sideEnded(): void {
-    const { idleMs, halfOpenMs } = this.parts
+    const { idleMs, halfOpenMs } = this.options
     this.#limitIdle(Math.min(idleMs, halfOpenMs))
   }
 
   #pump(direction: 'up' | 'down'): Pump {
-    const { client, upstream, spending, watch, onForwarded } = this.parts
+    const { client, upstream, spending, deadline, onForwarded } = this.options
     return new Pump({
       from: direction === 'up' ? client : upstream,
       to: direction === 'up' ? upstream : client,
       spending,
       direction,
       onForwarded: (bytes) => {
-        watch.touch()
+        deadline.touch()
         onForwarded(direction, bytes)
       },
       denied: (why) => this.#cut(why.error),
@@ -74,10 +108,10 @@ class Tunnel {
   }
 
   #cut(why: Failure): void {
-    const { client, upstream } = this.parts
+    const { client, upstream } = this.options
     this.error ??= why
-    if (this.cutting) return
-    this.cutting = true
+    if (this.isCut) return
+    this.isCut = true
     this.#stopPumps()
     // Taken bytes are still sent, for at most `lingerMs`. A side that does not read them in time gets a reset.
     this.#afterLinger(() => {
@@ -93,8 +127,8 @@ class Tunnel {
    * Uses its own timer: the client's deadline ends with the client, but the target may be the side that does not read.
    */
   #afterLinger(step: () => void): void {
-    clearTimeout(this.#lingering)
-    this.#lingering = setTimeout(step, this.parts.lingerMs)
+    clearTimeout(this.#lingerTimer)
+    this.#lingerTimer = setTimeout(step, this.options.lingerMs)
   }
 
   #stopPumps(): void {
@@ -103,14 +137,14 @@ class Tunnel {
   }
 
   /** Ends the tunnel when both sockets are destroyed. Their close events may come later. */
-  leave(): void {
-    const { client, upstream, watch, done } = this.parts
-    if (this.#over || !client.socket.destroyed || !upstream.socket.destroyed) return
-    this.#over = true
+  endIfClosed(): void {
+    const { client, upstream, deadline, done } = this.options
+    if (this.#hasEnded || !client.socket.destroyed || !upstream.socket.destroyed) return
+    this.#hasEnded = true
     this.#stopPumps()
-    this.#uncut()
-    watch.stop()
-    clearTimeout(this.#lingering)
+    this.#removeAbortHandler()
+    deadline.stop()
+    clearTimeout(this.#lingerTimer)
     done(this.error)
   }
 
@@ -134,87 +168,209 @@ class Side implements ConnectionHandler {
   readonly #tunnel: Tunnel
   readonly #own: BufferedSocket
   readonly #other: BufferedSocket
-  readonly #whenBroken: Failure
-  #ended = false
+  readonly #resetError: Failure
+  #hasEnded = false
 
-  constructor(tunnel: Tunnel, own: BufferedSocket, other: BufferedSocket, whenBroken: Failure) {
+  constructor(tunnel: Tunnel, own: BufferedSocket, other: BufferedSocket, resetError: Failure) {
     this.#tunnel = tunnel
     this.#own = own
     this.#other = other
-    this.#whenBroken = whenBroken
+    this.#resetError = resetError
   }
 
-  get #out(): Pump {
-    return this.#own === this.#tunnel.parts.client ? this.#tunnel.up : this.#tunnel.down
+  get #outgoing(): Pump {
+    return this.#own === this.#tunnel.options.client ? this.#tunnel.up : this.#tunnel.down
   }
 
-  get #back(): Pump {
-    return this.#own === this.#tunnel.parts.client ? this.#tunnel.down : this.#tunnel.up
+  get #incoming(): Pump {
+    return this.#own === this.#tunnel.options.client ? this.#tunnel.down : this.#tunnel.up
   }
 
   bytes(chunk: Buffer): boolean {
-    return this.#out.write(chunk)
+    return this.#outgoing.write(chunk)
   }
 
   end(): void {
-    this.#ended = true
+    this.#hasEnded = true
     this.#tunnel.sideEnded()
-    this.#out.end()
+    this.#outgoing.end()
   }
 
   drain(): void {
-    this.#tunnel.parts.watch.touch()
-    this.#back.drained()
+    this.#tunnel.options.deadline.touch()
+    this.#incoming.drained()
   }
 
   closed(fault: Error | null): void {
     const tunnel = this.#tunnel
     if (fault !== null) {
-      tunnel.error ??= this.#whenBroken
-      this.#out.stop()
+      tunnel.error ??= this.#resetError
+      this.#outgoing.stop()
       tunnel.breakOff(this.#other)
-    } else if (!tunnel.cutting && (!this.#ended || !this.#own.socket.writableFinished))
+    } else if (!tunnel.isCut && (!this.#hasEnded || !this.#own.socket.writableFinished))
       this.#other.socket.destroy() // the gateway closed this side
-    tunnel.leave()
+    tunnel.endIfClosed()
   }
 
-  holds(): boolean {
-    return this.#out.holds()
+  isChunkInUse(): boolean {
+    return this.#outgoing.holds()
   }
 }
 
-/** Relays bytes both ways until both sides end, one of them fails, or the tunnel is cut. */
-export const runTunnel = (parts: TunnelParts): void => new Tunnel(parts).run()
+export type PumpOptions = {
+  readonly from: BufferedSocket
+  readonly to: BufferedSocket
+  readonly spending: Spending
+  readonly direction: 'up' | 'down'
+  /** Bytes were written to the sink. */
+  onForwarded(bytes: number): void
+  /** No more bytes may pass. */
+  denied(why: Denied): void
+}
 
-/** Runs a tunnel for a client. @param done receives the error code at the end; null: no error */
-export const tunnelOf = (
-  { limits, metrics, abortHandlers }: GatewayContext,
-  client: Client,
-  upstream: BufferedSocket,
-  { spending }: Admission,
-  protocol: Protocol,
-  done: (error: Failure | null) => void,
-): void => {
-  metrics.opened(protocol)
-  const parts = {
-    client: client.wire,
-    upstream,
-    spending,
-    watch: client.watch,
-    abortHandlers,
-    idleMs: limits.tunnelIdleMs,
-    halfOpenMs: limits.idleMs,
-    lingerMs: limits.lingerMs,
-    onForwarded: metrics.countBytes,
-    done: (error: Failure | null) => {
-      metrics.closed(protocol)
-      done(error)
-    },
+/** Delay before the next attempt when other tunnels took the bytes that `more` announced, milliseconds. */
+const retryMs = 10
+
+/** One direction of a connection. Every byte is taken from the spending before it is passed on. */
+export class Pump {
+  readonly #options: PumpOptions
+  /** Bytes that were read and are not taken from the spending. */
+  #pending: Buffer[] | null = null
+  #isStalled = false
+  #isEnding = false
+  #isStopped = false
+
+  constructor(options: PumpOptions) {
+    this.#options = options
   }
-  try {
-    runTunnel(parts)
-  } catch (error) {
-    upstream.socket.destroy()
-    throw error
+
+  /** Passes on the bytes that the spending allows. @returns whether the source may continue reading */
+  write(chunk: Buffer): boolean {
+    if (this.#isStopped) return false
+    if (this.#pending !== null) {
+      this.#enqueue(chunk)
+      return false
+    }
+    const { spending, direction } = this.#options
+    const granted = spending.take(chunk.length, direction)
+    if (granted === chunk.length) return this.#forward(chunk)
+    if (granted > 0) this.#forward(chunk.subarray(0, granted))
+    this.#enqueue(chunk.subarray(granted))
+    return false
   }
+
+  /** Ends the sink after all written bytes. */
+  end(): void {
+    this.#isEnding = true
+    if (this.#pending === null) this.#options.to.socket.end()
+  }
+
+  /** The write queue of the sink is empty. */
+  drained(): void {
+    if (!this.#isStalled) return
+    this.#isStalled = false
+    if (this.#pending === null && !this.#isStopped && !this.#isEnding) this.#options.from.resume()
+  }
+
+  /** Whether memory of a chunk is still in use. */
+  holds(): boolean {
+    return this.#pending !== null || this.#options.to.socket.writableLength > 0
+  }
+
+  /** Whether written bytes still wait for the spending. */
+  hasPending(): boolean {
+    return this.#pending !== null
+  }
+
+  /** Drops all bytes from now on. */
+  stop(): void {
+    this.#isStopped = true
+    this.#pending = null
+  }
+
+  #forward(chunk: Buffer): boolean {
+    const { to, spending, direction, onForwarded } = this.#options
+    const { socket } = to
+    if (!socket.writable) {
+      spending.giveBack(chunk.length, direction)
+      return true
+    }
+    onForwarded(chunk.length)
+    socket.write(chunk)
+    // If the kernel accepted all bytes at once, nothing is queued, and no drain event is needed.
+    if (socket.writableLength === 0 || !socket.writableNeedDrain) return true
+    this.#isStalled = true
+    return false
+  }
+
+  #enqueue(rest: Buffer): void {
+    if (this.#pending !== null) {
+      this.#pending.push(rest)
+      return
+    }
+    this.#pending = [rest]
+    this.#requestMore().catch(() => {
+      if (!this.#isStopped) this.#options.denied(gatewayUnavailable)
+    })
+  }
+
+  /** Requests more from the spending until all waiting bytes are passed on. */
+  async #requestMore(): Promise<void> {
+    for (let chunks = this.#pending; chunks !== null && !this.#isStopped; chunks = this.#pending) {
+      const why = await this.#options.spending.more(chunks[0]?.length)
+      if (this.#isStopped) return
+      if (why !== null) return this.#options.denied(why)
+      if (!this.#forwardPending()) await new Promise((resolve) => setTimeout(resolve, retryMs))
+    }
+    if (!this.#isStopped) this.#settle()
+  }
+
+  /** @returns whether any bytes were taken */
+  #forwardPending(): boolean {
+    const { spending, direction } = this.#options
+    const chunks = this.#pending ?? []
+    let hasTaken = false
+    for (let chunk = chunks[0]; chunk !== undefined && !this.#isStopped; chunk = chunks[0]) {
+      const granted = spending.take(chunk.length, direction)
+      hasTaken ||= granted > 0
+      if (granted > 0) this.#forward(granted === chunk.length ? chunk : chunk.subarray(0, granted))
+      if (granted < chunk.length) {
+        chunks[0] = chunk.subarray(granted)
+        return hasTaken
+      }
+      chunks.shift()
+    }
+    this.#pending = null
+    return true
+  }
+
+  #settle(): void {
+    if (this.#isEnding) this.#options.to.socket.end()
+    else if (!this.#isStalled) this.#options.from.resume()
+  }
+}
+
+/** Takes all of the bytes or none. @returns whether they were taken */
+export const reserveBytes = (spending: Spending, bytes: number, direction: 'up' | 'down'): boolean => {
+  const granted = spending.take(bytes, direction)
+  if (granted === bytes) return true
+  if (granted > 0) spending.giveBack(granted, direction)
+  return false
+}
+
+/** Limit of retries when other tunnels take the bytes that `more` announced. */
+const maxTries = 100
+
+/** Waits until all of the bytes are taken. @returns null when they are, or why none were */
+export const chargeBytes = async (
+  spending: Spending,
+  bytes: number,
+  direction: 'up' | 'down',
+): Promise<Denied | null> => {
+  for (let tries = 0; !reserveBytes(spending, bytes, direction); tries++) {
+    const why = await spending.more(bytes, bytes)
+    if (why !== null) return why
+    if (tries === maxTries) throw new Error('the budget promised more and gave nothing')
+  }
+  return null
 }

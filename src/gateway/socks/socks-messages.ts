@@ -1,6 +1,7 @@
 import { isIPv4 } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import { type Target, targetOf } from '../targets/targets.ts'
+import type { Denied } from '../gateway-ports.ts'
+import { type Target, targetOf } from '../targets.ts'
 
 export const version = 5
 
@@ -16,7 +17,7 @@ const portBytes = (port: number): Buffer => {
 }
 
 /** Encodes ATYP, address and port (RFC 1928). A name has at most 255 bytes. */
-export const encodeTarget = ({ host, family, port }: Pick<Target, 'host' | 'family' | 'port'>): Buffer => {
+export const encodeTarget = ({ host, family, port }: Target): Buffer => {
   if (family !== 0)
     return Buffer.concat([
       Buffer.of(isIPv4(host) ? types.ipv4 : types.ipv6),
@@ -62,3 +63,39 @@ export const targetLength = (type: number, second: number): number | null => {
 /** A reply. For a tunnel the bound address is left out, which RFC 1928 section 6 allows. */
 export const socksReply = (reply: number, bound: Buffer = Buffer.of(1, 0, 0, 0, 0, 0, 0)): Buffer =>
   Buffer.concat([Buffer.of(version, reply, 0), bound])
+
+/** Replies of RFC 1928 section 6. */
+export const socksReplies = {
+  succeeded: 0x00,
+  failure: 0x01,
+  notAllowed: 0x02,
+  networkUnreachable: 0x03,
+  hostUnreachable: 0x04,
+  refused: 0x05,
+  ttlExpired: 0x06,
+  commandNotSupported: 0x07,
+  addressNotSupported: 0x08,
+} as const
+
+/** The SOCKS reply for a refusal. 407 never gets here: it is answered in the RFC 1929 handshake. */
+export const socksReplyOf = ({ status, error }: Denied): number => {
+  switch (status) {
+    case 403:
+    case 407:
+    case 464:
+    case 466:
+    case 467:
+      return socksReplies.notAllowed
+    case 465:
+      return socksReplies.networkUnreachable
+    case 502:
+      return error === 'target_refused' ? socksReplies.refused : socksReplies.hostUnreachable
+    case 504:
+      return socksReplies.ttlExpired
+    case 503:
+    case 568:
+      return socksReplies.failure
+    default:
+      return status satisfies never
+  }
+}

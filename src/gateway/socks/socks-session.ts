@@ -1,13 +1,11 @@
 import type { Failure } from '../../domain/exits/connection-failures.ts'
-import { discardHandler } from '../accept/buffered-socket.ts'
-import type { Client } from '../accept/client-connection.ts'
-import type { GatewayContext } from '../accept/gateway-context.ts'
-import { openRoute } from '../dial/open-route.ts'
+import type { Client, GatewayContext } from '../client.ts'
+import { openRoute } from '../dial/dial.ts'
 import type { Admission, Denied } from '../gateway-ports.ts'
-import { socksReplies, socksReplyOf, targetBlocked } from '../refusals.ts'
-import { tunnelOf } from '../relay/tunnel.ts'
-import { decodeTarget, socksReply, version } from './socks-messages.ts'
-import { associate } from './udp-associate.ts'
+import { targetBlocked } from '../refusals.ts'
+import { runTunnel } from '../relay/tunnel.ts'
+import { decodeTarget, socksReplies, socksReply, socksReplyOf, version } from './socks-messages.ts'
+import { associate } from './udp-relay.ts'
 
 const methods = { none: 0, password: 2, notAcceptable: 0xff } as const
 const passwordVersion = 1
@@ -54,7 +52,7 @@ const readRequest = (bytes: Buffer): ParseResult<SocksRequest | 'bad'> => {
 /** Serves SOCKS5 (RFC 1928), with user name and password (RFC 1929), or without them from a whitelisted address. */
 export const serveSocks = (context: GatewayContext, client: Client): void => {
   const { limits, clock } = context
-  const { wire, watch } = client
+  const { wire, deadline } = client
   const { socket } = wire
   let admission: Admission | null = null
   /** The deadline of the log-in. The request after it gets the same time again. */
@@ -70,7 +68,7 @@ export const serveSocks = (context: GatewayContext, client: Client): void => {
     handle: (value: Value) => void,
   ): void => {
     let bytes: Buffer = Buffer.alloc(0)
-    watch.within(Math.max(deadlineMs - clock(), 0), () => socket.destroy())
+    deadline.within(Math.max(deadlineMs - clock(), 0), () => socket.destroy())
     wire.use({
       bytes: (chunk) => {
         bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk])
@@ -87,24 +85,19 @@ export const serveSocks = (context: GatewayContext, client: Client): void => {
       },
       drain: () => undefined,
       closed: () => close(null),
-      holds: () => false,
+      isChunkInUse: () => false,
     })
-  }
-  const end = (finalBytes: Buffer): void => {
-    watch.within(limits.lingerMs, () => socket.destroy())
-    wire.use(discardHandler)
-    socket.end(finalBytes)
   }
   const refuse = (why: Denied, host: string | null): void => {
     client.refused(why.status, why.error)
     admission?.close({ error: why.error, host })
     admission = null
-    end(socksReply(socksReplyOf(why)))
+    client.end(socksReply(socksReplyOf(why)))
   }
   const endWith = (reply: number, error: Failure): void => {
     client.refused(400, error)
     close(error)
-    end(socksReply(reply))
+    client.end(socksReply(reply))
   }
 
   const connect = async (admitted: Admission, { destination }: SocksRequest): Promise<void> => {
@@ -115,7 +108,7 @@ export const serveSocks = (context: GatewayContext, client: Client): void => {
     if (opened.denied) return refuse(opened, target.host)
     admission = null
     socket.write(socksReply(socksReplies.succeeded))
-    tunnelOf(context, client, opened.wire, admitted, 'socks5', (error) =>
+    runTunnel(context, client, opened.wire, admitted, 'socks5', (error) =>
       admitted.close({ error, host: target.host }),
     )
   }
@@ -139,7 +132,7 @@ export const serveSocks = (context: GatewayContext, client: Client): void => {
         client.contain(
           associate(context, client, admitted, (why) => {
             client.refused(why.status, why.error)
-            end(socksReply(socksReplyOf(why)))
+            client.end(socksReply(socksReplyOf(why)))
           }),
         )
         return
@@ -159,11 +152,11 @@ export const serveSocks = (context: GatewayContext, client: Client): void => {
     read(readPassword, (credentials) => client.contain(signIn(credentials)))
   }
   const signIn = async (credentials: { username: string; password: string } | 'bad'): Promise<void> => {
-    if (credentials === 'bad') return end(Buffer.of(passwordVersion, 1))
+    if (credentials === 'bad') return client.end(Buffer.of(passwordVersion, 1))
     const admitted = await client.admit('socks5', credentials)
     if (admitted.denied && admitted.status === 407) {
       client.refused(admitted.status, admitted.error)
-      return end(Buffer.of(passwordVersion, 1))
+      return client.end(Buffer.of(passwordVersion, 1))
     }
     socket.write(Buffer.of(passwordVersion, 0))
     awaitRequest(admitted)
@@ -172,7 +165,7 @@ export const serveSocks = (context: GatewayContext, client: Client): void => {
     const admitted = await client.admit('socks5', null)
     if (admitted.denied && admitted.status === 407) {
       client.refused(admitted.status, admitted.error)
-      return end(Buffer.of(version, methods.notAcceptable))
+      return client.end(Buffer.of(version, methods.notAcceptable))
     }
     socket.write(Buffer.of(version, methods.none))
     awaitRequest(admitted)
@@ -182,6 +175,6 @@ export const serveSocks = (context: GatewayContext, client: Client): void => {
     if (offeredMethods.includes(methods.password)) return withPassword()
     if (offeredMethods.includes(methods.none)) return client.contain(withoutPassword())
     client.refused(407, 'no_common_method')
-    end(Buffer.of(version, methods.notAcceptable))
+    client.end(Buffer.of(version, methods.notAcceptable))
   })
 }

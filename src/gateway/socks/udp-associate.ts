@@ -1,7 +1,7 @@
 import type { RemoteInfo, Socket as UdpSocket } from 'node:dgram'
 import { isIP, isIPv6 } from 'node:net'
 import type { Failure } from '../../domain/exits/connection-failures.ts'
-import { unmapped } from '../../platform/http/client-address.ts'
+import { unmapped } from '../../kernel/ip-address.ts'
 import type { Client } from '../accept/client-connection.ts'
 import type { GatewayContext } from '../accept/gateway-context.ts'
 import { routeOf, sessionOf } from '../dial/open-route.ts'

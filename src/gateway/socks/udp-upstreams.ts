@@ -1,7 +1,7 @@
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { isIPv4, isIPv6 } from 'node:net'
-import { unmapped } from '../../platform/http/client-address.ts'
+import { unmapped } from '../../kernel/ip-address.ts'
 import { type BufferedSocket, discardHandler } from '../accept/buffered-socket.ts'
 import type { GatewayContext } from '../accept/gateway-context.ts'
 import { targetAddresses } from '../dial/direct.ts'

@@ -1,4 +1,4 @@
-import { type ErrorCode, errorCodes, errorEntry } from '../http/error-table.ts'
+import { type ErrorCode, errorCodes, errorEntry } from '../http/errors.ts'
 import type { JsonSchema } from '../http/json-schema.ts'
 import { type Page, pageOf } from '../ui/bare-page.ts'
 import { type Html, html, nothing } from '../ui/html.ts'

@@ -1,4 +1,4 @@
-import { type ErrorCode, errorEntry } from '../http/error-table.ts'
+import { type ErrorCode, errorEntry } from '../http/errors.ts'
 import type { FieldCode, Route, RouteError } from '../http/route.ts'
 import type { Components } from './openapi-components.ts'
 

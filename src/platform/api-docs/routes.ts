@@ -1,7 +1,6 @@
 import { fixedText } from '../http/answer.ts'
-import { jsonText } from '../http/json-bytes.ts'
 import { onDemand } from '../http/json-schema.ts'
-import { type Route, route } from '../http/route.ts'
+import { jsonText, type Route, route } from '../http/route.ts'
 import { pageRoute } from '../ui/bare-page.ts'
 import { docsPage } from './docs-page.ts'
 import { guideRoutes, readGuides } from './guides.ts'

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { z } from 'zod'
 import { type CrashAt, crashPoints, parseCrashAt } from '../../kernel/crash-points.ts'
 import { addressExpected, parseAddress } from '../eventstore/eventstoredb/address.ts'
-import { type TrustedProxies, trustedProxies } from '../http/client-address.ts'
+import { type TrustedProxies, trustedProxies } from '../http/connections.ts'
 import type { Rate } from '../http/rate-limit.ts'
 
 /*
@@ -65,7 +65,7 @@ export const rate = text(rateExpected)
     return { burst, perSecond }
   })
 
-const proxiesExpected = 'addresses and networks with commas between, e.g. 127.0.0.1, 10.0.0.0/8'
+const proxiesExpected = 'addresses and networks separated by commas, e.g. 127.0.0.1, 10.0.0.0/8'
 export const proxies = text(proxiesExpected).transform((value, context): TrustedProxies => {
   try {
     return trustedProxies(value)
@@ -75,7 +75,7 @@ export const proxies = text(proxiesExpected).transform((value, context): Trusted
   }
 })
 
-const addressesExpected = 'addresses with commas between, e.g. 127.0.0.1, ::1'
+const addressesExpected = 'addresses separated by commas, e.g. 127.0.0.1, ::1'
 export const addresses = text(addressesExpected).transform((value, context): readonly string[] => {
   const addressList = value.split(',').map((address) => address.trim())
   if (addressList.every((address) => isIP(address) !== 0)) return addressList
@@ -83,7 +83,7 @@ export const addresses = text(addressesExpected).transform((value, context): rea
   return z.NEVER
 })
 
-const portsExpected = 'two ports with a slash between, e.g. 80/443'
+const portsExpected = 'two ports separated by a slash, e.g. 80/443'
 export const ports = text(portsExpected)
   .regex(/^\d{1,5}\/\d{1,5}$/, portsExpected)
   .transform((value, context): readonly [number, number] => {

@@ -1,5 +1,5 @@
 import type { StreamRef } from '../../kernel/decider.ts'
-import { withTimeout } from '../eventstore/errors.ts'
+import { withTimeout } from '../../kernel/every.ts'
 import { type CommandRunner, type CommandRunnerDeps, defaultLimits } from './command.ts'
 import {
   type AnyCommand,

@@ -1,5 +1,6 @@
+import { isoTime, maxAheadMs } from '../../kernel/clock.ts'
 import type { DomainEvent, EventMetadata, RecordedEvent } from '../../kernel/event.ts'
-import { readMetadata, storedMetadata } from './event-times.ts'
+import { parseUntrustedObject } from '../../kernel/json-text.ts'
 import type { EventLog, NewEvent, StoredEvent } from './port.ts'
 
 /**
@@ -93,4 +94,67 @@ export async function* readLog(
     if (events.length > 0) yield events
     if (!more) return
   }
+}
+
+/**
+ * The times of an event that follows an event of `lastMs` (milliseconds) in its stream: now, or `lastMs` if the clock
+ * of another process was slightly ahead. After an event of the future, the stream continues at the time of that event,
+ * and the new event also stores the time of its decision (docs/decisions/0087-streams-of-the-future.md).
+ */
+export const timesAfter = (
+  lastMs: number,
+  nowMs: number,
+): Pick<EventMetadata, 'recordedAt' | 'continuesAt'> => {
+  if (lastMs <= nowMs + maxAheadMs) return { recordedAt: isoTime(Math.max(lastMs, nowMs)) }
+  return { recordedAt: isoTime(nowMs), continuesAt: isoTime(lastMs) }
+}
+
+/** The time of a stream after this event, milliseconds. Never before the time of an earlier event of the stream. */
+export const streamTimeMs = ({ metadata }: { readonly metadata: EventMetadata }): number =>
+  Date.parse(metadata.continuesAt ?? metadata.recordedAt)
+
+/** Converts metadata to their stored form. The stored `recordedAt` never decreases within a stream. */
+export const storedMetadata = ({ continuesAt, ...metadata }: EventMetadata): object =>
+  continuesAt === undefined
+    ? metadata
+    : { ...metadata, recordedAt: continuesAt, decidedAt: metadata.recordedAt }
+
+/** The inverse of `storedMetadata`. Unknown fields of a stored text are unchanged. */
+export const readMetadata = (
+  stored: (EventMetadata & { readonly decidedAt?: string }) | null,
+): EventMetadata => {
+  if (stored?.decidedAt === undefined) return stored as EventMetadata
+  const { decidedAt, ...metadata } = stored
+  return { ...metadata, recordedAt: decidedAt, continuesAt: stored.recordedAt }
+}
+
+const recordedAtForm = /"recordedAt":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"/
+
+type StoredTexts = { readonly recordedAt?: unknown; readonly decidedAt?: unknown }
+
+/** The times in stored metadata, milliseconds. */
+export type StoredTimes = {
+  /** -1 if the metadata have no valid time. */
+  readonly recordedMs: number
+  /** The time of the decision, if the event follows an event of the future in its stream; else null. */
+  readonly decidedMs: number | null
+}
+
+export const storedTimes = (metadata: string): StoredTimes => {
+  const [, at] = recordedAtForm.exec(metadata) ?? []
+  // Fast path: metadata in the usual form need no JSON parsing.
+  if (at !== undefined && !metadata.includes('"decidedAt"'))
+    return { recordedMs: Date.parse(at), decidedMs: null }
+  const { recordedAt, decidedAt } = parseUntrustedObject<StoredTexts>(metadata) ?? {}
+  const [recordedMs, decidedMs] = [recordedAt, decidedAt].map((time) => {
+    const ms = Date.parse(String(time))
+    return Number.isNaN(ms) ? -1 : ms
+  }) as [number, number]
+  return { recordedMs, decidedMs: decidedAt === undefined ? null : decidedMs }
+}
+
+/** The time of an event's decision, milliseconds; -1 if its metadata have no valid time. */
+export const decisionMs = (metadata: string): number => {
+  const { recordedMs, decidedMs } = storedTimes(metadata)
+  return decidedMs ?? recordedMs
 }

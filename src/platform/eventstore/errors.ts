@@ -43,17 +43,3 @@ export const isLogOutage = (error: unknown): boolean =>
 /** Whether an error is a temporary outage, worth a retry, and not a bug. */
 export const isOutage = (error: unknown): boolean =>
   isLogOutage(error) || isDatabaseOutage(error) || isOfOtherVersion(error)
-
-/**
- * Settles as the promise does, or rejects with the error of `createError` after `limitMs` milliseconds. A timeout does
- * not cancel the operation. Its later result or error is ignored.
- */
-export const withTimeout = <Value>(
-  promise: Promise<Value>,
-  limitMs: number,
-  createError: () => Error,
-): Promise<Value> =>
-  new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(createError()), limitMs)
-    promise.then(resolve, reject).finally(() => clearTimeout(timer))
-  })

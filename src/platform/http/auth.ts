@@ -3,7 +3,6 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Cause } from '../../kernel/event.ts'
 import type { AccountId, KeyId } from '../../kernel/ids.ts'
 import type { KeyScope as Scope } from '../../kernel/scopes.ts'
-import { refuse } from './errors.ts'
 
 /** The account and key of a request. Never log or answer anything from which the key can be derived. */
 export type Caller = {
@@ -51,71 +50,6 @@ export type FinanceCaller = { readonly tokenId: string }
 export type FinanceDirectory = {
   /** The caller of the token, or null for an unknown, revoked or expired token. The token may be any text. */
   byToken(token: string): Promise<FinanceCaller | null>
-}
-
-type KeyHeaders = {
-  readonly 'x-api-key'?: string | string[] | undefined
-  readonly authorization?: string | undefined
-}
-
-const bearer = /^Bearer +(\S+)$/i
-
-/**
- * The key of a request, from `X-API-Key` or `Authorization: Bearer` (docs/http-api.md, "Authentication").
- * @param missing the message for a request without a key
- * @throws unauthorized if there is no key, or if the two headers carry different keys
- */
-export const apiKeyOf = (
-  headers: KeyHeaders,
-  missing = 'no API key: send it as X-API-Key or as Authorization: Bearer <API_KEY>',
-): string => {
-  const apiKeyHeader = headers['x-api-key']
-  const { authorization } = headers
-  const fromBearer = authorization === undefined ? undefined : bearer.exec(authorization)?.[1]
-  if (apiKeyHeader === undefined && authorization !== undefined && fromBearer === undefined)
-    throw refuse('unauthorized', 'the Authorization header must be "Bearer <API_KEY>"')
-  if (apiKeyHeader !== undefined && fromBearer !== undefined && apiKeyHeader !== fromBearer)
-    throw refuse('unauthorized', 'X-API-Key and Authorization carry two different keys; send one')
-  const key = apiKeyHeader ?? fromBearer
-  if (key === undefined || key === '' || typeof key !== 'string') throw refuse('unauthorized', missing)
-  return key
-}
-
-/**
- * The finance caller of a request.
- * @throws unauthorized if the token is missing, unknown, revoked or expired, or is an API key
- */
-export const authenticateFinance = async (
-  directory: FinanceDirectory,
-  headers: KeyHeaders,
-): Promise<FinanceCaller> => {
-  const token = apiKeyOf(headers, 'no finance token: send it as Authorization: Bearer <FINANCE_TOKEN>')
-  const reader = await directory.byToken(token)
-  if (reader === null)
-    throw refuse(
-      'unauthorized',
-      'a finance token is needed here, and this is none that works; no API key is one',
-    )
-  return reader
-}
-
-/**
- * The caller of a request.
- * @throws unauthorized if there is no key, the key does not work (from this address), or there are two different keys
- */
-export const authenticate = async (
-  directory: Directory,
-  headers: KeyHeaders,
-  address: string,
-): Promise<Caller> => {
-  const caller = await directory.byKey(apiKeyOf(headers), address)
-  // One message for all cases: a client with a found or guessed key must learn nothing about it.
-  if (caller === null)
-    throw refuse(
-      'unauthorized',
-      'the API key does not work: it is unknown, revoked or expired, or is not for use from this address',
-    )
-  return caller
 }
 
 /** Whether a request may see internal details: hosts, ports, route labels, figures. */

@@ -2,11 +2,20 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import type { AccountId } from '../../kernel/ids.ts'
 import type { Caller, FinanceCaller } from './auth.ts'
-import type { ErrorCode } from './error-table.ts'
-import type { ApiError } from './errors.ts'
-import type { ParsedJson } from './json.ts'
-import type { Connection } from './node-server.ts'
+import type { Connection } from './connections.ts'
+import type { ApiError, ErrorCode } from './errors.ts'
 import type { Answer, Route } from './route.ts'
+
+export type HttpRequest = FastifyRequest<{ Body: ParsedJson | undefined }>
+export type HttpReply = FastifyReply
+
+/** A parsed body. `overflowing`: it has a number outside the range of a double (1e999), which schemas refuse. */
+export type ParsedJson = {
+  readonly value: unknown
+  readonly overflowing: boolean
+  /** The received bytes, unparsed; only on routes with `rawBody` or `form`. */
+  readonly raw?: Buffer
+}
 
 /** A route whose checks are compiled. */
 export type CompiledRoute = {
@@ -63,6 +72,3 @@ declare module 'fastify' {
     compiled?: CompiledRoute
   }
 }
-
-export type HttpRequest = FastifyRequest<{ Body: ParsedJson | undefined }>
-export type HttpReply = FastifyReply

@@ -99,12 +99,6 @@ export const jsonSchemaOf = (schema: z.ZodType, io: 'input' | 'output', withWord
   }) as JsonSchema
 }
 
-/** Resolves a reference into `$defs`. A schema without a reference is returned as it is. */
-export const resolveReference = (schema: JsonSchema, root: JsonSchema): JsonSchema => {
-  const name = schema.$ref?.replace('#/$defs/', '')
-  return name === undefined ? schema : (root.$defs?.[name] ?? {})
-}
-
 /** Creates a value at its first use, once. A failure is not cached, so the next call tries again. */
 export const onDemand = <Value>(make: () => Promise<Value>): (() => Promise<Value>) => {
   let cachedValue: Promise<Value> | null = null

@@ -1,10 +1,10 @@
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { AccountId } from '../../kernel/ids.ts'
-import { createTally, type Tally } from '../work/tally.ts'
-import { addressSubject } from './client-address.ts'
+import { addressSubject } from '../../kernel/ip-address.ts'
+import { createTally, type Tally } from '../../kernel/tally.ts'
 import { type ApiError, refuseWithRetryAfter } from './errors.ts'
 import type { Exchange } from './exchange.ts'
-import type { HttpMetrics } from './http-metrics.ts'
+import type { HttpMetrics } from './gauges.ts'
 import type { ConcurrencyLimit } from './route.ts'
 
 export type PendingBodyLimits = {

@@ -118,3 +118,7 @@ export const countryQuery = (description: string) =>
     .regex(/^[A-Za-z]{3}$/)
     .refine((code) => isCountry(code.toUpperCase()), `must be ${countryForm}`)
     .meta({ description, words: countryForm })
+
+/** A position in an answer: opaque text (`positionToken`). */
+export const positionField = (description: string) =>
+  z.string().meta({ description: `${description} Opaque: send it back as it came.` })

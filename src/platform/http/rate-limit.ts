@@ -1,16 +1,9 @@
 import { LRUCache } from 'lru-cache'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import { growingCacheOptions } from '../../kernel/formats.ts'
+import { addressSubject } from '../../kernel/ip-address.ts'
 import type { KeyScope as Scope } from '../../kernel/scopes.ts'
-import {
-  authenticate,
-  authenticateFinance,
-  type Caller,
-  type Directory,
-  type FinanceCaller,
-  type FinanceDirectory,
-} from './auth.ts'
-import { addressSubject } from './client-address.ts'
+import type { Caller, Directory, FinanceCaller, FinanceDirectory } from './auth.ts'
 import { refuse, refuseWithRetryAfter } from './errors.ts'
 import type { HttpRequest } from './exchange.ts'
 import type { Route } from './route.ts'
@@ -22,36 +15,6 @@ export type Limits = { readonly perAddress: RateLimiter; readonly perKey: RateLi
 export const admitAddress = (limits: Limits, address: string): void => {
   const waitS = limits?.perAddress.take(addressSubject(address)) ?? 0
   if (waitS > 0) throw refuseWithRetryAfter('rate_limited', `too many requests from ${address}`, waitS)
-}
-
-const admitOwnLimit = async (route: Route, per: 'address' | 'account', subject: string): Promise<void> => {
-  if (route.limit?.per !== per) return
-  const waitS = await route.limit.take(subject)
-  if (waitS > 0)
-    throw refuseWithRetryAfter('rate_limited', `too many requests of ${route.operationId}`, waitS)
-}
-
-const admitScope = ({ access }: Route, caller: Caller): void => {
-  if (access === 'any-key' || access === 'public' || caller.scopes.includes(access as Scope)) return
-  throw refuse(
-    'missing_scope',
-    `the key lacks the scope "${access}"; it carries: ${caller.scopes.join(', ') || 'none'}`,
-  )
-}
-
-/**
- * Like `admit`, for a route with the access `finance`: 401 and the limit per token.
- * @throws unauthorized, rate_limited
- */
-export const admitFinance = async (
-  request: HttpRequest,
-  directory: FinanceDirectory,
-  limits: Limits,
-): Promise<FinanceCaller> => {
-  const reader = await authenticateFinance(directory, request.headers)
-  const waitS = limits?.perKey.take(reader.tokenId) ?? 0
-  if (waitS > 0) throw refuseWithRetryAfter('rate_limited', 'too many requests with this token', waitS)
-  return reader
 }
 
 /**
@@ -77,6 +40,97 @@ export const admit = async (
     throw refuse('account_blocked', 'the account is blocked: it may read, not write')
   if (limits !== null) await admitOwnLimit(route, 'account', caller.accountId)
   return caller
+}
+
+/**
+ * Like `admit`, for a route with the access `finance`: 401 and the limit per token.
+ * @throws unauthorized, rate_limited
+ */
+export const admitFinance = async (
+  request: HttpRequest,
+  directory: FinanceDirectory,
+  limits: Limits,
+): Promise<FinanceCaller> => {
+  const reader = await authenticateFinance(directory, request.headers)
+  const waitS = limits?.perKey.take(reader.tokenId) ?? 0
+  if (waitS > 0) throw refuseWithRetryAfter('rate_limited', 'too many requests with this token', waitS)
+  return reader
+}
+
+/**
+ * The caller of a request.
+ * @throws unauthorized if there is no key, the key does not work (from this address), or there are two different keys
+ */
+const authenticate = async (directory: Directory, headers: KeyHeaders, address: string): Promise<Caller> => {
+  const caller = await directory.byKey(apiKeyOf(headers), address)
+  // One message for all cases: a client with a found or guessed key must learn nothing about it.
+  if (caller === null)
+    throw refuse(
+      'unauthorized',
+      'the API key does not work: it is unknown, revoked or expired, or is not for use from this address',
+    )
+  return caller
+}
+
+/**
+ * The finance caller of a request.
+ * @throws unauthorized if the token is missing, unknown, revoked or expired, or is an API key
+ */
+const authenticateFinance = async (
+  directory: FinanceDirectory,
+  headers: KeyHeaders,
+): Promise<FinanceCaller> => {
+  const token = apiKeyOf(headers, 'no finance token: send it as Authorization: Bearer <FINANCE_TOKEN>')
+  const reader = await directory.byToken(token)
+  if (reader === null)
+    throw refuse(
+      'unauthorized',
+      'a finance token is needed here, and this is none that works; no API key is one',
+    )
+  return reader
+}
+
+/**
+ * The key of a request, from `X-API-Key` or `Authorization: Bearer` (docs/http-api.md, "Authentication").
+ * @param missing the message for a request without a key
+ * @throws unauthorized if there is no key, or if the two headers carry different keys
+ */
+export const apiKeyOf = (
+  headers: KeyHeaders,
+  missing = 'no API key: send it as X-API-Key or as Authorization: Bearer <API_KEY>',
+): string => {
+  const apiKeyHeader = headers['x-api-key']
+  const { authorization } = headers
+  const fromBearer = authorization === undefined ? undefined : bearer.exec(authorization)?.[1]
+  if (apiKeyHeader === undefined && authorization !== undefined && fromBearer === undefined)
+    throw refuse('unauthorized', 'the Authorization header must be "Bearer <API_KEY>"')
+  if (apiKeyHeader !== undefined && fromBearer !== undefined && apiKeyHeader !== fromBearer)
+    throw refuse('unauthorized', 'X-API-Key and Authorization carry two different keys; send one')
+  const key = apiKeyHeader ?? fromBearer
+  if (key === undefined || key === '' || typeof key !== 'string') throw refuse('unauthorized', missing)
+  return key
+}
+
+type KeyHeaders = {
+  readonly 'x-api-key'?: string | string[] | undefined
+  readonly authorization?: string | undefined
+}
+
+const bearer = /^Bearer +(\S+)$/i
+
+const admitOwnLimit = async (route: Route, per: 'address' | 'account', subject: string): Promise<void> => {
+  if (route.limit?.per !== per) return
+  const waitS = await route.limit.take(subject)
+  if (waitS > 0)
+    throw refuseWithRetryAfter('rate_limited', `too many requests of ${route.operationId}`, waitS)
+}
+
+const admitScope = ({ access }: Route, caller: Caller): void => {
+  if (access === 'any-key' || access === 'public' || caller.scopes.includes(access as Scope)) return
+  throw refuse(
+    'missing_scope',
+    `the key lacks the scope "${access}"; it carries: ${caller.scopes.join(', ') || 'none'}`,
+  )
 }
 
 /** A token bucket: `burst` requests at once, `perSecond` on average. Whole numbers of at least 1. */

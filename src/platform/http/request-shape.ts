@@ -1,9 +1,15 @@
 import type { z } from 'zod'
 import { pluralize } from '../../kernel/formats.ts'
-import type { ErrorCode } from './error-table.ts'
+import type { ErrorCode } from './errors.ts'
 import { ApiError } from './errors.ts'
-import { type JsonSchema, jsonSchemaOf, resolveReference } from './json-schema.ts'
+import { type JsonSchema, jsonSchemaOf } from './json-schema.ts'
 import type { FieldCode, FieldCodes } from './route.ts'
+
+/** Resolves a reference into `$defs`. A schema without a reference is returned as it is. */
+export const resolveReference = (schema: JsonSchema, root: JsonSchema): JsonSchema => {
+  const name = schema.$ref?.replace('#/$defs/', '')
+  return name === undefined ? schema : (root.$defs?.[name] ?? {})
+}
 
 const bounds = ({ minimum, maximum }: JsonSchema): string => {
   if (minimum !== undefined && maximum !== undefined) return ` from ${minimum} to ${maximum}`
@@ -99,6 +105,7 @@ const lateCodes: readonly ErrorCode[] = [
   'invalid_country',
   'invalid_period',
 ]
+
 export const isLate = (code: ErrorCode): boolean => lateCodes.includes(code)
 
 const firstCodes: readonly ErrorCode[] = ['unknown_field', 'invalid_body', 'invalid_parameter']

@@ -4,8 +4,8 @@ import type { Logger } from 'pino'
 import type { z } from 'zod'
 import type { AccountScope as Scope } from '../../kernel/scopes.ts'
 import type { Caller, FinanceCaller } from './auth.ts'
-import type { ErrorCode } from './error-table.ts'
-import type { JsonBytes } from './json-bytes.ts'
+import type { ErrorCode } from './errors.ts'
+import { type ApiError, refuse } from './errors.ts'
 
 /**
  * Who may call the operation: everybody without a key, any valid key, a key with the scope (docs/http-api.md,
@@ -246,7 +246,7 @@ export type RouteDefinition<
   readonly atOnce?: ConcurrencyLimit
   /**
    * For a public GET with thousands of requests a second: the ready answer to this query, as written in the URL, or
-   * null if none is ready. It equals the answer of the handler. `src/platform/http/ready-answers.ts` defines when it is
+   * null if none is ready. It equals the answer of the handler. `src/platform/http/answer.ts` defines when it is
    * called.
    */
   ready?(rawQuery: string): PrebuiltAnswer | null
@@ -325,3 +325,75 @@ export const route = <
   definition: RouteDefinition<Params, Query, Body, Declared, Entry> &
     (Entry extends 'public' | 'finance' ? unknown : { readonly customer: CustomerUse }),
 ): Route => definition
+
+/** A JSON body as it is sent. It ends with a newline, so that a terminal starts a new line after it. */
+export const jsonText = (body: unknown): string => `${JSON.stringify(body)}\n`
+
+/** A JSON body that is already serialized and is sent unchanged. `Body` is the type of the serialized value. */
+export class JsonBytes<Body> {
+  readonly bytes: Buffer
+  /** Never set: it carries the type of the body. */
+  declare readonly body: Body
+
+  private constructor(bytes: Buffer) {
+    this.bytes = bytes
+  }
+
+  static of<Body>(body: Body): JsonBytes<Body> {
+    return new JsonBytes(Buffer.from(jsonText(body), 'utf8'))
+  }
+
+  /** Wraps bytes that an earlier `JsonBytes` contained. */
+  static again<Body>(bytes: Buffer): JsonBytes<Body> {
+    return new JsonBytes(bytes)
+  }
+}
+
+/** Headers of the first answer to a request with an `Idempotency-Key`, and of the answer to its retry. */
+export const keyHeaders = { 'Idempotency-Key': 'The key of the request: yours, or the one the server made' }
+export const replayHeaders = { 'Idempotency-Replayed': '`true`: the answer of an earlier request' }
+
+/** The result of a request with an idempotency key. */
+export type IdempotentResult = {
+  /** The resource of the key existed already. */
+  readonly replayed: boolean
+  readonly idempotencyKey: string
+  /**
+   * A read from this position shows the resource. It is set for a replay too: the client may have lost the first
+   * answer.
+   */
+  readonly position: number | null
+}
+
+/** The refusal of a key that was used with a different request. */
+export const keyConflict = (): ApiError =>
+  refuse(
+    'idempotency_conflict',
+    'This Idempotency-Key was already used with a different request. Use a new key.',
+  )
+
+/** The response header that shows whether the answer is a replay. */
+export const keyHeader = ({ replayed, idempotencyKey }: Omit<IdempotentResult, 'position'>) =>
+  replayed ? { 'idempotency-replayed': 'true' } : { 'idempotency-key': idempotencyKey }
+
+/**
+ * The two declared answers of a route that uses `idempotentAnswer`. `made` and `stood` are their descriptions. Both
+ * have the same `example`.
+ */
+export const idempotentResponses = <Body extends z.ZodType>(
+  body: Body,
+  example: unknown,
+  { made, stood }: { readonly made: string; readonly stood: string },
+) => ({
+  201: { description: made, body, example, headers: keyHeaders },
+  200: { description: stood, body, example, headers: replayHeaders },
+})
+
+/** 201 for a new resource, 200 with `Idempotency-Replayed` for a resource that its key already had. */
+export const idempotentAnswer = <Body>(made: IdempotentResult, body: Body) =>
+  ({
+    status: made.replayed ? 200 : 201,
+    body,
+    headers: keyHeader(made),
+    position: made.position,
+  }) as const

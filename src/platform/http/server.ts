@@ -5,31 +5,38 @@ import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { CustomerIdOf } from '../../kernel/external-id.ts'
 import { trimEnd } from '../../kernel/formats.ts'
 import {
+  answerBrokenRequest,
   baseHeaders,
   corsHeaders,
+  newRequestId,
   type RefusalPage,
+  refusalOf,
+  requestIdAsKey,
+  requestIdFrom,
   sendAnswer,
   sendRefusal,
   sendRefusalPage,
+  servePrebuiltAnswers,
 } from './answer.ts'
 import type { Directory, FinanceDirectory } from './auth.ts'
-import { clientAddress, noTrustedProxies, type TrustedProxies } from './client-address.ts'
-import { createHangUp, createPendingResponses } from './close-connection.ts'
-import { compileRoute } from './compile.ts'
-import { type ApiError, refuse, refuseUnknownPath } from './errors.ts'
-import type { CompiledRoute, Exchange, HttpReply, HttpRequest } from './exchange.ts'
-import { answerBrokenRequest, refusalOf } from './faults.ts'
-import { checkSentOnce, newRequestId, requestIdAsKey, requestIdFrom } from './headers.ts'
-import type { HttpMetrics } from './http-metrics.ts'
+import { checkSentOnce, compileRoute } from './compile.ts'
 import {
   type ConnectionLimits,
+  clientAddress,
   createConnections,
+  createHangUp,
   createNodeServer,
+  createPendingResponses,
   defaultConnectionLimits,
   defaultTimes,
   hangUpIdleOnClose,
+  noTrustedProxies,
   type Times,
-} from './node-server.ts'
+  type TrustedProxies,
+} from './connections.ts'
+import { type ApiError, refuse, refuseUnknownPath } from './errors.ts'
+import type { CompiledRoute, Exchange, HttpReply, HttpRequest } from './exchange.ts'
+import type { HttpMetrics } from './gauges.ts'
 import {
   createEventLoopDelayMeter,
   createInFlight,
@@ -39,7 +46,6 @@ import {
 } from './overload.ts'
 import { admit, admitAddress, admitFinance, type Limits } from './rate-limit.ts'
 import { readBodies } from './read-body.ts'
-import { servePrebuiltAnswers } from './ready-answers.ts'
 import type { Route } from './route.ts'
 
 export type PathMatch = { readonly allow: string; readonly cors: boolean }

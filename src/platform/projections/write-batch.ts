@@ -4,6 +4,9 @@ import { writeInt8 } from '../../kernel/digest.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import {
   booleanArray,
+  type CopyColumn,
+  copyRows,
+  type Format,
   int4Array,
   int8Array,
   textArray,
@@ -12,8 +15,7 @@ import {
   writeInt4,
   writeTimestamptz,
 } from '../postgres/array-parameters.ts'
-import { type CopyColumn, copyRows, type Format } from '../postgres/copy-rows.ts'
-import { runPipeline, type Step, statementNamesOf, type Value } from '../postgres/pipeline.ts'
+import { runPipeline, type Step, statementNamesOf, type Value } from '../postgres/client.ts'
 import {
   columnName,
   columnNames,

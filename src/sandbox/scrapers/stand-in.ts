@@ -4,8 +4,14 @@ import { z } from 'zod'
 import type { ScraperRow } from '../../domain/scrapers/scraper.ts'
 import { scrapers } from '../../domain/scrapers/scraper-table.ts'
 import { answer } from '../sandbox-store.ts'
-import { bodyOf, pages } from './scraper-bodies.ts'
-import { createJournal, type Parameters, type ParsedScrapeCall, parseScrapeCall } from './scraper-request.ts'
+import {
+  bodyOf,
+  createJournal,
+  type Parameters,
+  type ParsedScrapeCall,
+  pages,
+  parseScrapeCall,
+} from './scraper-request.ts'
 
 /** Faults that a word in the target of a call triggers: `https://www.tiktok.com/@missing-7` is not found. */
 export const triggers = {

@@ -24,7 +24,7 @@ const examine = async (t: TestContext, env: NodeJS.ProcessEnv) => {
   return { healthy, findings, by }
 }
 
-test('a doctor finds a healthy server, where it listens, and the state of its log', async (t) => {
+test('doctor reports a healthy server, its addresses, and the state of its log', async (t) => {
   const FAREBOX_DATA = await dataDirectory(t)
   const server = await startFarebox(t, { FAREBOX_DATA })
   const env = { FAREBOX_DATA, PORT: new URL(server.baseUrl).port }
@@ -98,7 +98,7 @@ test('a doctor finds a healthy server, where it listens, and the state of its lo
   await rename(`${path}.away`, path)
 })
 
-test('a doctor tells a directory that holds no Farebox and a port that another program has, and makes nothing', async (t) => {
+test('doctor reports a folder without a Farebox and a port used by another program, and creates nothing', async (t) => {
   const FAREBOX_DATA = await mkdtemp(join(tmpdir(), 'farebox-doctor-'))
   t.after(() => rm(FAREBOX_DATA, { recursive: true }))
   const other = createServer((_request, response) => response.end('hello')).listen(0, '127.0.0.1')
@@ -114,7 +114,7 @@ test('a doctor tells a directory that holds no Farebox and a port that another p
   assert.deepEqual(await readdir(FAREBOX_DATA), [])
 })
 
-test('a doctor tells a database that gives no connection', async (t) => {
+test('doctor reports a database that accepts no connection', async (t) => {
   const key = Buffer.alloc(32, 7).toString('base64')
   const { by } = await examine(t, {
     DATABASE_URL: 'postgres://u:p@127.0.0.1:1/shop',

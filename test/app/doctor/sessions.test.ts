@@ -7,7 +7,7 @@ import { testDatabase } from '../../support/postgres.ts'
 import { tcpProxy } from '../../support/tcp-proxy.ts'
 import { startTransactionPooler } from '../../support/transaction-pooler.ts'
 
-test('a doctor names a connection pooler in transaction mode and what to do about it', async (t) => {
+test('doctor reports a connection pooler in transaction mode and what to do about it', async (t) => {
   const { url } = await testDatabase(t)
   for (const next of ['the last', 'another'] as const) {
     const [finding] = await checkSessions(await startTransactionPooler(t, url, next))
@@ -31,7 +31,7 @@ test('a doctor names a connection pooler in transaction mode and what to do abou
   )
 })
 
-test('a doctor finds nothing wrong with Postgres itself, nor with what passes whole connections on', async (t) => {
+test('doctor reports no problem with plain Postgres or with a pooler in session mode', async (t) => {
   const { url } = await testDatabase(t)
   for (const address of [url, (await tcpProxy(t, url)).url])
     assert.deepEqual(

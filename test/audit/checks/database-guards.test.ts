@@ -20,8 +20,10 @@ import { testDatabase, twoUsers } from '../../support/postgres.ts'
 
 const file = join(import.meta.dirname, '../../../src/audit/checks/guards.json')
 
-/** `FAREBOX_GUARDS=make npm test -- test/audit/checks/database-guards` writes what a fresh database has. */
-test('guards.json is what the migrations make', async (t) => {
+/**
+ * `FAREBOX_GUARDS=make npm test -- test/audit/checks/database-guards` writes the guards of a new database.
+ */
+test('guards.json matches the migrations', async (t) => {
   const { service } = await twoUsers(t)
   const { pool } = await testDatabase(t)
   await migrate(pool, allMigrations, { service })
@@ -39,7 +41,7 @@ test('guards.json is what the migrations make', async (t) => {
     )
 })
 
-test('a server that writes without fsync is reported, for a crash of its machine loses orders', async (t) => {
+test('a server without fsync is reported, because a crash of its machine loses orders', async (t) => {
   const dataDir = await dataDirectory(t)
   const server = await startEmbeddedPostgres({ dataDir, settings: { fsync: 'off' } })
   atEnd(t, () => server.stop())
@@ -55,7 +57,7 @@ const found = async (pool: pg.Pool): Promise<readonly string[]> => {
   return findings.list().map(findingText)
 }
 
-/** What somebody who owns the database does to it, and what is said of that: all of it, in this order. */
+/** Changes by an owner of the database and their complete findings, in this order. */
 const mutations: readonly (readonly [sql: string, ...findings: RegExp[]])[] = [
   [
     `do $$ begin execute replace(pg_get_functiondef('log.refuse_change'::regproc), 'raise exception', 'raise notice'); end $$`,
@@ -303,7 +305,7 @@ const mutations: readonly (readonly [sql: string, ...findings: RegExp[]])[] = [
 ]
 
 for (const [sql, ...expected] of mutations)
-  test(`found by verify: ${sql.slice(0, 100)}`, async (t) => {
+  test(`verify finds: ${sql.slice(0, 100)}`, async (t) => {
     const { pool } = await testDatabase(t)
     await pool.query(sql)
     const said = await found(pool)
@@ -312,7 +314,7 @@ for (const [sql, ...expected] of mutations)
   })
 
 /** As `alter system set`, which would change the server of every test. */
-test('found by verify: a session setting of the server', async (t) => {
+test('verify finds a session setting of the server', async (t) => {
   const { url } = await testDatabase(t)
   const given = new URL(url)
   given.searchParams.set('options', '-c session_replication_role=replica')
@@ -323,7 +325,7 @@ test('found by verify: a session setting of the server', async (t) => {
   ])
 })
 
-test('found by verify: a right to a table that the service lacks', async (t) => {
+test('verify finds a missing right to a table', async (t) => {
   const { service } = await twoUsers(t)
   const { pool } = await testDatabase(t)
   await migrate(pool, allMigrations, { service })
@@ -338,7 +340,7 @@ test('found by verify: a right to a table that the service lacks', async (t) => 
   )
 })
 
-test('found by verify: a service that may make roles or act as another one', async (t) => {
+test('verify finds a service role that may create roles or act as another role', async (t) => {
   const { service } = await twoUsers(t)
   const { pool } = await testDatabase(t)
   await migrate(pool, allMigrations, { service })

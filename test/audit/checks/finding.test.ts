@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { addEventFindings, createFindings } from '../../../src/audit/checks/finding.ts'
 import { testDatabase } from '../../support/postgres.ts'
 
-test('a check counts all that it finds, and shows the first hundred', async (t) => {
+test('a check counts all findings and shows the first hundred', async (t) => {
   const { pool } = await testDatabase(t)
   const findings = createFindings()
   await addEventFindings(

@@ -35,13 +35,13 @@ const openWorld = async (t: TestContext) => {
   const dataOf = (event: StoredEvent) => JSON.parse(event.data)
   const recordedAt = (event: StoredEvent): number => Date.parse(JSON.parse(event.metadata).recordedAt)
   const first = (type: string) => events.find((event) => event.type === type)!
-  /** An event with which its stream ends, so that no other rule of time looks at it. */
+  /** An event that ends its stream, so that no other time rule applies to it. */
   const lastOf = (stream: string) => events.findLast((event) => event.stream.startsWith(stream))!
   return { verified, change, dataOf, recordedAt, first, lastOf }
 }
 
 describe('events of the future', () => {
-  test('are found: by the clock, by the seal over them, and by what they say has happened', async (t) => {
+  test('are found by the clock, by the seal over them, and by the times in their fields', async (t) => {
     const { verified, change, dataOf, recordedAt, first, lastOf } = await openWorld(t)
     assert.deepEqual(await verified(startMs), [])
 
@@ -52,7 +52,7 @@ describe('events of the future', () => {
       (await verified(startMs)).map((text) => /recorded at (\S+), and it is (\S+) now;/.exec(text)?.slice(1)),
       [[iso(startMs + 5_001), iso(startMs)]],
     )
-    // Years later no clock tells of it, but the seal does.
+    // Years later no clock finds it, but the seal does.
     const told = await verified(startMs + 10 * day)
     assert.equal(told.length, 1)
     assert.match(
@@ -81,7 +81,7 @@ describe('events of the future', () => {
     }
   })
 
-  test('times that are to come are none', () => {
+  test('do not include times that lie ahead by design', () => {
     const latest = iso(startMs)
     const later = iso(startMs + 1)
     const plan = { startedAt: latest, expiresAt: later }

@@ -147,10 +147,10 @@ const cases: Cases = {
   ],
 }
 
-describe('what was begun long ago came to its end', () => {
-  test('a verification finds what other streams say has followed', (t) => findsEach(t, cases))
+describe('work that began long ago is finished', () => {
+  test('a verification finds a missing next step in another stream', (t) => findsEach(t, cases))
 
-  test('a service that was down has ten minutes to finish what became due meanwhile', async (t) => {
+  test('a service that was down has ten minutes to finish overdue work', async (t) => {
     const { log, pool } = await auditWorld(t)
     const events = await everyKind()
     await appendEach(log, events)
@@ -163,7 +163,7 @@ describe('what was begun long ago came to its end', () => {
     }
     assert.notDeepEqual(await told(), [])
     const hourMs = 3_600_000
-    // All that was there is gone but the open order and what is recorded after the outage.
+    // Only the open order and the events after the outage remain.
     await tamper(pool, [
       `delete from log.events where (metadata::jsonb ->> 'recordedAt')::timestamptz >
         (select (metadata::jsonb ->> 'recordedAt')::timestamptz from log.events

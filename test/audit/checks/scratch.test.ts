@@ -40,14 +40,14 @@ const connected = async (t: TestContext, url: string, name: string): Promise<pg.
   return client
 }
 
-test('a verification that is killed leaves no statement running in Postgres', async (t) => {
+test('a killed verification leaves no statement running in Postgres', async (t) => {
   const { pool } = await testDatabase(t)
   const { client } = await killedVerification(pool)
   cut(client)
   await until(async () => (await verifying(pool, 'active')) === 0, { what: 'the end of its statement' })
 })
 
-test('a verification says for whom it waits before it removes what a killed one left behind', async (t) => {
+test('a verification prints which session it waits for before it removes the remains of a killed one', async (t) => {
   const { pool, url } = await testDatabase(t)
   const { scratch } = await killedVerification(pool)
   const { rows } = await pool.query(

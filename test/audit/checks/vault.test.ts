@@ -2,9 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import { findingText } from '../../../src/audit/checks/finding.ts'
 import { verifyLog } from '../../../src/audit/verify.ts'
-import { anyTargeting } from '../../../src/domain/exits/exit-targeting.ts'
-import { createCustomers } from '../../../src/features/accounts/customer-service.ts'
-import { changeCustomer, createChatSigner } from '../../../src/features/accounts/customer-vault.ts'
+import { changeCustomer, createChatSigner, createCustomers } from '../../../src/features/accounts/customers.ts'
+import { anyTargeting } from '../../../src/domain/exits/line.ts'
 import { createExitLogins } from '../../../src/features/exits/exit-logins.ts'
 import { createMeter } from '../../../src/features/plans/meter-traffic.ts'
 import { createResellerCredentials } from '../../../src/features/resellers/gateway-credentials.ts'
@@ -40,7 +39,7 @@ const verified = ({ pool, log }: Verified, customerIdOf?: CustomerIdOf) =>
     },
   )
 
-/** A change of one table, put back afterwards; what a verification says of it. */
+/** A change of one table, undone afterwards, and its findings in a verification. */
 const mutated = async (
   world: Verified,
   table: string,
@@ -57,7 +56,7 @@ const mutated = async (
   return findings.map(findingText)
 }
 
-test('Postgres makes the same commitment, and each part of it counts', async (t) => {
+test('Postgres computes the same commitment, and each part of it counts', async (t) => {
   const { pool } = await testDatabase(t)
   const bytes = freshSalt()
   const parts = { what: 'api-key', id: 'key_1', owner: 'acc_ü' }
@@ -84,7 +83,7 @@ describe('keys of the vault', () => {
   }
   const table = 'vault.api_keys'
 
-  test('every change of a row that lets a key act for another is found, at the event that issued it', async (t) => {
+  test('every changed row that lets a key act for another account is found at the event that issued the key', async (t) => {
     const { world, rich, poor } = await twoBuyers(t)
     const clean = await verified(world)
     assert.deepEqual(clean.findings.map(findingText), [])
@@ -113,7 +112,7 @@ describe('keys of the vault', () => {
     assert.deepEqual((await verified(world)).findings, [])
   })
 
-  test('a key of before there were commitments is outside, and one that was erased is no finding', async (t) => {
+  test('a key issued before commitments existed is reported as not covered; an erased one is not a finding', async (t) => {
     const { world, rich, poor } = await twoBuyers(t)
     const { pool, log } = world
     await tamper(pool, [
@@ -128,13 +127,13 @@ describe('keys of the vault', () => {
   })
 })
 
-describe('counters of traffic', () => {
+describe('traffic counters', () => {
   const table = 'work.traffic'
   const gb = 1_000_000_000
   /** The plans were not ordered, which is found as well. */
   const trafficIn = (found: readonly string[]) => found.filter((each) => each.startsWith('traffic:'))
 
-  test('one behind the log, of no plan, or ahead without a report is found; what was reported is named', async (t) => {
+  test('that are behind the log, of no plan, or ahead without a report are found; reported ones are named', async (t) => {
     const { pool, wire: log } = await postgresWorld(t)
     const runner = runnerOver(log)
     t.after(() => runner.close())
@@ -173,7 +172,7 @@ describe('counters of traffic', () => {
   })
 })
 
-describe('what resellers and receivers left in the vault', () => {
+describe('values that resellers and receivers left in the vault', () => {
   /** A webhook with a URL and a secret, a gateway and a bot, and two customers. */
   const business = async (t: TestContext) => {
     const world = await serviceWorld(t)
@@ -200,7 +199,7 @@ describe('what resellers and receivers left in the vault', () => {
     return { world, customerIdOf: customers.idOf }
   }
 
-  test('each exchanged value is found at the event that names it, and a reference at its customer', async (t) => {
+  test('are checked: each exchanged value is found at its event, and a reference at its customer', async (t) => {
     const { world, customerIdOf } = await business(t)
     const clean = await verified(world, customerIdOf)
     assert.deepEqual(clean.findings.map(findingText), [])
@@ -280,7 +279,7 @@ describe('what resellers and receivers left in the vault', () => {
       assert.match(said[0]!, says, change)
       await world.pool.query('drop table public.kept')
     }
-    // What was erased is no finding, and nothing of it is told.
+    // An erased row is not a finding, and its data is not printed.
     await world.pool.query(`update ${customers} set ref = null; delete from vault.webhook_values`)
     const erased = await verified(world, customerIdOf)
     assert.deepEqual(erased.findings.map(findingText), [])
@@ -294,7 +293,7 @@ describe('what resellers and receivers left in the vault', () => {
 describe('whitelists of plans', () => {
   const table = 'vault.whitelist'
 
-  test('a row that no event allows as it is, and one that was removed and is back, are found', async (t) => {
+  test('report a row without its event, and a removed row that was restored', async (t) => {
     const world = await serviceWorld(t)
     const { pool } = world
     const plan = { accountId: 'acc_one' as AccountId, planId: 'pln_one' as PlanId }
@@ -325,7 +324,7 @@ describe('whitelists of plans', () => {
       assert.match(said[0]!, /^vault: vault.whitelist holds wle_.* do not allow it so, or no longer$/, change)
       await pool.query('drop table public.kept')
     }
-    // A label lets nobody act, and neither does the time of the last use.
+    // A label gives no rights, and neither does the time of the last use.
     const harmless = `update ${table} set label = 'home', last_used_at = now()`
     assert.deepEqual(await mutated(world, table, harmless), [])
 
@@ -338,7 +337,7 @@ describe('whitelists of plans', () => {
     assert.equal(back.length, 1, back.join('; '))
     assert.match(back[0]!, new RegExp(`^vault: ${table} holds ${id}, by which an address uses pln_one`))
 
-    // An event without its row lets nobody in; a row of an older release that nothing committed to neither.
+    // An event without its row gives no access, nor does an uncommitted row of an older release.
     await pool.query(`delete from ${table}`)
     await pool.query(`insert into ${table} (entry_id, account_id, plan_id, network, label, created_at)
       values ('wle_old', 'acc_one', 'pln_one', '192.0.2.1/32', '', now())`)
@@ -347,8 +346,8 @@ describe('whitelists of plans', () => {
   })
 })
 
-describe('rows of the vault that are signed', () => {
-  test('a changed chat is found, and one that nobody signed is outside', async (t) => {
+describe('signed rows of the vault', () => {
+  test('report a changed chat; an unsigned one is not covered', async (t) => {
     const world = await serviceWorld(t)
     const { pool } = world
     const accountId = 'acc_one' as AccountId
@@ -359,7 +358,7 @@ describe('rows of the vault that are signed', () => {
       ['bob', '100201'],
     ] as const)
       await changeCustomer(pool, chats, accountId, await customers.ensure(accountId, ref), { chatId })
-    // Of an older release, or of somebody with SQL: it opens nothing.
+    // A row of an older release, or one inserted with SQL, gives no access.
     await pool.query(
       `insert into vault.customers (customer_id, account_id, chat_id) values ('cus_old', 'acc_one', '5')`,
     )
@@ -379,7 +378,7 @@ describe('rows of the vault that are signed', () => {
     }
   })
 
-  test('a login of a supplier that was moved or made up is found, and holds up no other', async (t) => {
+  test('report a moved or forged supplier login, and other logins still work', async (t) => {
     const world = await serviceWorld(t)
     const { pool } = world
     const exits = createExitLogins({ pool, vault: createVault(master) })

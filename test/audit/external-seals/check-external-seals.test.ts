@@ -37,8 +37,8 @@ const refusedAs = async (
     return true
   })
 
-describe('a look of a witness', () => {
-  test('pins what it sees, follows the key, and takes what is new', async () => {
+describe('checking exported seals', () => {
+  test('pins the seals, follows key rotations, and accepts new seals', async () => {
     const all = records(20, 5)
     const first = await checkExternalSeals(null, all.slice(0, 4), service)
     assert.equal(first.news, 4)
@@ -54,7 +54,7 @@ describe('a look of a witness', () => {
     assert.equal(witnessedSeals(signed(second), keyOf(2).publicKey).at(-1)?.throughOrdinal, 180)
   })
 
-  test('keeps the last hundred, and every change of the key', async () => {
+  test('stores the last hundred seals and every key rotation', async () => {
     const all = records(250, 30)
     const file = await pinned(all)
     assert.equal(file.records.length, 101)
@@ -66,7 +66,7 @@ describe('a look of a witness', () => {
     assert.equal(witnessedSeals(file, service).length, 100)
   })
 
-  test('refuses another history, a cut end, a changed seal, a gap, a stranger and another log', async () => {
+  test('refuses another history, a truncated end, a changed seal, a gap, an unknown seal and another log', async () => {
     const all = records(12)
     const kept = await pinned(all)
     const replaced = (at: number, by: SealRecord): SealRecord[] =>
@@ -110,7 +110,7 @@ describe('a look of a witness', () => {
     await refusedAs('seals_not_genuine', null, foreign, /none of its seals is by the key/)
   })
 
-  test('finds a change before the last hundred when it reads everything', async () => {
+  test('finds a change before the last hundred seals when it reads all of them', async () => {
     const all = records(150)
     const kept = await pinned(all)
     const changed = all.map((each, n) => (n === 3 ? sealAt(3, keyOf(1), 40, 'two') : each))
@@ -119,7 +119,7 @@ describe('a look of a witness', () => {
     assert.equal((await checkExternalSeals(kept, all, service)).news, 0)
   })
 
-  test('reads files by their names and lines by their order, byte for byte', async () => {
+  test('orders files by name and lines by position, byte for byte', async () => {
     const all = records(3, 1)
     const texts = new Map(all.map((record) => [recordName(record.revision), recordText(record)]))
     const store = { get: async (name: string) => texts.get(name) ?? null }
@@ -145,7 +145,7 @@ describe('a look of a witness', () => {
     await assert.rejects(read(0), /000000000001\.json: it is the seal of revision 2/)
   })
 
-  test('a file of a witness that was changed is refused', async () => {
+  test('refuses a changed witness file', async () => {
     const text = witnessFileText(await pinned(records(5)))
     assert.equal(parseWitnessFile(text).revision, 4)
     for (const [from, to, says] of [

@@ -13,7 +13,7 @@ import { appendEach, everyKind, tamper } from '../world.ts'
 import { keyOf, records, sealAt } from './records.ts'
 
 describe('farebox ledger seals deliver', () => {
-  test('brings what a folder has not, and says what is wrong', async (t) => {
+  test('uploads what a folder lacks and reports problems', async (t) => {
     const { run, runWith, log, file } = await commandLine(t)
     await appendEach(log, (await everyKind()).slice(0, 20))
     await run('ledger', 'seal')
@@ -45,7 +45,7 @@ describe('farebox ledger seals deliver', () => {
 const cli = join(import.meta.dirname, '../../../src/cli.ts')
 
 describe('farebox ledger witness', () => {
-  test('a cut log is found against a folder, a server, a bucket and what a witness saw there', async (t) => {
+  test("detects a truncated log with a folder, a server, a bucket and a witness's file", async (t) => {
     const { run, runWith, log, pool, fold, file } = await commandLine(t)
     await appendEach(log, (await everyKind()).slice(0, 60))
     await run('ledger', 'seal')
@@ -116,7 +116,7 @@ describe('farebox ledger witness', () => {
     }
   })
 
-  test('runs without a database, from a folder or standard input, and keeps what it pinned when it doubts', async (t) => {
+  test('runs without a database, from a folder or standard input, and keeps its pins on a mismatch', async (t) => {
     const { file, runWith } = await commandLine(t)
     const all = records(6, 3)
     const put = async (...some: readonly (typeof all)[number][]): Promise<void> => {
@@ -158,7 +158,7 @@ describe('farebox ledger witness', () => {
     )
     assert.equal(await readFile(file('shop.json'), 'utf8'), pinned, 'untouched')
     await put(...all)
-    // In a process of its own, with no setting at all.
+    // In a separate process without any setting.
     const command = `cat seals/*.json | '${process.execPath}' '${cli}' ledger witness --state shop.json --key witness.key --from - --json`
     const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', command], {
       cwd: file(''),

@@ -58,8 +58,8 @@ const files = (server: { files: Map<string, string> }): [string, string][] =>
 const written = (server: { readonly asked: readonly string[] }): number =>
   server.asked.filter((request) => request.startsWith('PUT') && !request.endsWith(probeName)).length
 
-describe('seals leave the house', () => {
-  test('in order, each once where all is well, and again where an answer was lost', async (t) => {
+describe('external delivery of seals', () => {
+  test('is in order, once per seal, and repeated only if an answer was lost', async (t) => {
     const { world, server, parts } = await withKeeper(t)
     assert.equal(await deliverSeals(parts), 0)
     await sealedHistory(world)
@@ -71,13 +71,13 @@ describe('seals leave the house', () => {
     assert.equal(await deliverSeals(parts), made.length - 1)
     assert.deepEqual(files(server), made)
     assert.equal(await deliverSeals(parts), 0)
-    // A process that died before it kept the cursor brings the same bytes again.
+    // A process that crashed before it stored the cursor delivers the same bytes again.
     await parts.cursor.forget()
     assert.equal(await deliverSeals(parts), made.length)
     assert.deepEqual(files(server), made)
   })
 
-  test('are tried again with growing pauses, and somebody can tell how far behind they are', async (t) => {
+  test('is retried with growing pauses, and reports how far behind it is', async (t) => {
     const { world, server, place, store } = await withKeeper(t)
     await sealedHistory(world)
     const made = await recordsIn(world)
@@ -110,7 +110,7 @@ describe('seals leave the house', () => {
     })
     assert.match(lines.join(''), /a seal did not reach its target and is brought again/)
     assert.ok(!lines.join('').includes(token))
-    // What is sealed from now on follows by itself.
+    // Later seals follow automatically.
     const [event] = await everyKind()
     const fresh = (stream: string): StoredEvent => ({
       ...event!,
@@ -130,7 +130,7 @@ describe('seals leave the house', () => {
     assert.ok(performance.now() - startedMs < 14_000, 'an end does not wait for an answer')
   })
 
-  test('go on from the cursor in another process, and of two one brings them', async (t) => {
+  test('resumes from the cursor in another process, and only one of two processes delivers', async (t) => {
     const { world, server, place } = await withKeeper(t)
     await sealedHistory(world)
     const made = await recordsIn(world)
@@ -164,7 +164,7 @@ describe('seals leave the house', () => {
     assert.equal(written(server), made.length + 1)
   })
 
-  test('are not brought to a place that overwrites files, and it is said why', async (t) => {
+  test('is refused for a target that overwrites files, and reports why', async (t) => {
     const world = await auditWorld(t)
     const server = await startKeeper(t, token, 'ignored')
     const place = parseStoreLocation(server.url)!
@@ -188,7 +188,7 @@ describe('seals leave the house', () => {
     assert.deepEqual(files(server), [])
   })
 
-  test('never go over what a place has already, nor on from a log that lost what was brought', async (t) => {
+  test('never overwrites files of the target, and stops if the log lost delivered seals', async (t) => {
     const { world, server, parts } = await withKeeper(t)
     await sealedHistory(world)
     const [first, ...rest] = await recordsIn(world)
@@ -208,7 +208,7 @@ describe('seals leave the house', () => {
     )
   })
 
-  test('by the service, which takes orders and seals while a place hangs, and says how far behind it is', async (t) => {
+  test('does not block orders and sealing while a target hangs, and reports how far behind it is', async (t) => {
     const keeper = await startKeeper(t, token)
     for (let n = 0; n < 1_000; n += 1) keeper.faults.push({ hang: true })
     const lines: string[] = []

@@ -13,7 +13,9 @@ const idOf = (n: number): string => `01890000-0000-7000-8000-${String(n).padStar
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex')
 const timeOf = (n: number): string => new Date(Date.UTC(2026, 0, 5, 0, n)).toISOString()
 
-/** A seal of a made-up log in which each seal covers ten events more; another `history` has other events. */
+/**
+ * A seal of an invented log in which each seal covers ten more events; another `history` has other events.
+ */
 export const sealAt = (revision: number, key: SealKey, ordinal: number, history = 'one'): SealRecord => {
   const unsigned = {
     throughOrdinal: ordinal,
@@ -39,7 +41,10 @@ export const rotationAt = (revision: number, from: SealKey, to: SealKey, after: 
   return { firstEventId: idOf(1), revision, event: { type: 'SealKeyRotated', data } }
 }
 
-/** So many records by the first key; with `handover` the one of that revision hands over to the second, which signs again. */
+/**
+ * Records signed by the first key; with `handover` the record of that revision hands over to the second key,
+ * which signs the later ones.
+ */
 export const records = (count: number, handover = Number.POSITIVE_INFINITY): SealRecord[] => {
   const made: SealRecord[] = []
   let ordinal = 0

@@ -51,7 +51,10 @@ type Line = {
   metadata: string
 }
 
-/** The events of an export; the last line must be that of the bytes before it unless `sealed` alone is asked. */
+/**
+ * The events of an export; the last line must have the digest of the bytes before it, unless only `sealed` is
+ * requested.
+ */
 const linesOf = (text: string, sumToo: boolean): Line[] => {
   claim(text.endsWith('\n'), 'the last line has no end')
   const [head = '', ...rest] = text.slice(0, -1).split('\n')
@@ -160,7 +163,7 @@ export const checkFiles = (files: readonly File[], firstEventId: string): string
   })
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: it is what the page says of parsed JSON
+// biome-ignore lint/suspicious/noExplicitAny: parsed JSON as the page documents it
 export const checkWitness = (file: any): void => {
   const { publicKey, witnessedAt, signature } = file.witness
   const seals = file.records.filter(({ type }: { type: string }) => type === 'LogSealed')

@@ -44,7 +44,7 @@ const s3Access = (endpoint: string, secretKey = owner.secretKey): StoreAccess =>
 
 type Served = { readonly store: Store; readonly server: KeeperServer; readonly path: string }
 
-/** The same store over each protocol, on a server that knows conditional writes or does not. */
+/** The same store over each protocol, on a server with or without conditional writes. */
 const served: Readonly<Record<string, (t: TestContext) => Promise<Served>>> = Object.fromEntries(
   (['yes', 'no', 'ignored'] as const).flatMap((conditions) => [
     [
@@ -65,9 +65,9 @@ const served: Readonly<Record<string, (t: TestContext) => Promise<Served>>> = Ob
   ]),
 )
 
-describe('a place for seals', () => {
+describe('a target for seals', () => {
   for (const [name, start] of Object.entries(served))
-    test(`over ${name}: writes once, reads back, goes on after faults`, async (t) => {
+    test(`over ${name}: writes once, reads back, and recovers from faults`, async (t) => {
       const { store, server, path } = await start(t)
       assert.equal(await store.get('1.json'), null)
       assert.equal(await store.put('1.json', '{"ü":1}\n'), 'stored')
@@ -92,7 +92,7 @@ describe('a place for seals', () => {
       if (keeps) assert.ok([...server.files.keys()].every((file) => file === `${path}farebox-probe`))
     })
 
-  test('a file that somebody wrote while ours was on its way is told of', async () => {
+  test('reports a file that another writer created during our upload', async () => {
     const files = new Map<string, string>()
     const store = writeOnceStore({
       get: async (name) => files.get(name) ?? null,
@@ -106,7 +106,7 @@ describe('a place for seals', () => {
     assert.equal(await store.put('1.json', 'ours'), 'other')
   })
 
-  test('a wrong secret, token or bucket is told by its code, and no secret stands in the message', async (t) => {
+  test('reports a wrong secret, token or bucket by its code, without any secret in the message', async (t) => {
     const s3 = await startS3(t, owner)
     const wrong = await opened(t, s3Place, s3Access(s3.url, 'not-the-secret'))
     await assert.rejects(wrong.put('1', '1'), (error: Error) => {
@@ -120,7 +120,7 @@ describe('a place for seals', () => {
     await assert.rejects(stranger.put('1', '1'), /^StoreFailed: it answered 401$/)
   })
 
-  test('only public addresses over https are called, unless the settings allow others', async (t) => {
+  test('calls only public addresses over https, unless the settings allow others', async (t) => {
     const keeper = await startKeeper(t, 'letmein')
     const access = { ...none, token: 'letmein', allowPrivate: false }
     const plain = await opened(t, parseStoreLocation(keeper.url)!, access)
@@ -130,14 +130,14 @@ describe('a place for seals', () => {
     assert.deepEqual(keeper.asked, [])
   })
 
-  test('a folder: whole files, never over another, never a folder made by itself', async (t) => {
+  test('as a folder: writes whole files, overwrites none, and creates no folder', async (t) => {
     const path = await folder(t)
     const store = await opened(t, { kind: 'folder', path })
     assert.equal(await store.get('1.json'), null)
     assert.equal(await store.put('1.json', 'one\n'), 'stored')
     assert.equal(await store.put('1.json', 'one\n'), 'stored')
     assert.equal(await store.put('1.json', 'two\n'), 'other')
-    await writeFile(join(path, '.2.json.999.part'), 'ha') // what a killed process leaves
+    await writeFile(join(path, '.2.json.999.part'), 'ha') // the remains of a killed process
     assert.equal(await store.put('2.json', 'half no more\n'), 'stored')
     assert.equal(await readFile(join(path, '2.json'), 'utf8'), 'half no more\n')
     assert.deepEqual((await readdir(path)).filter((name) => !name.startsWith('.')).sort(), [
@@ -160,7 +160,7 @@ describe('a place for seals', () => {
     await chmod(path, 0o755)
   })
 
-  test('places are read from settings, and what holds a secret or names nothing is none', () => {
+  test('is read from settings; a value with a secret or without a name is refused', () => {
     const names = {
       'file:/var/seals/': 'file:/var/seals',
       'file:///var/seals': 'file:/var/seals',
@@ -192,7 +192,7 @@ describe('a place for seals', () => {
       assert.equal(parseStoreLocation(text), null, text)
   })
 
-  test('signatures are those of the published examples of AWS Signature Version 4', () => {
+  test('signs requests as in the published examples of AWS Signature Version 4', () => {
     const key = {
       accessKey: 'AKIAIOSFODNN7EXAMPLE',
       secretKey: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY',
@@ -219,7 +219,7 @@ describe('a place for seals', () => {
   })
 })
 
-describe('the settings of where seals go', () => {
+describe('the settings of the seal target', () => {
   const keys = { FAREBOX_SEAL_S3_ACCESS_KEY: 'AKSECRET', FAREBOX_SEAL_S3_SECRET_KEY: 'do-not-show' }
   const wrong: readonly (readonly [env: Record<string, string>, says: RegExp])[] = [
     [
@@ -251,7 +251,7 @@ describe('the settings of where seals go', () => {
       )
     })
 
-  test('are taken, and their secrets are shown nowhere', () => {
+  test('are accepted, and their secrets are never shown', () => {
     const env = {
       ...keys,
       FAREBOX_SEAL_TARGET: 's3://seals/shop',

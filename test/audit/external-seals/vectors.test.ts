@@ -15,11 +15,11 @@ if (process.env.FAREBOX_TEST_VECTORS === 'make')
 const vectors = JSON.parse(readFileSync(path, 'utf8')) as ReturnType<typeof makeVectors>
 
 describe('the test vectors of seals and exports', () => {
-  test('are what this release makes: FAREBOX_TEST_VECTORS=make writes them', () => {
+  test('match this release: FAREBOX_TEST_VECTORS=make writes them', () => {
     assert.deepEqual(vectors, JSON.parse(JSON.stringify(makeVectors())))
   })
 
-  test('pass the code that reads them', async () => {
+  test('are accepted by the code that reads them', async () => {
     for (const { seed, publicKey } of vectors.keys)
       assert.equal(sealKeyOf(Buffer.from(seed, 'hex')).publicKey, publicKey)
     for (const { text, publicKey, signature } of vectors.statements) {
@@ -34,7 +34,7 @@ describe('the test vectors of seals and exports', () => {
     assert.equal(seen.recordsDigest, vectors.witness.recordsDigest)
   })
 
-  test('pass a checker that was written from the pages alone, and it finds what is wrong where it is', () => {
+  test('are accepted by a checker that was written only from the documentation, and it locates errors', () => {
     const [first] = vectors.keys
     assert.equal(emptyDigest(), vectors.emptyDigest)
     assert.deepEqual(checkLog(vectors.log, first!.publicKey), vectors.digests)

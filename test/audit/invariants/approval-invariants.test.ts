@@ -124,7 +124,7 @@ const logOf = (events: readonly StoredEvent[]): Log => {
   }
 }
 
-test('a verification finds what moves large sums with one pair of eyes', async (t) => {
+test('a verification finds large movements without a second approver', async (t) => {
   const { pool, log } = await auditWorld(t)
   const events = await everyKind()
   await appendEach(log, events)

@@ -182,6 +182,6 @@ const cases: Cases = {
   ],
 }
 
-describe('what a key or a person caused, it could cause', () => {
-  test('a verification finds what nobody was allowed', (t) => findsEach(t, cases))
+describe('an act of a key or person needs its permission', () => {
+  test('a verification finds acts without permission', (t) => findsEach(t, cases))
 })

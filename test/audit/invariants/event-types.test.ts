@@ -6,7 +6,7 @@ import type { RecordedEvent } from '../../../src/kernel/event.ts'
 import type { ReadModel, Rows } from '../../../src/platform/projections/read-model.ts'
 import { createDispatch, kindOfStream } from '../../../src/platform/projections/read-model.ts'
 
-/** Whatever is asked of it fails. */
+/** Every method fails. */
 const untouchable = <Value extends object>(what: string): Value => {
   const touched = (_: unknown, name: string | symbol): never => {
     throw new Error(`${what} was asked for ${String(name)}`)
@@ -32,7 +32,7 @@ const streams = [
   ...rules.flatMap(({ takes }) => [...(takes?.streams ?? [])]),
 ].map((kind) => (kind.endsWith('-') ? `${kind}acc_1` : kind))
 
-test('a law looks at nothing of an event that it does not take: neither at what it says nor at a row', () => {
+test('an invariant reads neither fields nor rows of an event type that it does not declare', () => {
   const rows = untouchable<Rows>('the rows')
   let left = 0
   for (const rule of rules) {
@@ -51,12 +51,12 @@ test('a law looks at nothing of an event that it does not take: neither at what 
   assert.ok(left > (rules.length * types.length * streams.length) / 2, `${left} were left out`)
 })
 
-test('what the laws take is declared: each type in the dictionary', () => {
+test('every event type that the invariants read is declared in the dictionary', () => {
   for (const { name, takes } of rules)
     for (const type of takes?.types ?? []) assert.ok(types.includes(type), `${name} takes ${type}`)
 })
 
-test('a dispatch asks the models in their order, whatever was asked before', () => {
+test('a dispatch calls the models in their order, whatever was called before', () => {
   const model = (name: string, takes?: ReadModel['takes']) => ({ name, ...(takes && { takes }) })
   const asked = createDispatch([
     model('all'),

@@ -135,6 +135,6 @@ const cases: Cases = {
   ],
 }
 
-describe('what was handed out is what was paid for', () => {
-  test('a verification finds what was not', (t) => findsEach(t, cases))
+describe('fulfilment matches payment', () => {
+  test('a verification finds fulfilment without payment', (t) => findsEach(t, cases))
 })

@@ -56,7 +56,7 @@ const brokenBy = (events: readonly RecordedEvent[]): string[] =>
     ({ position, rule }) => `${events.find((event) => event.position === position)?.type} ${rule}`,
   )
 
-test('a sale and its refunds break no rule', () => {
+test('a sale and its refunds violate no rule', () => {
   const events = history()
   assert.deepEqual(
     events.map(({ type }) => type).filter((type) => type.startsWith('Customer')),
@@ -148,7 +148,7 @@ const changes: readonly (readonly [
 ]
 
 for (const [what, type, nth, change, found] of changes)
-  test(`it is found when ${what}`, () => {
+  test(`a violation is found when ${what}`, () => {
     const events = history()
     const changed = events.filter((event) => event.type === type)[nth]
     assert.ok(changed)
@@ -157,7 +157,7 @@ for (const [what, type, nth, change, found] of changes)
     assert.equal(broken[0], found, broken.join('; '))
   })
 
-test('an order that awaited its payment is held against what it was paid at', () => {
+test('an order that awaited its payment is compared with the price at payment', () => {
   const paid = (cents: number) =>
     history().map((event) => {
       if (event.type !== 'OrderCompleted') return event
@@ -178,7 +178,7 @@ test('an order that awaited its payment is held against what it was paid at', ()
   assert.equal(brokenBy(paid(1))[0], 'OrderPaid margin-order')
 })
 
-test('a refund that nobody decided is found', () => {
+test('a refund without a decision is found', () => {
   const events = history().filter((event) => event.type !== 'RefundDecided')
   assert.equal(brokenBy(events)[0], 'CustomerRefunded margin-refund')
 })

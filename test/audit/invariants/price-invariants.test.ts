@@ -161,6 +161,6 @@ const cases: Cases = {
   ],
 }
 
-describe('what is charged follows from the catalogue and the terms in the log', () => {
-  test('a verification finds what is charged otherwise', (t) => findsEach(t, cases))
+describe('charges follow from the catalogue and the terms in the log', () => {
+  test('a verification finds other charges', (t) => findsEach(t, cases))
 })

@@ -183,5 +183,5 @@ const cases: Cases = {
 }
 
 describe('every movement of money has its reason', () => {
-  test('a verification finds what is moved without one', (t) => findsEach(t, cases))
+  test('a verification finds a movement without a reason', (t) => findsEach(t, cases))
 })

@@ -60,6 +60,6 @@ const cases: Cases = {
   ],
 }
 
-describe('a call of a scraper costs what its table says, when it is billed', () => {
-  test('a verification finds what was not', (t) => findsEach(t, cases))
+describe('a scraper call costs the price of its table when it is billed', () => {
+  test('a verification finds other costs', (t) => findsEach(t, cases))
 })

@@ -120,6 +120,6 @@ const cases: Cases = {
   ],
 }
 
-describe('a period of a subscription is paid by its order', () => {
-  test('a verification finds what does not follow', (t) => findsEach(t, cases))
+describe('a subscription period is paid by its order', () => {
+  test('a verification finds inconsistent periods', (t) => findsEach(t, cases))
 })

@@ -21,7 +21,7 @@ const sealBy = (key: SealKey, covers: Unsigned): LogSealed => {
   return { type: 'LogSealed', data: { ...unsigned, signature: key.sign(sealStatement(unsigned)) } }
 }
 
-/** Says that one key hands over to another; signed by whom it says, or by somebody else. */
+/** An event that hands one key over to another, signed by the stated key or by another one. */
 const handOver = (from: SealKey, to: SealKey, sealed: LogSealed['data'], signer: SealKey): SealKeyRotated => {
   const unsigned = {
     sealedOrdinal: sealed.throughOrdinal,
@@ -36,7 +36,7 @@ const handOver = (from: SealKey, to: SealKey, sealed: LogSealed['data'], signer:
   }
 }
 
-/** What follows a genuine seal, given it and what a last seal is to cover. */
+/** The events after a genuine seal, given the seal and the end that a last seal is to cover. */
 type Forgery = (sealed: LogSealed['data'], covers: Unsigned) => readonly [SealEvent, ...SealEvent[]]
 
 const byTheGenuineKey: Forgery = (_, covers) => [sealBy(genuine, covers)]
@@ -73,7 +73,10 @@ const forgeries: readonly (readonly [what: string, forge: Forgery, found: readon
   ],
 ]
 
-/** A log that was sealed twice; an event between the seals is changed, the kept digests are made to fit, and the last seal is another. */
+/**
+ * A log that was sealed twice; an event between the seals is changed, the stored digests are adapted, and the
+ * last seal is replaced.
+ */
 const forgedLog = async (t: TestContext, forge: Forgery) => {
   const { log, pool, store, seal } = await auditWorld(t)
   const events = await everyKind()
@@ -114,9 +117,9 @@ const forgedLog = async (t: TestContext, forge: Forgery) => {
   return { forgedFrom: throughOrdinal + 1, findings: verified.findings.map(findingText) }
 }
 
-describe('events that were changed after a genuine seal', () => {
+describe('events changed after a genuine seal', () => {
   for (const [what, forge, found] of forgeries)
-    test(`are not covered up by ${what}`, async (t) => {
+    test(`are not hidden by ${what}`, async (t) => {
       const { findings, forgedFrom } = await forgedLog(t, forge)
       assert.equal(findings.length, found.length, findings.join('\n'))
       for (const [nth, problem] of found.entries()) {
@@ -125,7 +128,7 @@ describe('events that were changed after a genuine seal', () => {
       }
     })
 
-  test('are covered up by whoever has the key that signs, or was handed over to: nothing but the keys tells', async (t) => {
+  test('are hidden only by an owner of the signing key or of its successor', async (t) => {
     for (const forge of [byTheGenuineKey, handedOver])
       assert.deepEqual((await forgedLog(t, forge)).findings, [])
   })
@@ -144,7 +147,7 @@ describe('a file of seals', () => {
   })
 
   for (const [what, forge, [problem]] of forgeries)
-    test(`is refused for ${what}`, () => {
+    test(`is refused because of ${what}`, () => {
       assert.throws(
         () => trustedSeals(fileOf(forge), genuine.publicKey),
         (error) => {
@@ -156,7 +159,7 @@ describe('a file of seals', () => {
       )
     })
 
-  test('is taken with seals of the pinned key and of one that it handed over to', () => {
+  test('is accepted with seals of the pinned key and of its successor', () => {
     for (const forge of [byTheGenuineKey, handedOver])
       assert.deepEqual(
         trustedSeals(fileOf(forge), genuine.publicKey).map(({ throughOrdinal }) => throughOrdinal),

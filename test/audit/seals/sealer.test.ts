@@ -96,7 +96,7 @@ const slices = (events: readonly StoredEvent[], size: number): StoredEvent[][] =
   Array.from({ length: Math.ceil(events.length / size) }, (_, n) => events.slice(n * size, (n + 1) * size))
 
 describe('the sealer', () => {
-  test('seals in time though its sessions end again and again before that time', async (t) => {
+  test('seals in time even if its sessions end repeatedly before', async (t) => {
     const world = await sealing(t, { events: 1_000, seconds: 4 })
     world.start()
     await appendEach(world.log, await everyKind())
@@ -113,7 +113,7 @@ describe('the sealer', () => {
     )
   })
 
-  test('seals by count while events come, and by time what is left, never seals alone', async (t) => {
+  test('seals by count while events arrive, the rest by time, and never only seals', async (t) => {
     const world = await sealing(t, { events: 30, seconds: 1 })
     const warnings: string[] = []
     world.start({ logger: pino({ level: 'warn' }, { write: (line) => void warnings.push(line) }) })
@@ -129,7 +129,7 @@ describe('the sealer', () => {
     assert.deepEqual(warnings, [])
   })
 
-  test('of two processes one seals; when it stops, the other goes on from there', async (t) => {
+  test('runs in one of two processes; when it stops, the other continues', async (t) => {
     const world = await sealing(t, { events: 20, seconds: 60 })
     const events = await everyKind()
     const [first, second] = [world.start(), world.start()]
@@ -146,7 +146,7 @@ describe('the sealer', () => {
     )
   })
 
-  test('goes on in another process when the one that seals stands still', async (t) => {
+  test('continues in another process when the sealing process hangs', async (t) => {
     const world = await sealing(t, { events: 20, seconds: 60 })
     const stopped = fork(join(import.meta.dirname, 'sealer-process.ts'), [world.url, '20', '2000'])
     t.after(async () => {
@@ -170,7 +170,7 @@ describe('the sealer', () => {
     stopped.kill('SIGCONT')
   })
 
-  test('seals the end of the log when it is stopped, unless that takes too long', async (t) => {
+  test('seals the end of the log on shutdown, unless that takes too long', async (t) => {
     const world = await sealing(t, { events: 1_000, seconds: 60 })
     const events = await everyKind()
     const first = world.start()
@@ -193,7 +193,7 @@ describe('the sealer', () => {
     assert.equal((await sealsOf(world)).length, 1)
   })
 
-  test('stops with an alarm when the log is not what was sealed', async (t) => {
+  test('stops with an alarm when the log differs from what was sealed', async (t) => {
     const world = await sealing(t, { events: 20, seconds: 60 })
     const events = await everyKind()
     await appendEach(world.log, events.slice(0, 40))
@@ -208,7 +208,7 @@ describe('the sealer', () => {
     assert.equal((await sealsOf(world)).length, 1)
   })
 
-  test('leaves nothing unsealed in the log of a server that SIGTERM stops', async (t) => {
+  test('leaves nothing unsealed when SIGTERM stops a server', async (t) => {
     const folder = await dataDirectory(t)
     const env = { ...(await seededDatabase(t, folder)), FAREBOX_SEAL_SECONDS: '3600' }
     const { stop, baseUrl } = await startFarebox(t, env)
@@ -233,7 +233,7 @@ describe('the sealer', () => {
     assert.ok(events.some(({ type }) => type === 'OrderCompleted'))
   })
 
-  test('runs in the service, under its key', async (t) => {
+  test("runs in the service with the service's key", async (t) => {
     const { farebox, buyer } = await startService(t, { FAREBOX_SEAL_SECONDS: '1' })
     await sealedThrough(farebox.core, 1)
     const before = (await sealsOf(farebox.core)).length

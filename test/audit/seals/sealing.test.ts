@@ -34,7 +34,7 @@ describe('the digest of an event', () => {
   const chained = (events: readonly DigestedEvent[]): string =>
     events.reduce((digest, event, at) => digestOf(digest, at + 1, event), startDigest()).toString('hex')
 
-  test('changes with every stored field, however text moves between them', () => {
+  test('changes with every stored field, also if text moves between fields', () => {
     fc.assert(
       fc.property(digested, digested, (one, other) => {
         const same = JSON.stringify(one) === JSON.stringify(other)
@@ -62,7 +62,7 @@ describe('the digest of an event', () => {
     )
   })
 
-  test('is the same bytes for ever', () => {
+  test('has fixed bytes for all releases', () => {
     const event = {
       stream: 'ledger-acc_1' as StreamName,
       revision: 2 ** 40,
@@ -79,7 +79,7 @@ describe('the digest of an event', () => {
     assert.equal(chained([event, event]), '0ec3b4ca74fd3aa86eec9b141bee88e5370531bbeaf5b32ba6c89088eda8ed2a')
   })
 
-  test('takes an event of a mebibyte', () => {
+  test('accepts an event of one mebibyte', () => {
     const event = {
       stream: 's' as StreamName,
       revision: 0,
@@ -91,7 +91,7 @@ describe('the digest of an event', () => {
   })
 })
 
-test('a public key is read from PEM and from hex, and nothing else is one', () => {
+test('a public key is read from PEM and from hex, and other texts are refused', () => {
   const { publicKey } = testKey()
   assert.equal(parsePublicKey(publicKeyPem(publicKey)), publicKey)
   assert.equal(parsePublicKey(`${publicKey.toUpperCase()}\n`), publicKey)
@@ -105,7 +105,7 @@ test('a public key is read from PEM and from hex, and nothing else is one', () =
 })
 
 describe('sealing', () => {
-  test('covers every event so far, and nothing is sealed when only seals are new', async (t) => {
+  test('covers every event so far, and does nothing when only seals are new', async (t) => {
     const { log, seal } = await auditWorld(t)
     assert.equal(await seal(), null)
     const events = await everyKind()
@@ -119,7 +119,7 @@ describe('sealing', () => {
     assert.equal(await seal(), null)
   })
 
-  test('gives the same history the same digests on another log, wherever its positions are', async (t) => {
+  test('gives the same history the same digests on another log with other positions', async (t) => {
     const { log, seal, store } = await auditWorld(t)
     await appendEach(log, (await everyKind()).slice(0, 30))
     await seal()
@@ -147,7 +147,7 @@ describe('sealing', () => {
     assert.equal(await sealOf(spread), await sealOf(log))
   })
 
-  test('makes lost digests anew from the log, and they are those that were sealed', async (t) => {
+  test('rebuilds lost digests from the log, equal to those that were sealed', async (t) => {
     const { log, seal, store } = await auditWorld(t)
     const events = await everyKind()
     await appendEach(log, events.slice(0, 50))
@@ -159,7 +159,7 @@ describe('sealing', () => {
     assert.deepEqual(await store.at(37), kept)
   })
 
-  test('is refused on a log that is no longer what was sealed', async (t) => {
+  test('is refused for a log that differs from what was sealed', async (t) => {
     const { log, seal, store, pool } = await auditWorld(t)
     const events = await everyKind()
     await appendEach(log, events.slice(0, 50))
@@ -172,7 +172,7 @@ describe('sealing', () => {
     assert.equal((await allEvents(log)).filter(({ stream }) => stream === 'seal').length, 1)
   })
 
-  test('is refused to a key that does not sign any more', async (t) => {
+  test('is refused for a key that has been replaced', async (t) => {
     const { log, seal } = await auditWorld(t)
     const events = await everyKind()
     await appendEach(log, events.slice(0, 10))
@@ -181,7 +181,7 @@ describe('sealing', () => {
     await assert.rejects(seal(testKey(2)), /start it with the new FAREBOX_SEAL_KEY/)
   })
 
-  test('by two processes at once makes one seal after another', async (t) => {
+  test('by two processes at once creates one seal after the other', async (t) => {
     const { log, seal } = await auditWorld(t)
     await appendEach(log, (await everyKind()).slice(0, 30))
     const sealed = await Promise.all([seal(), seal(), seal()])
@@ -193,7 +193,7 @@ describe('sealing', () => {
   })
 })
 
-describe('a checker in another language, that shares no code with this one', () => {
+describe('a checker in another language without shared code', () => {
   const missing = (['python3', 'openssl'] as const).filter((tool) => spawnSync(tool, ['--version']).error)
   const skip =
     missing.length > 0 &&
@@ -210,7 +210,7 @@ describe('a checker in another language, that shares no code with this one', () 
     return JSON.parse(stdout)
   }
 
-  test('follows the key from one to the next, and takes no later one for the first', { skip }, async (t) => {
+  test('follows key rotations, and does not accept a later key as the first', { skip }, async (t) => {
     const world = await auditWorld(t)
     await sealedHistory(world)
     const { ok, seals } = await check(t, world.log)
@@ -218,7 +218,7 @@ describe('a checker in another language, that shares no code with this one', () 
     assert.match((await check(t, world.log, testKey(2).publicKey)).why, /another key/)
   })
 
-  test('finds the seals right, and a changed byte, a cut log or another key wrong', { skip }, async (t) => {
+  test('accepts the seals, and finds a changed byte, a truncated log and another key', { skip }, async (t) => {
     const { log, pool, seal } = await auditWorld(t)
     const events = await everyKind()
     await appendEach(log, events.slice(0, 60))

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import type pg from 'pg'
+import type { VerifyResult } from '../../../src/audit/checks/checks.ts'
 import { type Finding, findingText } from '../../../src/audit/checks/finding.ts'
 import { type SealKey, sealStatement } from '../../../src/audit/seals/seal-key.ts'
 import { createBatchSigner, createSigningStop } from '../../../src/audit/signatures/signer.ts'
 import { introductionStatement } from '../../../src/audit/signatures/signing-keys.ts'
-import { type VerifyResult, verifyLog } from '../../../src/audit/verify.ts'
+import { verifyLog } from '../../../src/audit/verify.ts'
 import type { LogSealed } from '../../../src/domain/seals/events.ts'
 import { isoTime } from '../../../src/kernel/clock.ts'
 import { newEventId, newId } from '../../../src/kernel/ids.ts'
@@ -19,7 +20,7 @@ import { allEvents, startMs, tamper, testKey } from '../world.ts'
 type World = {
   readonly url: string
   readonly pool: pg.Pool
-  /** A process of its own on the log. */
+  /** A separate process on the log. */
   process(options?: { signer?: BatchSigner; sealKey?: SealKey; clock?: () => number }): Promise<EventLog>
 }
 
@@ -81,7 +82,7 @@ const verified = async ({ pool, url }: Pick<World, 'pool' | 'url'>): Promise<Ver
 const ofSignatures = ({ findings }: VerifyResult): readonly Finding[] =>
   findings.filter(({ check }) => check === 'signatures')
 
-/** What a verification says of the signatures, each with the ordinals that it points at. */
+/** The signature findings of a verification, each with its ordinals. */
 const said = async (world: World): Promise<readonly (readonly [ordinals: string, problem: string])[]> =>
   ofSignatures(await verified(world)).map((finding) => {
     if (finding.where === 'event') return [`${finding.event.ordinal}`, finding.problem] as const
@@ -96,7 +97,7 @@ const assertClean = async (world: World): Promise<VerifyResult> => {
   return result
 }
 
-/** A row that nobody's process wrote, at the end of the log. */
+/** A row at the end of the log that no process of the service wrote. */
 const insert = (
   world: Pick<World, 'pool'>,
   { id, type, data, metadata }: NewEvent,
@@ -113,8 +114,8 @@ const insert = (
     ['update log.head set last_position = last_position + 1'],
   )
 
-describe('what processes sign', () => {
-  test('a key that was taken while the clock was ahead, and that no batch introduced, is taken anew', async (t) => {
+describe('signatures of processes', () => {
+  test('use a new key if the key was created while the clock was ahead and no batch introduced it', async (t) => {
     const { pool } = await signedWorld(t)
     let nowMs = startMs + 86_400_000
     const clock = () => nowMs
@@ -132,7 +133,7 @@ describe('what processes sign', () => {
     assert.deepEqual(await times(), [isoTime(startMs), null], 'a clock may go back a little')
   })
 
-  test('nothing is wrong with a log of two processes that race, conflict, resend and hand over', async (t) => {
+  test('are complete in a log of two processes that race, conflict, resend and hand over', async (t) => {
     const world = await signedWorld(t)
     let nowMs = startMs
     const [one, other] = [await world.process({ clock: () => nowMs }), await world.process()]
@@ -165,7 +166,7 @@ describe('what processes sign', () => {
     assert.equal(signatures?.keys, 3, 'one of the processes took another key')
   })
 
-  test('a key that lost an answer signs nothing more, and what it may have signed is nobody’s fault', async (t) => {
+  test('end with a key whose append has no known outcome, and its possible signatures blame no one', async (t) => {
     const world = await signedWorld(t)
     const signer = createBatchSigner({
       pool: world.pool,
@@ -181,7 +182,7 @@ describe('what processes sign', () => {
     assert.deepEqual([signatures?.keys, signatures?.signed], [2, 8])
   })
 
-  test('a log that was there before is not blamed, and signing stops only by the key that seals', async (t) => {
+  test('do not cover an older log, and only the seal key can switch signing off', async (t) => {
     const world = await signedWorld(t)
     const before = await openLog(world.url)
     await write(before, 4)
@@ -205,7 +206,7 @@ describe('what processes sign', () => {
   })
 })
 
-describe('somebody who can write to the database', () => {
+describe('an attacker with write access to the database', () => {
   /** A key's introduction and an event, ten batches of one event, and one of six events: ordinals 1, 2 to 11, 12 to 17. */
   const standing = async (t: TestContext): Promise<World & { readonly events: readonly StoredEvent[] }> => {
     const world = await signedWorld(t)
@@ -216,7 +217,7 @@ describe('somebody who can write to the database', () => {
     return { ...world, events: await allEvents(log) }
   }
 
-  test('cannot add an event, however lawful it is', async (t) => {
+  test('cannot add an event, however valid it is', async (t) => {
     const world = await standing(t)
     await insert(world, happening(), stream('added'))
     assert.deepEqual(await said(world), [['18', 'no process signed it: it was added past the service']])
@@ -300,7 +301,7 @@ describe('somebody who can write to the database', () => {
     assert.notDeepEqual(await said(world), [])
   })
 
-  test('cannot sign with a key of their own, a key that ended, or a signature of another batch', async (t) => {
+  test('cannot sign with a key of its own, an ended key, or the signature of another batch', async (t) => {
     const world = await standing(t)
     const forged = createBatchSigner({
       pool: world.pool,
@@ -322,7 +323,7 @@ describe('somebody who can write to the database', () => {
     assert.match(last?.[1] ?? '', /these are not the events that the process key/)
   })
 
-  test('cannot use a key of a process beyond its end, by turning the clock of its events', async (t) => {
+  test('cannot use a process key beyond its end by changing the time of its events', async (t) => {
     const world = await signedWorld(t)
     const log = await world.process()
     await write(log, 1)
@@ -332,7 +333,7 @@ describe('somebody who can write to the database', () => {
     assert.match(problem, /the process key [0-9a-f]{64} ended at/)
   })
 
-  test('cannot introduce a key with an introduction that was signed for another one', async (t) => {
+  test('cannot introduce a key with an introduction that was signed for another key', async (t) => {
     const world = await standing(t)
     const [introduced] = world.events
     assert.ok(introduced)
@@ -350,7 +351,7 @@ describe('somebody who can write to the database', () => {
     )
   })
 
-  test('cannot take signing back with an old word that it stops', async (t) => {
+  test('cannot switch signing off with an old declaration', async (t) => {
     const world = await standing(t)
     const stop = createSigningStop({
       pool: world.pool,
@@ -374,7 +375,7 @@ describe('somebody who can write to the database', () => {
   })
 })
 
-test('keys are introduced under the key that seals by then', async (t) => {
+test('a key is introduced under the seal key of that time', async (t) => {
   const world = await signedWorld(t)
   await write(await world.process({ sealKey: testKey(1) }), 1)
   const seal = async (key: SealKey): Promise<NewEvent> => {

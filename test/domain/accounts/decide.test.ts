@@ -69,12 +69,12 @@ test('an account is created once', () => {
   assert.equal(refusalOf(create(state)), 'account_exists')
 })
 
-test('nothing but its creation happens to an account that does not exist', () => {
+test('an account that does not exist can only be created', () => {
   for (const ask of [block, decideUnblock, issue('k'), cap('k', 1), revoke('k')])
     assert.equal(refusalOf(ask(null)), 'unknown_account')
 })
 
-test('blocking and unblocking twice says nothing new', () => {
+test('blocking or unblocking twice adds no event', () => {
   const blocked = stateAfter(create, block)
   assert.equal(blocked!.blocked, true)
   assert.deepEqual(step(blocked, block).events, [])
@@ -90,7 +90,7 @@ test('a revoked key stays revoked, and its cap cannot be changed', () => {
   assert.equal(refusalOf(cap('k', 900)(state)), 'key_revoked')
 })
 
-test('a cap is raised and lifted, each with an event of its own', () => {
+test('a cap is raised and removed, each with its own event', () => {
   const state = stateAfter(create, issue('k', 500))
   assert.deepEqual(step(state, cap('k', 900)).events, [
     { type: 'KeyCapped', data: { keyId: 'k', dailyCapCents: 900 } },
@@ -102,13 +102,13 @@ test('a cap is raised and lifted, each with an event of its own', () => {
   assert.throws(() => cap('k', 0.5)(state), RangeError)
 })
 
-test('keys that work at once are limited; revoking one makes room', () => {
+test('the number of active keys is limited; revoking one frees a place', () => {
   const full = stateAfter(create, ...Array.from({ length: maxActiveKeys }, (_, n) => issue(`k${n}`)))
   assert.equal(refusalOf(issue('more')(full)), 'too_many_keys')
   assert.equal(step(step(full, revoke('k0')).after, issue('more')).decision.outcome, 'decided')
 })
 
-test('law: whatever is asked, asking it again right away says nothing new or is refused', () => {
+test('law: repeating any command at once adds no event or is refused', () => {
   const keyId = fc.constantFrom('a', 'b', 'c')
   const ask: fc.Arbitrary<Ask> = fc.oneof(
     fc.constantFrom(create, block, decideUnblock),
@@ -146,7 +146,7 @@ const rolled = (state: AccountState, atMs: number, overlapMs: number, over: { ex
     atMs,
   )
 
-test('a rolled key has the name, scopes, cap and networks of the former one, which ends after the overlap', () => {
+test('a rotated key has the name, scopes, cap and networks of its predecessor, which ends after the overlap', () => {
   const held = { name: 'shop', dailyCapCents: 500, networks: ['203.0.113.0/24'] }
   const { decision, after } = step(withKey(held), (state) => rolled(state, dayMs, 3_600_000))
   assert.equal(decision.outcome, 'decided')
@@ -162,7 +162,7 @@ test('a rolled key has the name, scopes, cap and networks of the former one, whi
   })
 })
 
-test('a key that was to expire is followed by one that lives as long, unless another expiry is given', () => {
+test('the successor of an expiring key has the same lifetime, unless another expiry is given', () => {
   const state = withKey({ expiresAtMs: 90 * dayMs })
   const next = (over: { expiresAtMs?: number } = {}) =>
     step(state, (before) => rolled(before, 80 * dayMs, 7 * dayMs, over)).after!.keys
@@ -173,7 +173,7 @@ test('a key that was to expire is followed by one that lives as long, unless ano
   assert.equal(late.keys.get('old' as KeyId)!.expiresAtMs, 90 * dayMs, 'an overlap gives no longer life')
 })
 
-test('a key that does not work is not rolled, and an expiry that has passed is refused', () => {
+test('an inactive key cannot be rotated, and a past expiry is refused', () => {
   const codeOf = (decision: AccountDecision) => decision.outcome === 'refused' && decision.refusal.code
   const gone = step(withKey({}), revoke('old')).after
   assert.equal(codeOf(rolled(gone, dayMs, dayMs)), 'key_revoked')
@@ -183,7 +183,7 @@ test('a key that does not work is not rolled, and an expiry that has passed is r
   assert.equal(codeOf(decideIssue(withKey({}), keyOf('k', { expiresAtMs: 5 }), 5)), 'expiry_passed')
 })
 
-test('keys that have expired do not count among those that one may have', () => {
+test('expired keys do not count towards the limit of keys', () => {
   let state = step(null, create).after
   for (let n = 0; n < maxActiveKeys; n += 1)
     state = step(state, (before) => decideIssue(before, keyOf(`k${n}`, { expiresAtMs: dayMs }), 0)).after

@@ -5,7 +5,7 @@ import { parseCatalog } from '../../../src/domain/catalog/catalog-file.ts'
 import { problemText } from '../../../src/domain/catalog/catalog-rules.ts'
 import { demoJson, demoText } from './samples.ts'
 
-/** What is said about a demo catalogue that was changed by `edit`. */
+/** The problems of a demo catalogue changed by `edit`. */
 // biome-ignore lint/suspicious/noExplicitAny: tests break the file on purpose
 const problemsAfter = (edit: (file: any) => void): readonly string[] => {
   const file = demoJson()
@@ -48,7 +48,7 @@ test('the demo catalogue is valid and has every family, shape and state, a succe
   assert.ok(new Set(countries).size >= 12)
 })
 
-test('the digest does not see layout or the order of fields, but every value', () => {
+test('the digest ignores layout and field order, and depends on every value', () => {
   const digestOf = (text: string) => {
     const parsed = parseCatalog(text)
     assert.ok(parsed.ok)
@@ -65,7 +65,7 @@ test('the digest does not see layout or the order of fields, but every value', (
   assert.notEqual(digestOf(JSON.stringify(dearer)), digestOf(demoText))
 })
 
-test('text that is no JSON is one problem', () => {
+test('text that is not JSON is one problem', () => {
   const parsed = parseCatalog('{')
   assert.ok(!parsed.ok)
   assert.match(problemText(parsed.problems[0]!), /expected a JSON file/)
@@ -260,7 +260,7 @@ for (const { name, edit, expected } of cases)
     )
   })
 
-test('every problem is named at once', () => {
+test('all problems are reported together', () => {
   const problems = problemsAfter((file) => {
     file.products[premium].tiers[0].from = 2
     file.products[classic].successorId = null

@@ -22,13 +22,13 @@ const refusedText = (file: unknown): string => {
   return decision.refusal.map(problemText).join('\n')
 }
 
-test('the same catalogue again writes nothing', () => {
+test('importing the same catalogue again adds no event', () => {
   const { digest, products } = before
   const again = { outcome: 'decided', events: [], digest, products: products.length }
   assert.deepEqual(importOver(demoJson()), again)
 })
 
-test('another catalogue replaces the whole, and a state that stays keeps its date', () => {
+test('an import replaces the whole catalogue, and an unchanged state keeps its date', () => {
   const file = demoJson()
   file.products[0].tiers[0].unitPriceMicros = 5_400_000
   file.products[1].state = 'parked'
@@ -38,7 +38,7 @@ test('another catalogue replaces the whole, and a state that stays keeps its dat
   assert.equal(after.products[1]!.since, '2026-11-21T02:31:00.000Z')
 })
 
-test('a product does not vanish', () => {
+test('a product cannot be left out', () => {
   const file = demoJson()
   file.products.shift()
   assert.match(
@@ -47,7 +47,7 @@ test('a product does not vanish', () => {
   )
 })
 
-test('a product that nobody ordered may go, and its old ids with it', () => {
+test('a product without orders can be left out, with its old ids', () => {
   const file = demoJson()
   const gone = file.products.find(({ id }: { id: string }) => id === 'ipv4-datacenter')
   file.products = file.products.filter((product: unknown) => product !== gone)
@@ -60,13 +60,13 @@ test('a product that nobody ordered may go, and its old ids with it', () => {
   assert.equal(without('isp-static').outcome, 'refused')
 })
 
-test('an old id does not vanish', () => {
+test('an old id cannot be left out', () => {
   const file = demoJson()
   file.products[0].aliases = []
   assert.match(refusedText(file), /expected resi-premium to stay: old ids resolve for ever/)
 })
 
-test('an old id names its product for ever: neither another product nor a new one takes it', () => {
+test('an old id names its product permanently; no other product can take it', () => {
   const moved = demoJson()
   const aliases = moved.products[0].aliases.splice(0)
   moved.products[1].aliases = ['resi-new', ...aliases]
@@ -84,7 +84,7 @@ test('an old id names its product for ever: neither another product nor a new on
   assert.equal(refusedText(promoted), `products[${last}].id: found "resi-premium"; ${expected}`)
 })
 
-test('a product takes new old ids, and one that is retired keeps its own beside its successor', () => {
+test('a product can get more old ids, and a retired one keeps its own with its successor', () => {
   const file = demoJson()
   const [first, second] = file.products
   first.aliases.unshift('resi-first')
@@ -106,7 +106,7 @@ test('a product keeps its kind', () => {
   assert.match(refusedText(file), /products\[1\]\.renewal: found "repurchase"; expected topup/)
 })
 
-test('a catalogue that does not fit into one append is refused', () => {
+test('a catalogue that exceeds one append is refused', () => {
   const file = demoJson()
   const [first] = file.products
   for (let n = 0; n < 500; n += 1)
@@ -115,7 +115,7 @@ test('a catalogue that does not fit into one append is refused', () => {
   assert.match(text, new RegExp(`expected at most ${maxCatalogBytes} bytes`))
 })
 
-test('old ids resolve, products are listed by family and id', () => {
+test('old ids are resolved, and products are listed by family and id', () => {
   const catalog = createCatalog(before)
   assert.equal(catalog.resolve('resi-premium')?.id, 'residential-premium')
   assert.equal(catalog.resolve('residential')?.id, 'residential-classic')
@@ -124,7 +124,7 @@ test('old ids resolve, products are listed by family and id', () => {
   assert.deepEqual(keys, [...keys].sort())
 })
 
-test('a parked product is quotable and not orderable; a retired one neither, and names its successor', () => {
+test('a parked product has quotes but no orders; a retired one has neither, and names its successor', () => {
   const catalog = createCatalog(before)
   const parked = catalog.resolve('isp-gateway')!
   const retired = catalog.resolve('residential')!
@@ -147,7 +147,7 @@ test('a parked product is quotable and not orderable; a retired one neither, and
   assert.equal(unknown.refusal.code, 'unknown_product')
 })
 
-test('a product is parked, retired and brought back between imports; the digest stays', () => {
+test('a product is parked, retired and reactivated between imports; the digest stays the same', () => {
   const park = decideState(before, { productId: 'isp-static', state: 'parked', successorId: null }, later)
   const parked = factsOf(park).reduce(evolveCatalog, before)
   assert.equal(parked.digest, before.digest)
@@ -171,7 +171,7 @@ test('a product is parked, retired and brought back between imports; the digest 
   assert.deepEqual(factsOf(decideImport(parked, parsed.file, later)), [])
 })
 
-test('a product that comes back is no longer expected back', () => {
+test('a reactivated product has no expected date of return', () => {
   const back = decideState(before, { productId: 'isp-gateway', state: 'active', successorId: null }, later)
   const after = factsOf(back).reduce(evolveCatalog, before)
   assert.equal(after.products.find(({ id }) => id === 'isp-gateway')!.parkedUntil, null)

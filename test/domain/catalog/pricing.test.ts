@@ -49,7 +49,7 @@ const assertRounded = (value: number, top: bigint, bottom: bigint): void => {
   assert.ok(doubledError > -bottom && doubledError <= bottom, `${value} is not ${top} / ${bottom} rounded`)
 }
 
-test('every figure is the exact one, rounded half up to a cent once', () => {
+test('every amount is exact and rounded half up to a cent once', () => {
   fc.assert(
     fc.property(tiers, quantity, terms, (table, units, deal) => {
       const list = unitMicros(table, units) * BigInt(units)
@@ -68,7 +68,7 @@ test('every figure is the exact one, rounded half up to a cent once', () => {
   )
 })
 
-test('without reseller terms the amount is the list price and nothing else is told', () => {
+test('without reseller terms the amount is the list price, and no other figure is shown', () => {
   fc.assert(
     fc.property(tiers, quantity, (table, units) => {
       const figures = figuresOf(table, units, null)
@@ -78,7 +78,7 @@ test('without reseller terms the amount is the list price and nothing else is to
   )
 })
 
-test('a reseller without terms pays and asks the list price', () => {
+test('a reseller without terms pays and charges the list price', () => {
   fc.assert(
     fc.property(tiers, quantity, (table, units) => {
       const { listCents, amountCents, reseller } = figuresOf(table, units, defaultResellerTerms)
@@ -88,7 +88,7 @@ test('a reseller without terms pays and asks the list price', () => {
   )
 })
 
-test('within a tier more units never cost less, and over all tiers a unit never costs more', () => {
+test('within a tier more units never cost less, and across tiers a unit never costs more', () => {
   fc.assert(
     fc.property(tiers, quantity, quantity, (table, one, other) => {
       const [fewer, more] = one < other ? [one, other] : [other, one]
@@ -110,7 +110,7 @@ test('a higher discount never costs the reseller more', () => {
   )
 })
 
-test('half a cent rounds up, and cost and price are rounded apart', () => {
+test('half a cent rounds up, and cost and price are rounded separately', () => {
   const table = [{ from: 1, unitPriceMicros: 5_000 }]
   assert.equal(figuresOf(table, 1, null).amountCents, 1)
   assert.equal(figuresOf([{ from: 1, unitPriceMicros: 4_999 }], 1, null).amountCents, 0)
@@ -124,7 +124,7 @@ test('half a cent rounds up, and cost and price are rounded apart', () => {
   })
 })
 
-test('the retail price comes before the markup, and a margin may be negative', () => {
+test('the retail price precedes the markup, and a margin may be negative', () => {
   const dollar = [{ from: 1, unitPriceMicros: 1_000_000 }]
   const deal = { ...defaultResellerTerms, retail: retail(900_000), markupMillionths: 2_000_000 }
   const figures = figuresOf(dollar, 10, deal)
@@ -132,7 +132,7 @@ test('the retail price comes before the markup, and a margin may be negative', (
   assert.equal(figures.reseller!.marginCents, -100)
 })
 
-test('a retail price is that of its country and period alone', () => {
+test('a retail price applies to its country and period only', () => {
   const tiers = [{ from: 1, unitPriceMicros: 1_000_000 }]
   const at = (country: string, periodDays: number) => {
     const target = { country, periodDays, carrierId: null, service: null, rotationMinutes: null }
@@ -145,7 +145,7 @@ test('a retail price is that of its country and period alone', () => {
   assert.deepEqual([at('USA', 30), at('USA', 90), at('DEU', 30)], [500, 200, 200])
 })
 
-test('the largest order that the schema lets through is priced exactly', () => {
+test('the largest valid order is priced exactly', () => {
   const figures = figuresOf([{ from: 1, unitPriceMicros: 100_000_000 }], 100_000, {
     ...defaultResellerTerms,
     markupMillionths: 1_000_001,

@@ -23,7 +23,7 @@ export const imported = (text: string, before: CatalogState = emptyCatalog, nowM
 
 export const demoCatalog = createCatalog(imported(demoText))
 
-/** A product of the demo catalogue, by its shape when no id is said. */
+/** A product of the demo catalogue, by its shape if no id is given. */
 export const demoProduct = (id: string): Product => {
   const product = demoCatalog.resolve(id)
   if (!product) throw new Error(`the demo catalogue has no ${id}`)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type RateRequest, ratesIn, unitPriceMicros } from '../../../src/domain/catalog/catalog.ts'
 import type { Product } from '../../../src/domain/catalog/product.ts'
-import { chooseRate, parseMeta, parseQuery, parseTargeting } from '../../../src/domain/catalog/targeting.ts'
+import { chooseRate, parseMeta, parseQuery, parseTargeting } from '../../../src/domain/catalog/catalog.ts'
 import fc from '../../support/fast-check.ts'
 import { demoProduct } from './samples.ts'
 
@@ -16,7 +16,7 @@ const refusal = (result: ReturnType<typeof parseMeta>) => {
 }
 const open = { carrierId: null, service: null, rotationMinutes: null }
 
-test('an order takes country and period, and the country in any case', () => {
+test('an order takes country and period, with the country in any case', () => {
   const parsed = parseMeta(isp, { country: 'deu', period_days: 30 })
   assert.deepEqual(parsed, { ok: true, value: { country: 'DEU', periodDays: 30, ...open } })
 })
@@ -96,7 +96,7 @@ for (const [name, product, meta, code, message] of refusals)
     assert.match(refused.message, /fulfillment_meta/)
   })
 
-test('a field that stands elsewhere than in fulfillment_meta is named as it stands', () => {
+test('a field outside fulfillment_meta is reported at its own path', () => {
   const elsewhere = [
     parseQuery(isp, { country: 'USA', period_days: '8' }),
     parseTargeting(isp, { country: 'USA', period_days: 8 }),
@@ -104,13 +104,13 @@ test('a field that stands elsewhere than in fulfillment_meta is named as it stan
   for (const result of elsewhere) assert.match(refusal(result).message, /^period_days must be/)
 })
 
-test('a mobile field that is null is the same as one that is left out', () => {
+test('a mobile field that is null equals an omitted one', () => {
   const unset = { carrier_id: null, service: null, rotation_minutes: null }
   const wanted = { country: 'USA', period_days: 30 }
   assert.deepEqual(parseMeta(mobile, { ...wanted, ...unset }), parseMeta(mobile, wanted))
 })
 
-test('a field of other products that is null is the same as one that is left out', () => {
+test('a null field of other products equals an omitted one', () => {
   const unset = { carrier_id: null, service: null, rotation_minutes: null }
   const wanted = { country: 'USA', period_days: 30 }
   assert.deepEqual(parseMeta(isp, { ...wanted, ...unset }), parseMeta(isp, wanted))
@@ -121,12 +121,12 @@ test('a field of other products that is null is the same as one that is left out
   assert.match(refusal(parseMeta(gateway, { city: null })).message, /city/)
 })
 
-test('a gateway product takes no meta, and none is fine', () => {
+test('a gateway product accepts only an empty or omitted meta', () => {
   assert.deepEqual(parseMeta(gateway, undefined), { ok: true, value: null })
   assert.deepEqual(parseQuery(gateway, { country: 'USA' }), { ok: true, value: null })
 })
 
-test('a price query is in the USA for 30 days unless it says otherwise', () => {
+test('a price query defaults to the USA and 30 days', () => {
   assert.deepEqual(parseQuery(isp, {}), { ok: true, value: { country: 'USA', periodDays: 30, ...open } })
   assert.deepEqual(parseQuery(mobile, { country: 'gbr', period_days: '7', rotation_minutes: '0' }), {
     ok: true,
@@ -147,7 +147,7 @@ const wantedLine: fc.Arbitrary<RateRequest> = fc.constantFrom('USA', 'GBR', 'DEU
   })
 })
 
-test('what is left open becomes the cheapest line in stock, else the cheapest, and keeps what was said', () => {
+test('omitted targeting becomes the cheapest line in stock, else the cheapest; given targeting stays', () => {
   fc.assert(
     fc.property(wantedLine, fc.integer({ min: 1, max: 50 }), fc.func(fc.boolean()), (wanted, units, luck) => {
       const inStock = (target: { carrierId: string | null; service: string | null }) =>
@@ -172,7 +172,7 @@ test('what is left open becomes the cheapest line in stock, else the cheapest, a
   )
 })
 
-test('a line that is named whole is taken though it is sold out', () => {
+test('a fully specified line is accepted even if it is sold out', () => {
   const wanted = {
     country: 'USA',
     periodDays: 30,

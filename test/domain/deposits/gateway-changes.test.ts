@@ -41,7 +41,7 @@ const whole = folded(received('p1', 10_000_000))
 const kinds = (deposit: Deposit, reported: ReportedInvoice) =>
   changesIn(deposit, reported).map(({ change, reference, amount }) => `${change} ${reference} ${amount}`)
 
-test('an invoice that is as it was booked leaves nothing open', () => {
+test('an invoice that equals its booking has no open change', () => {
   const payments = [{ paymentId: 'p1', amountMicros: 10_000_000 }]
   for (const status of ['open', 'processing', 'paid', 'expired'] as const)
     assert.deepEqual(kinds(whole, { status, payments }), [])
@@ -50,7 +50,7 @@ test('an invoice that is as it was booked leaves nothing open', () => {
   assert.deepEqual(kinds(folded(), { status: 'failed', payments: [] }), [])
 })
 
-test('a payment that was refunded, undone or changed is named', () => {
+test('a refunded, reversed or changed payment is reported', () => {
   const undone = (why: 'refunded' | 'invalid', paymentId: string): ReportedInvoice => ({
     status: 'expired',
     payments: [],
@@ -64,12 +64,12 @@ test('a payment that was refunded, undone or changed is named', () => {
   assert.deepEqual(kinds(whole, other), ['payment_changed p1 9.000001 usd'])
 })
 
-test('an invoice that is paid in words only, or invalid with money, is named', () => {
+test('an invoice that is paid without money, or invalid with money, is reported', () => {
   assert.deepEqual(kinds(folded(), { status: 'paid', payments: [] }), ['paid_without_money dep_1 10.00 usd'])
   assert.deepEqual(kinds(whole, { status: 'failed', payments: [] }), ['marked_invalid dep_1 10.00 usd'])
 })
 
-test('a change is recorded once, is closed once, and a provider can name fifty at the most', () => {
+test('a change is recorded once and closed once, and a provider can report at most fifty', () => {
   const change = { change: 'refunded', reference: 'ch_1', amount: '1.00 usd' } as const
   let deposit = after(whole, decideChanges(whole, [change]))
   assert.deepEqual(decideChanges(deposit, [change]), { appends: [], answer: [] })
@@ -84,7 +84,7 @@ test('a change is recorded once, is closed once, and a provider can name fifty a
   assert.deepEqual(decideChanges(deposit, many).appends, [])
 })
 
-test('a refund that failed is reported, a charge without refunds is not', () => {
+test('a failed refund is reported; a charge without refunds is not', () => {
   const refund = (amount: string) => ({ change: 'refunded', reference: 'ch_1', amount }) as const
   assert.deepEqual(decideChanges(whole, [refund('0.00 usd')]).answer, [], 'nothing was ever refunded')
   let deposit = whole

@@ -131,7 +131,7 @@ const depositIn = (world: World, { depositId }: DepositDetails): Deposit =>
 const ledgerIn = (world: World): readonly LedgerEvent[] =>
   (world.get(ledgerStream(buyer)) ?? []).map(({ event }) => event as LedgerEvent)
 
-/** What the ledger has of a deposit, by payment: a payment that is there twice throws. */
+/** The ledger's payments of a deposit: a duplicate payment throws. */
 const creditedIn = (world: World, { depositId }: DepositDetails): ReadonlyMap<string, number> => {
   const found = new Map<string, number>()
   for (const event of ledgerIn(world)) {
@@ -185,7 +185,7 @@ const hear = (world: World, details: DepositDetails, report: Said, nowMs: number
 
 const orders = [ownOrder, forAlice]
 
-/** What the reactor of open orders does: whatever was debited is fulfilled or given back. */
+/** The work of the reactor of open orders: every debited order is fulfilled or refunded. */
 const completed = (world: World, nowMs: number): World =>
   orders.reduce((before, order) => {
     const states = statesFor(before, order)
@@ -254,7 +254,7 @@ const assertSafe = (world: World, before: World, deeds: readonly (readonly Deed[
   }
 }
 
-test('whatever of what a provider says is heard, in whatever order, as often and cut off wherever: each payment is credited once, as the provider states it, to whom it is for', () => {
+test('each payment is credited once, as its provider states it and to its owner, for any order, repetition and loss of messages', () => {
   const seen = { steps: 0, cuts: 0, credits: 0, orders: 0, ends: new Map<string, number>() }
   fc.assert(
     fc.property(fc.array(step, { minLength: 5, maxLength: 50, size: 'max' }), (steps) => {
@@ -323,7 +323,7 @@ test('whatever of what a provider says is heard, in whatever order, as often and
             assert.fail(one satisfies never)
         }
       }
-      // At last all is heard, and what a cut left is finished.
+      // At the end all messages are received, and interrupted work is finished.
       for (const [n, details] of deposits.entries()) {
         const report = reportOf(n)
         for (let looks = 0; ; looks += 1) {
@@ -369,14 +369,14 @@ for (const [what, details, paidMicros] of [
   const typesOf = ({ appends }: CommandDecision<unknown>) =>
     appends.flatMap(({ events }) => events.map(({ type }) => type))
   const credited = details.customerId === null ? 'WalletCredited' : 'CustomerCredited'
-  /** Other movements since then make the ledger forget what was before. */
+  /** Later movements that make the ledger drop the older ones. */
   const forgetting = (world: World): World =>
     [start + 1_000, weekLater, weekLater + 1].reduce(
       (now, atMs) => customerCredit(credit(now, 1, atMs), 1, atMs),
       world,
     )
 
-  test(`a payment ${what} that was recorded, never moved and is forgotten by the ledger is told to an operator and moves nothing`, () => {
+  test(`a payment ${what} that was recorded but never moved, and that the ledger no longer remembers, is reported and moves nothing`, () => {
     const cut = appendTo(opened(), hear(opened(), details, report, start).appends.slice(0, 1), start)
     // Within the week the ledger knows that it has not moved.
     assert.ok(typesOf(hear(cut, details, report, start + rememberedMs - 60_000)).includes(credited))
@@ -390,7 +390,7 @@ for (const [what, details, paidMicros] of [
     assert.deepEqual(next.answer.unconfirmed, ['p'])
   })
 
-  test(`a payment ${what} that is new is credited, whatever the ledger has forgotten`, () => {
+  test(`a payment ${what} that is new is credited, whatever the ledger no longer remembers`, () => {
     const forgot = forgetting(opened())
     const { appends, answer } = hear(forgot, details, report, weekLater)
     assert.deepEqual(answer.unconfirmed, [])

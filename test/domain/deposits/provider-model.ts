@@ -1,11 +1,11 @@
 /**
- * A payment provider and what is owed for what it says, as little as it takes: no line of the program is in it. It is
- * what the decisions of deposits are held against.
+ * A payment provider and the credits owed for its messages, as simply as possible, without code of the
+ * program. The decisions of deposits are compared with it.
  */
 
 export type Paid = { readonly id: string; readonly micros: number }
 export type Status = 'open' | 'processing' | 'paid' | 'expired' | 'failed'
-/** What the provider says when it is asked. */
+/** The provider's answer to a poll. */
 export type Said = { readonly status: Status; readonly payments: readonly Paid[] }
 
 export type Deed =
@@ -14,7 +14,9 @@ export type Deed =
 
 const isOver = (status: Status): boolean => status === 'paid' || status === 'expired' || status === 'failed'
 
-/** What the provider says after a deed, from all that was done before: late money stands beside a closed invoice. */
+/**
+ * The provider's answer after an action, given all earlier ones: late money appears next to a closed invoice.
+ */
 export const said = (deeds: readonly Deed[], invoiceId: string, wholeMicros: number): Said => {
   let status: Status = 'open'
   const payments: Paid[] = []
@@ -32,7 +34,7 @@ export const said = (deeds: readonly Deed[], invoiceId: string, wholeMicros: num
   return { status, payments }
 }
 
-/** How a deposit must read once all that the provider says was heard (docs/http-api.md, "Deposits"). */
+/** How a deposit must read after all messages of the provider (docs/http-api.md, "Deposits"). */
 export const endOf = (
   { status, payments }: Said,
   wholeMicros: number,

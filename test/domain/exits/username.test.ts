@@ -2,12 +2,14 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import {
   anyTargeting,
+  baseOf,
   type Line,
+  parseUsername,
   systems,
   type Targeting,
   targetingProblem,
-} from '../../../src/domain/exits/exit-targeting.ts'
-import { baseOf, parseUsername, writeUsername } from '../../../src/domain/exits/username.ts'
+  writeUsername,
+} from '../../../src/domain/exits/line.ts'
 import fc from '../../support/fast-check.ts'
 
 const base = 'u7k2m9x4'
@@ -61,7 +63,7 @@ const lines: fc.Arbitrary<Line> = fc
   }))
 
 describe('the username of a line', () => {
-  test('that was written reads as the same line, its keys in any order', () => {
+  test('reads as the line that was written, with keys in any order', () => {
     fc.assert(
       fc.property(lines, fc.infiniteStream(fc.nat(1_000)), (line, numbers) => {
         const written = writeUsername(line)
@@ -76,7 +78,7 @@ describe('the username of a line', () => {
     )
   })
 
-  test('that is any text is taken apart or refused with its token, and writes back what it says', () => {
+  test('is parsed or refused by token for any text, and writes back its own text', () => {
     const token = fc.constantFrom(
       'country',
       'us',
@@ -117,7 +119,7 @@ describe('the username of a line', () => {
     assert.equal(lineOf(`${base}-strict-on-udp-off`).targeting.strict, true)
   })
 
-  test('means the same in any case and percent-encoded, but for ids of sessions', () => {
+  test('ignores case and percent encoding, except in session ids', () => {
     for (const [written, meant] of [
       [
         '-country-US-city-Los_Angeles-os-Windows-strict-OFF',
@@ -186,7 +188,7 @@ describe('the username of a line', () => {
       assert.equal(parsed.problem.token, token)
     })
 
-  test('is refused when it is too long or begins with no plan', () => {
+  test('is refused when it is too long or does not start with a plan', () => {
     for (const name of [
       `${base}-session-${'a'.repeat(32)}-not.city-${'b,'.repeat(120)}b`,
       'abc',

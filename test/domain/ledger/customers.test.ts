@@ -44,7 +44,7 @@ const charge = (
   capCents: number | null = null,
 ) => decideCustomerCharge(state, { order: of, capCents }, startMs)
 
-test('an order for a customer takes its price from the credit and the cost from the wallet, in one event', () => {
+test('an order for a customer debits the price from the credit and the cost from the wallet, in one event', () => {
   const wallet = credited(10_000_000)
   const credit = {
     ...paid(700),
@@ -55,7 +55,7 @@ test('an order for a customer takes its price from the credit and the cost from 
   assert.deepEqual([event.data.creditAfterMicros, event.data.availableAfterMicros], [50 * cent, 500 * cent])
 })
 
-test('a short wallet is told before short credit, and short credit names what is missing', () => {
+test('a short wallet is reported before short credit, and short credit states the missing amount', () => {
   const poor = ledgerFold.initial
   assert.equal(refusalOf(charge(poor, order(650, 500))).code, 'insufficient_balance')
   const rich = ledgerAfter(credited(10_000_000))
@@ -73,7 +73,7 @@ test("the key's cap counts what leaves the wallet, not what the customer pays", 
   assert.equal(refusalOf(charge(state, order(9_000, 500), 500)).code, 'customer_credit_insufficient')
 })
 
-test('one customer never spends what another has', () => {
+test("a customer never spends another customer's credit", () => {
   const other = eventOf(
     decideCustomerCredit(ledgerAfter(credited(10_000_000)), payment('pi_1', 5_000, 'cus_b')),
   )
@@ -81,7 +81,7 @@ test('one customer never spends what another has', () => {
   assert.equal(refusalOf(charge(state, order(650, 500))).code, 'customer_credit_insufficient')
 })
 
-test('a payment is credited once, also when it is told for another customer', () => {
+test('a payment is credited once, also if it is reported again for another customer', () => {
   const state = ledgerAfter(paid(700))
   assert.deepEqual(refusalOf(decideCustomerCredit(state, payment('pi_0', 900, 'cus_b'))), {
     code: 'already_applied',
@@ -91,7 +91,7 @@ test('a payment is credited once, also when it is told for another customer', ()
   })
 })
 
-test("a chargeback takes the credit, what is missing is the customer's debt, and later credits pay it first", () => {
+test("a chargeback takes the credit, the rest becomes the customer's debt, and later credits pay it first", () => {
   const chargeback = { customerId, reference: 'cb', reason: 'chargeback', gateway: 'stripe' } as const
   const taken = eventOf(
     decideCustomerAdjustment(ledgerAfter(paid(300)), { ...chargeback, amountMicros: -500 * cent }),
@@ -105,7 +105,7 @@ test("a chargeback takes the credit, what is missing is the customer's debt, and
   })
 })
 
-test('a correction never takes more credit than there is', () => {
+test('a correction never takes more than the available credit', () => {
   const correction = { customerId, reference: 'fix', reason: 'correction', gateway: null } as const
   assert.equal(
     refusalOf(decideCustomerAdjustment(ledgerAfter(paid(300)), { ...correction, amountMicros: -301 * cent }))
@@ -114,7 +114,7 @@ test('a correction never takes more credit than there is', () => {
   )
 })
 
-test('a refund goes back to both sides once', () => {
+test('a refund returns both sides once', () => {
   const refund = {
     customerId,
     reference: 'ref_1',
@@ -130,13 +130,13 @@ test('a refund goes back to both sides once', () => {
   assert.equal(refusalOf(decideCustomerRefund(state, refund)).code, 'already_applied')
 })
 
-test('an order that was charged is not charged again, for the customer or from the wallet', () => {
+test('a charged order is not charged again, for the customer or from the wallet', () => {
   const free = eventOf(charge(ledgerFold.initial, order(0, 0)))
   const again = refusalOf(charge(ledgerAfter(free), order(0, 0)))
   assert.deepEqual(again, { code: 'already_debited', amountMicros: 0, availableAfterMicros: 0, revision: 0 })
 })
 
-test('law: no credit is ever below zero, and every customer has what it paid less what it bought', () => {
+test('law: no credit is ever below zero, and every customer has its payments less its purchases', () => {
   fc.assert(
     fc.property(steps, (list) => {
       const owned = new Map<string, bigint>()
@@ -156,7 +156,7 @@ test('law: no credit is ever below zero, and every customer has what it paid les
   )
 })
 
-test('law: a charge is refused for what is short, and fits on both sides when it is not', () => {
+test('law: a refused charge exceeds the balance, and an accepted one fits on both sides', () => {
   fc.assert(
     fc.property(steps, (list) => {
       for (const { step, before, decision } of play(list)) {

@@ -24,7 +24,7 @@ const asBefore = (event: LedgerEvent): LedgerEvent => {
   return { ...event, data: { ...data, receivableMicros, ...wallet } } as unknown as LedgerEvent
 }
 
-test('law: events of before and of today, in any mix, fold to the same wallet and the same books', () => {
+test('law: old and new events, in any mix, fold to the same wallet and the same books', () => {
   const changes = new Set<string>()
   fc.assert(
     fc.property(steps, fc.infiniteStream(fc.boolean()), (list, choices) => {
@@ -57,7 +57,7 @@ test('law: events of before and of today, in any mix, fold to the same wallet an
     assert.ok(changes.has(change), `no ${change} among ${[...changes].join(', ')}`)
 })
 
-test('today a debt that is paid is below zero in every event', () => {
+test("in today's events a paid debt is negative", () => {
   fc.assert(
     fc.property(steps, (list) => {
       for (const { before, events, after } of play(list))
@@ -71,7 +71,7 @@ test('today a debt that is paid is below zero in every event', () => {
   )
 })
 
-test('an event with both or neither change of a debt is booked by nobody', () => {
+test('an event with both or neither change of a debt is not booked', () => {
   const of = (change: object): LedgerEvent => ({
     type: 'WalletCredited',
     data: {

@@ -40,7 +40,7 @@ const refusalOf = <Refusal>(
   return decision.refusal
 }
 
-test('an order is paid from the wallet and leaves the rest', () => {
+test('an order is paid from the wallet and leaves the remaining balance', () => {
   const event = eventOf(
     decideDebit(
       ledgerAfter(credited(10_000_000)),
@@ -54,7 +54,7 @@ test('an order is paid from the wallet and leaves the rest', () => {
   )
 })
 
-test('a short wallet is told its balance, the amount and the shortfall in whole cents', () => {
+test('a refusal for a short wallet has its balance, the amount and the shortfall in whole cents', () => {
   const state = ledgerAfter(credited(1_005_000))
   assert.deepEqual(
     refusalOf(decideDebit(state, { order: orderOf({ amountCents: 250 }), capCents: null }, startMs)),
@@ -68,7 +68,7 @@ test('the whole balance can be spent', () => {
   assert.equal(event.data.availableAfterMicros, 0)
 })
 
-test('an order that was debited is not debited again and is told what stands', () => {
+test('a debited order is not debited again and the existing debit is returned', () => {
   const order = orderOf({ amountCents: 250 })
   const paid = eventOf(decideDebit(ledgerAfter(credited(10_000_000)), { order, capCents: null }, startMs))
   const state = ledgerAfter(credited(10_000_000), paid)
@@ -80,7 +80,7 @@ test('an order that was debited is not debited again and is told what stands', (
   })
 })
 
-test('reaching the cap exactly passes and one cent more is refused', () => {
+test('reaching the cap exactly is accepted and one cent more is refused', () => {
   const first = orderOf({ orderId: 'ord_a' as OrderId, amountCents: 600 })
   const rich = credited(100_000_000)
   const paid = eventOf(decideDebit(ledgerAfter(rich), { order: first, capCents: 1_000 }, startMs))
@@ -100,13 +100,13 @@ test('reaching the cap exactly passes and one cent more is refused', () => {
   })
 })
 
-test('the cap is looked at before the balance', () => {
+test('the cap is checked before the balance', () => {
   const order = orderOf({ amountCents: 5_000 })
   const refusal = refusalOf(decideDebit(ledgerFold.initial, { order, capCents: 100 }, startMs))
   assert.equal(refusal.code, 'spend_cap_reached')
 })
 
-test('the same payment is credited once, and another provider may use the same payment id', () => {
+test('a payment is credited once, and another provider may use the same payment id', () => {
   const first = eventOf(decideCredit(ledgerFold.initial, deposit('pi_1', 5_000_000)))
   const state = ledgerAfter(first)
   assert.deepEqual(refusalOf(decideCredit(state, deposit('pi_1', 9_000_000))), {
@@ -118,7 +118,7 @@ test('the same payment is credited once, and another provider may use the same p
   assert.equal(decideCredit(state, { ...deposit('pi_1', 1), gateway: 'btcpay' }).outcome, 'decided')
 })
 
-test('a chargeback takes what is there, the rest becomes a debt, and the next credit pays the debt first', () => {
+test('a chargeback takes the balance, the rest becomes a debt, and the next credit pays the debt first', () => {
   const taken = eventOf(decideAdjustment(ledgerAfter(credited(3_000_000)), chargeback('cb_1', -5_000_000)))
   const owing = ledgerAfter(credited(3_000_000), taken)
   assert.deepEqual(
@@ -130,14 +130,14 @@ test('a chargeback takes what is there, the rest becomes a debt, and the next cr
   assert.deepEqual([paid.data.debtChangeMicros, paid.data.availableAfterMicros], [-2_000_000, 500_000])
 })
 
-test('an adjustment upwards pays the debt first too', () => {
+test('an upward adjustment also pays the debt first', () => {
   const taken = eventOf(decideAdjustment(ledgerFold.initial, chargeback('cb_1', -5_000_000)))
   const given = eventOf(decideAdjustment(ledgerAfter(taken), chargeback('cb_1 won', 6_000_000)))
   const state = ledgerAfter(taken, given)
   assert.deepEqual([state.availableMicros, state.receivableMicros], [1_000_000, 0])
 })
 
-test('a correction never takes more than is there', () => {
+test('a correction never takes more than the balance', () => {
   const state = ledgerAfter(credited(1_000_000))
   const adjustment = {
     reference: 'fix',
@@ -153,7 +153,7 @@ test('a correction never takes more than is there', () => {
   })
 })
 
-test('a hold keeps its money from orders until it is released', () => {
+test('a hold reserves its money until it is released', () => {
   const hold = { holdId: 'h1', keyId: 'key_1', platform: 'tiktok', amountMicros: 30_000 }
   const rich = credited(30_000)
   const held = eventOf(decideHold(ledgerAfter(rich), hold))
@@ -163,13 +163,13 @@ test('a hold keeps its money from orders until it is released', () => {
   assert.equal(ledgerAfter(rich, held, released).availableMicros, 30_000)
 })
 
-test('a hold of nothing, or of less, is a bug', () => {
+test('a hold of zero or less is a bug', () => {
   const hold = { holdId: 'h1', keyId: 'key_1', platform: 'tiktok' }
   for (const amountMicros of [0, -1])
     assert.throws(() => decideHold(ledgerAfter(credited(100)), { ...hold, amountMicros }), RangeError)
 })
 
-test('a hold is resolved once: a captured one is never released and its id is spent', () => {
+test('a hold is resolved once: a captured one is never released and its id cannot be reused', () => {
   const hold = { holdId: 'h1', keyId: 'key_1', platform: 'tiktok', amountMicros: 30_000 }
   const rich = credited(90_000)
   const held = eventOf(decideHold(ledgerAfter(rich), hold))
@@ -182,12 +182,12 @@ test('a hold is resolved once: a captured one is never released and its id is sp
   assert.deepEqual(refusalOf(decideRelease(state, { holdId: 'h9' })), { code: 'unknown_hold' })
 })
 
-test('an amount that moves nothing is a bug', () => {
+test('a zero amount is a bug', () => {
   for (const amountMicros of [0, -1, 0.5, Number.NaN])
     assert.throws(() => decideCredit(ledgerFold.initial, deposit('pi', amountMicros)), RangeError)
 })
 
-test('law: whatever is asked in whatever order, nothing is ever below zero and money is conserved', () => {
+test('law: for any commands in any order no balance is below zero and money is conserved', () => {
   fc.assert(
     fc.property(steps, (list) => {
       let sum = 0n
@@ -202,7 +202,7 @@ test('law: whatever is asked in whatever order, nothing is ever below zero and m
   )
 })
 
-/** What an event brings into the account or takes out of it, told apart from the code under test. */
+/** The change of the account by an event, computed independently of the code under test. */
 const signed = (event: LedgerEvent): bigint => {
   if (event.type === 'CustomerCharged') return BigInt(-event.data.costMicros)
   if (event.type === 'CustomerRefunded') return BigInt(event.data.costMicros)
@@ -211,7 +211,7 @@ const signed = (event: LedgerEvent): bigint => {
   return event.type === 'WalletDebited' || event.type === 'HoldCaptured' ? -amount : 0n
 }
 
-test('law: asking the same again within seven days changes nothing', () => {
+test('law: repeating a command within seven days changes nothing', () => {
   fc.assert(
     fc.property(steps, (list) => {
       for (const { step, decision, after, nowMs } of play(list)) {
@@ -229,7 +229,7 @@ test('law: asking the same again within seven days changes nothing', () => {
   )
 })
 
-test('law: a refusal is true: what is refused for the balance was short, and what is not refused fits', () => {
+test('law: a refusal for the balance is correct, and every other amount fits', () => {
   fc.assert(
     fc.property(steps, (list) => {
       for (const { step, before, decision } of play(list)) {
@@ -247,7 +247,7 @@ test('law: a refusal is true: what is refused for the balance was short, and wha
   )
 })
 
-test('law: the cap is never exceeded in any 24 hours, and at most a minute strict', () => {
+test('law: the cap is never exceeded in any 24 hours, and is at most a minute too strict', () => {
   const dayMs = 24 * 60 * 60 * 1000
   fc.assert(
     fc.property(steps, (list) => {

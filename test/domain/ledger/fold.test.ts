@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ledgerFold } from '../../../src/domain/ledger/fold.ts'
 import { movementKey, recallMovement } from '../../../src/domain/ledger/movements.ts'
-import { spentMicros } from '../../../src/domain/ledger/spend-cap.ts'
+import { spentMicros } from '../../../src/domain/ledger/fold.ts'
 import { rememberedCount, rememberedMs } from '../../../src/kernel/recent-ids.ts'
 import fc from '../../support/fast-check.ts'
 import { decideCommand, play, type Step, startMs, steps, walletCommand } from './support.ts'
 
 const { toText, fromText } = ledgerFold.snapshot!
 
-test('law: a wallet that was restored from its snapshot decides and folds like the one that was not', () => {
+test('law: a wallet restored from its snapshot decides and folds like the original', () => {
   fc.assert(
     fc.property(steps, fc.array(walletCommand, { maxLength: 20, size: 'max' }), (list, more) => {
       const last = play(list).at(-1)
@@ -34,7 +34,7 @@ test('law: a wallet that was restored from its snapshot decides and folds like t
   )
 })
 
-test('folding an event leaves the state before it as it was', () => {
+test('folding an event does not change the state before it', () => {
   fc.assert(
     fc.property(steps, (list) => {
       for (const { before, after, events } of play(list)) {
@@ -59,7 +59,7 @@ const debits = (count: number, everyMs: number): Step[] => [
   ),
 ]
 
-test('a wallet that lives long keeps seven days of movements and a day of minutes, no more', () => {
+test('an old wallet stores seven days of movements and a day of minutes, no more', () => {
   const everyMs = 10 * 60_000
   const { after } = play(debits(3_000, everyMs)).at(-1)!
   const left = rememberedCount(after.movements)
@@ -75,7 +75,7 @@ test('debits of one minute share a bucket', () => {
   assert.ok(after.spend.queue.size <= 6, `${after.spend.queue.size} buckets`)
 })
 
-test('a minute counts until it is wholly older than 24 hours', () => {
+test('a minute counts until it is completely older than 24 hours', () => {
   const minuteMs = 60_000
   const dayMs = 24 * 60 * minuteMs
   const list = debits(1, 30_000)
@@ -85,7 +85,7 @@ test('a minute counts until it is wholly older than 24 hours', () => {
   assert.equal(spentMicros(after.spend, 'key_0', startMs + dayMs + minuteMs), 0)
 })
 
-test('a key that stops spending leaves nothing behind', () => {
+test('a key that stops spending leaves no state', () => {
   const hourMs = 3_600_000
   const list = debits(3, 1000)
   const later: Step[] = Array.from({ length: 4 }, (_, n) => ({
@@ -95,7 +95,7 @@ test('a key that stops spending leaves nothing behind', () => {
   assert.equal(play([...list, ...later]).at(-1)!.after.spend.windows.size, 0)
 })
 
-test('an event that no decision can have written stops the fold', () => {
+test('an event that no decision can have produced stops the fold', () => {
   const at = { revision: 0, recordedAtMs: startMs }
   const held = { holdId: 'h', keyId: null, platform: 'x', amountMicros: 5, availableAfterMicros: 0 }
   assert.throws(

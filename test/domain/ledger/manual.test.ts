@@ -30,7 +30,7 @@ const createWorld = () => {
     read,
     write,
     ledger: () => (streams.get(ledgerStream(account)) ?? []).map(({ event }) => event as LedgerEvent),
-    /** Decides the movement and writes its first appends, all when `kept` is left out. */
+    /** Decides the movement and writes its first appends, or all if `kept` is omitted. */
     move(movement: ManualMovement, atMs: number, kept = Number.POSITIVE_INFINITY) {
       const states = {
         account: read(accountStream(account), accountFold),
@@ -88,7 +88,7 @@ test('an account that does not exist cannot be credited', () => {
   assert.equal(appends, 0)
 })
 
-test('a credit by hand lands once, and its reference is spent even when the wallet has forgotten it', () => {
+test('a manual credit is applied once, and its reference stays used after the wallet no longer remembers it', () => {
   const world = createAccount(createWorld())
   assert.deepEqual(world.move(credit('a', 30_000), startMs).answer, {
     outcome: 'applied',
@@ -107,13 +107,13 @@ test('a credit by hand lands once, and its reference is spent even when the wall
   })
 })
 
-test('one reference serves a credit and an adjustment apart', () => {
+test('a credit and an adjustment may use the same reference', () => {
   const world = createAccount(createWorld())
   assert.equal(world.move(credit('a', 30_000), startMs).answer.outcome, 'applied')
   assert.equal(world.move(adjustment('a', -10_000), startMs).answer.outcome, 'applied')
 })
 
-test('a credit that was cut off lands as it was recorded, whatever is asked when it is tried again', () => {
+test('an interrupted credit is applied as recorded, whatever the retry requests', () => {
   const world = createAccount(createWorld())
   world.move(credit('a', 30_000), startMs, 1)
   const { answer } = world.move(credit('a', 99_000), startMs + 1)
@@ -121,7 +121,7 @@ test('a credit that was cut off lands as it was recorded, whatever is asked when
   assert.equal(world.read(ledgerStream(account), ledgerFold).availableMicros, 30_000)
 })
 
-test('a recorded adjustment that the wallet cannot bear any more frees its reference', () => {
+test('a recorded adjustment that the wallet can no longer cover frees its reference', () => {
   const world = createAccount(createWorld())
   world.move(credit('seed', 30_000), startMs)
   world.move(adjustment('a', -20_000), startMs + 1, 1)
@@ -131,7 +131,7 @@ test('a recorded adjustment that the wallet cannot bear any more frees its refer
   assert.equal(world.move(adjustment('a', -10_000), startMs + 4).answer.outcome, 'applied')
 })
 
-test('what may have moved longer ago than the wallet remembers is not moved again', () => {
+test("a movement that may predate the wallet's memory is not applied again", () => {
   const world = createAccount(createWorld())
   world.move(credit('a', 30_000), startMs, 2)
   const keyOfA = movementKey.credit({ source: 'manual', gateway: 'manual', reference: 'a' })
@@ -151,7 +151,7 @@ test('a chargeback blocks the account before it takes the money', () => {
   assert.equal(world.read(ledgerStream(account), ledgerFold).receivableMicros, 50_000)
 })
 
-test('neither a correction nor a chargeback that is given back blocks the account', () => {
+test('neither a correction nor a returned chargeback blocks the account', () => {
   const world = createAccount(createWorld())
   world.move(credit('seed', 30_000), startMs)
   assert.equal(world.move(adjustment('a', -10_000), startMs + 1).answer.outcome, 'applied')
@@ -159,7 +159,7 @@ test('neither a correction nor a chargeback that is given back blocks the accoun
   assert.equal(world.read(accountStream(account), accountFold)!.blocked, false)
 })
 
-test('an adjustment that was cut off keeps its reason when it is tried again for another', () => {
+test('an interrupted adjustment keeps its reason when it is retried with another one', () => {
   for (const move of [
     adjustment,
     (...[ref, by, reason]: Parameters<typeof adjustment>) =>
@@ -177,7 +177,7 @@ test('an adjustment that was cut off keeps its reason when it is tried again for
   }
 })
 
-test('what a dispute moves names the deposit, and what an operator moves by hand names none', () => {
+test('a disputed movement names the deposit, and a manual one names none', () => {
   for (const move of [adjustment, ofCustomer('chargeback')]) {
     const world = createAccount(createWorld(), true)
     world.move({ ...move('cb', 10), depositId: 'dep_a' } as ManualMovement, startMs)
@@ -207,7 +207,7 @@ for (const [what, more, less] of [
     ofCustomer('payment'),
   ],
 ] as const)
-  test(`more of ${what} than is counted exactly is refused before anything is written, and its reference stays free`, () => {
+  test(`more ${what} than can be counted exactly is refused before anything is written, and its reference stays free`, () => {
     const world = createAccount(createWorld(), true)
     const most = Number.MAX_SAFE_INTEGER
     assert.equal(world.move(more('most', most), startMs).answer.outcome, 'applied')
@@ -221,7 +221,7 @@ for (const [what, more, less] of [
     assert.equal(world.move(more('over', 1), startMs + 3).answer.outcome, 'applied')
   })
 
-test('a recorded credit that the wallet cannot hold any more is withdrawn', () => {
+test("a recorded credit that exceeds the wallet's maximum is withdrawn", () => {
   const world = createAccount(createWorld())
   world.move(credit('a', 10), startMs, 1)
   world.move(credit('b', Number.MAX_SAFE_INTEGER), startMs + 1)
@@ -257,7 +257,7 @@ const movement: fc.Arbitrary<ManualMovement> = fc.oneof(
     })),
 )
 
-test('only a reseller has customers whose credit is moved', () => {
+test('only resellers have customer credit that can be moved', () => {
   const world = createAccount(createWorld())
   const payment = { kind: 'customer', customerId: 'cus_a', reference: 'a', reason: 'payment' } as const
   const { answer, appends } = world.move(
@@ -268,7 +268,7 @@ test('only a reseller has customers whose credit is moved', () => {
   assert.equal(appends, 0)
 })
 
-test('law: cut off anywhere and tried again in any order, a reference moves the wallet at most once, and as it was told', () => {
+test('law: interrupted anywhere and retried in any order, a reference moves the wallet at most once, as requested', () => {
   const attempts = fc.array(fc.record({ movement, kept: fc.oneof(fc.nat(4), fc.constant(99)) }), {
     maxLength: 40,
     size: 'max',

@@ -18,7 +18,7 @@ const bookSums = (postings: readonly Posting[]) => [
   ...sums(postings.map((posting) => ({ ...posting, account: '' }))).values(),
 ]
 
-test('law: every entry sums to zero in each book, with positive legs only', () => {
+test('law: every entry sums to zero in each book, and every leg is positive', () => {
   fc.assert(
     fc.property(steps, fc.boolean(), (list, reseller) => {
       for (const { events } of play(list))
@@ -33,7 +33,7 @@ test('law: every entry sums to zero in each book, with positive legs only', () =
   )
 })
 
-test('law: the books say what the wallet says, after every event', () => {
+test('law: the books equal the wallet after every event', () => {
   fc.assert(
     fc.property(steps, (list) => {
       const postings: Posting[] = []
@@ -56,7 +56,7 @@ test('law: the books say what the wallet says, after every event', () => {
   )
 })
 
-test('law: the service owes a reseller what the reseller books as its wallet at the service', () => {
+test('law: the service owes a reseller the amount that the reseller books as its wallet', () => {
   fc.assert(
     fc.property(steps, (list) => {
       const all = play(list).flatMap(({ events }) => events)
@@ -68,7 +68,7 @@ test('law: the service owes a reseller what the reseller books as its wallet at 
   )
 })
 
-test('law: what the service takes in for orders is what resellers book as their cost and own use', () => {
+test("law: the service's order revenue equals the resellers' cost and own use", () => {
   fc.assert(
     fc.property(steps, (list) => {
       const all = play(list).flatMap(({ events }) => events)
@@ -83,7 +83,7 @@ test('law: what the service takes in for orders is what resellers book as their 
   )
 })
 
-test('an account that is no reseller has no customers', () => {
+test('an account that is not a reseller has no customers', () => {
   const [{ events }] = play([
     {
       afterMs: 0,
@@ -93,7 +93,7 @@ test('an account that is no reseller has no customers', () => {
   assert.throws(() => postingsOf(events[0]!, { accountId: account, reseller: false }), /is no reseller/)
 })
 
-test('an account that is no reseller has no book of its own', () => {
+test('an account that is not a reseller has no own book', () => {
   const books = postingsOf(credited(5), { accountId: account, reseller: false }).map(({ book }) => book)
   assert.deepEqual(new Set(books), new Set(['service']))
 })
@@ -344,9 +344,9 @@ const flows: readonly { flow: string; event: LedgerEvent; expected: readonly str
 ]
 
 for (const { flow, event, expected } of flows)
-  test(`${flow}: the entry is the table's`, () => assert.deepEqual(legs(event), expected))
+  test(`${flow}: the entry equals the table's`, () => assert.deepEqual(legs(event), expected))
 
-test('a deposit without its gateway cannot be booked', () => {
+test('a deposit without a gateway cannot be booked', () => {
   const event: LedgerEvent = {
     type: 'WalletCredited',
     data: { ...refund, source: 'deposit', amountMicros: 10, receivableMicros: 0, availableAfterMicros: 10 },

@@ -5,7 +5,7 @@ import { ledgerFold } from '../../../src/domain/ledger/fold.ts'
 import { movementKey, recallMovement } from '../../../src/domain/ledger/movements.ts'
 import { decided } from '../../../src/kernel/decider.ts'
 import { ledgerStream } from '../../../src/kernel/streams.ts'
-import { handle, readState } from '../../../src/platform/commands/handle.ts'
+import { handle, readState } from '../../../src/platform/commands/command.ts'
 import {
   beginningsOfReads,
   postgresWorld,
@@ -20,8 +20,8 @@ const command = { name: 'pay', correlationId: 'test', actor: { kind: 'system', n
 const wallet = { stream: ledgerStream(account), fold: ledgerFold }
 
 /**
- * A wallet's snapshot as release 0.2.0 wrote it: a memory for each kind of movement. It says the same balance as the
- * log, and has forgotten that an order was paid, so that it would be paid again by whoever decided on it.
+ * A wallet's snapshot of release 0.2.0, with a memory for each kind of movement. Its balance equals the
+ * log's, and it lacks a paid order, so that a decision on it would charge the order again.
  */
 const snapshotOf020 = (availableMicros: number): string => {
   const none = { forgottenMs: -1, entries: [] }
@@ -31,7 +31,7 @@ const snapshotOf020 = (availableMicros: number): string => {
   })
 }
 
-test('a snapshot of release 0.2.0 is left aside: the wallet is folded anew, and no order is paid twice', async (t) => {
+test('a snapshot of release 0.2.0 is ignored: the wallet is folded from its events, and no order is paid twice', async (t) => {
   const { wire, elsewhere, pool } = await postgresWorld(t)
   const warnings: string[] = []
   const options = {

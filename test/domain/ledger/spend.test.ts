@@ -8,7 +8,7 @@ import {
   spendFromJson,
   spendToJson,
   spentMicros,
-} from '../../../src/domain/ledger/spend-cap.ts'
+} from '../../../src/domain/ledger/fold.ts'
 import fc from '../../support/fast-check.ts'
 
 const minuteMs = 60_000
@@ -27,7 +27,7 @@ const debits = fc.array(
   { minLength: 1, maxLength: 60 },
 )
 
-test('what a key spent is the sum of its debits since the minute that began 24 hours ago, whatever was forgotten meanwhile', () => {
+test('the spend of a key is the sum of its debits since the minute that began 24 hours ago, whatever was dropped', () => {
   fc.assert(
     fc.property(debits, fc.boolean(), (list, throughJson) => {
       const made: { keyId: string; minute: number; micros: number }[] = []
@@ -56,7 +56,7 @@ test('what a key spent is the sum of its debits since the minute that began 24 h
   )
 })
 
-test('one debit forgets at most two minutes that are over, so what a debit costs is bounded', () => {
+test('one debit drops at most two expired minutes, so its cost is bounded', () => {
   let spend = emptySpend()
   for (let n = 0; n < 10; n += 1) spend = recordSpend(spend, 'key_a', 1, n * minuteMs)
   const over = dropExpiredSpend(spend, 2 * dayMs)
@@ -64,7 +64,7 @@ test('one debit forgets at most two minutes that are over, so what a debit costs
   assert.equal(dropExpiredSpend(spend, dayMs), spend)
 })
 
-test('buckets that are not those of the queue are a bug that is told', () => {
+test('a difference between buckets and queue is reported as a bug', () => {
   const spend = recordSpend(emptySpend(), 'key_a', 1, 0)
   const told = /the spend buckets of key_a are out of step with their queue/
   assert.throws(() => dropExpiredSpend({ ...spend, windows: emptySpend().windows }, 2 * dayMs), told)

@@ -55,7 +55,7 @@ export const orderOf = (fields: Partial<OrderDetails> & { readonly amountCents: 
   ...fields,
 })
 
-/** What may be asked of a wallet. Ids are drawn from few values, so that repeats are common. */
+/** Commands for a wallet. Ids come from few values, so that repeats are common. */
 export type WalletCommand =
   | {
       readonly kind: 'credit'

@@ -41,7 +41,7 @@ const after = (state: NoticeState, decision: ReturnType<typeof publish>): Notice
     : state
 
 describe('a notice', () => {
-  test('is published once, and the same again is no second one', () => {
+  test('is published once, and the same notice again adds no event', () => {
     const first = publish()
     assert.equal(first.outcome === 'decided' && first.events.length, 1)
     const state = after(null, first)
@@ -51,7 +51,7 @@ describe('a notice', () => {
     assert.deepEqual(other, { outcome: 'refused', refusal: { code: 'already_published' } })
   })
 
-  test('that asks for action is refused without a date in its body', () => {
+  test('that requires action is refused without a date in its body', () => {
     const action = { kind: 'ACTION_REQUIRED' } as const
     assert.match(problemsOf(action), /must name the date .* such as 2026-12-01/)
     assert.match(problemsOf({ ...action, body: 'By 2026-02-30 at the latest.' }), /must name the date/)
@@ -67,7 +67,7 @@ describe('a notice', () => {
     assert.equal(publish({ body: 'no date' }).outcome, 'decided', 'other kinds need none')
   })
 
-  test('names each of its wrong fields with what is accepted', () => {
+  test('with wrong fields is refused with each field and its accepted values', () => {
     for (const [over, expected] of [
       [{ title: ' ' }, /title must be one line of 1 to 200/],
       [{ title: 'a\nb' }, /title/],
@@ -89,7 +89,7 @@ describe('a notice', () => {
       assert.equal(publish({ linkHref, linkLabel: 'Read' }).outcome, 'decided')
   })
 
-  test('expires once, by hand or by itself, and an unknown one is not found', () => {
+  test('expires once, manually or automatically, and an unknown one is not found', () => {
     const state = after(null, publish())
     const expired = decideExpiration(state, now + 5)
     assert.equal(expired.outcome === 'decided' && expired.events.length, 1)
@@ -102,7 +102,7 @@ describe('a notice', () => {
   })
 })
 
-test('every day of the calendar is a date in every form, and no other is', () => {
+test('accepts every calendar day in every form, and no other text', () => {
   const long = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeZone: 'UTC' })
   const american = new Intl.DateTimeFormat('en-US', { dateStyle: 'long', timeZone: 'UTC' })
   const short = new Intl.DateTimeFormat('en-US', { dateStyle: 'medium', timeZone: 'UTC' })
@@ -128,7 +128,7 @@ test('every day of the calendar is a date in every form, and no other is', () =>
     assert.ok(!namesDate(text), text)
 })
 
-test('an account belongs to ALL, to one of CUSTOMERS and PARTNERS, and with a key to DEVELOPERS', () => {
+test('an account belongs to ALL, to either CUSTOMERS or PARTNERS, and with a key to DEVELOPERS', () => {
   for (const reseller of [true, false])
     for (const hasActiveKey of [true, false]) {
       const own = audiencesOf({ reseller, hasActiveKey })

@@ -7,7 +7,7 @@ import type { DepositDetails } from '../../../src/domain/deposits/events.ts'
 import { depositFold } from '../../../src/domain/deposits/fold.ts'
 import { customerPurse } from '../../../src/domain/ledger/fold.ts'
 import { movementKey, recallMovement } from '../../../src/domain/ledger/movements.ts'
-import { allocationOwnerOf } from '../../../src/domain/orders/allocation-owner.ts'
+import { allocationOwnerOf } from '../../../src/domain/orders/decide-placement.ts'
 import {
   decideAwaitedAlone,
   decideAwaiting,
@@ -105,7 +105,7 @@ const paid = (cents: number, status: ReportedInvoice['status'] = 'paid'): Report
   payments: [{ paymentId: 'pi_1', amountMicros: cents * 10_000 }],
 })
 
-/** One look at what the provider says: at most one payment is credited, and places the order. */
+/** One poll of the provider: at most one payment is credited, and places the order. */
 const receive = (
   world: World,
   order: OrderDetails,
@@ -134,7 +134,10 @@ const debitOf = (world: World, order: OrderDetails) => {
   return debit === undefined ? null : { order, availableAfterMicros: debit.availableAfterMicros }
 }
 
-/** What the poller and the completion reactor do by themselves, one append at a time: the slowest crash of all. */
+/**
+ * The automatic work of the poller and the completion reactor, one append at a time: the slowest crash of
+ * all.
+ */
 const settled = (world: World, order: OrderDetails, reported: ReportedInvoice): World => {
   let now = world
   for (let step = 0; step < 30; step += 1) {
@@ -175,7 +178,7 @@ describe('every prefix of a payment that places an order', () => {
       const decision = receive(world, order, paid(1_000), start)
       const whole = ends(appendTo(world, decision.appends, start), order)
       for (const prefix of prefixesOf(decision.appends))
-        test(`${name}, ${noted ? 'noted' : 'not noted'} before, cut after ${prefix.length} of ${decision.appends.length} appends, ends as the whole does`, () => {
+        test(`${name}, ${noted ? 'noted' : 'not noted'} before, cut after ${prefix.length} of ${decision.appends.length} appends, ends as the complete one does`, () => {
           assert.deepEqual([whole.status, whole.deposit], ['completed', 'paid'])
           const end = settled(appendTo(world, prefix, start), order, paid(1_000))
           const { proxyIds, ...rest } = ends(end, order)
@@ -187,7 +190,7 @@ describe('every prefix of a payment that places an order', () => {
 })
 
 describe('a payment that places an order', () => {
-  test('credits and debits in one ledger append, so that nothing else can spend it in between', () => {
+  test('credits and debits in one ledger append, so that no other order can spend the money between', () => {
     const world = invoiced(account(stock(emptyWorld, ips, start)), own)
     const { appends } = receive(world, own, paid(1_000), start)
     const ledger = appends.filter(({ stream }) => stream === ledgerStream(buyer))
@@ -198,7 +201,7 @@ describe('a payment that places an order', () => {
     assert.equal(ends(appendTo(world, appends, start), own).availableMicros, 500 * 10_000)
   })
 
-  test('is received once: a second look and a second callback do nothing', () => {
+  test('is received once: a second poll and a second callback change nothing', () => {
     const world = invoiced(funded, forAlice)
     const once = appendTo(world, receive(world, forAlice, paid(1_000), start).appends, start)
     assert.deepEqual(receive(once, forAlice, paid(1_000), later).appends, [])
@@ -212,14 +215,14 @@ describe('a payment that places an order', () => {
     assert.deepEqual([retry.appends, retry.answer.kind], [[], 'known'])
   })
 
-  test('that is short is credited, and the order waits on', () => {
+  test('that is short is credited, and the order keeps waiting', () => {
     const world = invoiced(funded, forAlice)
     const after = appendTo(world, receive(world, forAlice, paid(300, 'open'), start).appends, start)
     const end = ends(after, forAlice)
     assert.deepEqual([end.status, end.creditMicros], ['awaiting_payment', 300 * 10_000])
   })
 
-  test('that came after the invoice closed is credited only', () => {
+  test('that arrives after the invoice closed is only credited', () => {
     for (const order of [own, forAlice]) {
       const world = invoiced(funded, order)
       const { appends } = receive(world, order, { status: 'expired', payments: [] }, start)
@@ -233,7 +236,7 @@ describe('a payment that places an order', () => {
   })
 
   for (const says of ['open', 'processing', 'paid'] as const)
-    test(`that came after the invoice closed is credited only, though its provider calls it ${says} again`, () => {
+    test(`that arrives after the invoice closed is only credited, even if its provider reports ${says} again`, () => {
       for (const order of [own, forAlice]) {
         const world = invoiced(funded, order)
         const { appends } = receive(world, order, { status: 'expired', payments: [] }, start)
@@ -246,7 +249,7 @@ describe('a payment that places an order', () => {
       }
     })
 
-  test('in parts that are heard of together is credited part by part, and the part that makes it whole places the order', () => {
+  test('in parts that are reported together is credited part by part, and the completing part places the order', () => {
     const parts = [400, 600].map((cents, n) => ({ paymentId: `pi_${n}`, amountMicros: cents * 10_000 }))
     const reported: ReportedInvoice = { status: 'paid', payments: parts }
     let world = invoiced(funded, forAlice)
@@ -266,7 +269,7 @@ describe('a payment that places an order', () => {
 
   for (const status of ['expired', 'failed'] as const)
     for (const order of [own, forAlice])
-      test(`of ${order === own ? 'its own' : 'a customer'} that is first heard of together with the closing, ${status}, is credited only`, () => {
+      test(`of ${order === own ? 'its own' : 'a customer'} that is first reported together with the closing, ${status}, is only credited`, () => {
         const open = invoiced(funded, order)
         const after = appendTo(open, receive(open, order, paid(1_000, status), start).appends, start)
         const end = ends(after, order)
@@ -303,7 +306,7 @@ describe('after the payment', () => {
   ]
   for (const [reason, world, orderable] of broken)
     for (const order of [own, forAlice])
-      test(`${reason} fails the order ${order === own ? 'of its own' : 'of a customer'} at once, and the money stays`, () => {
+      test(`${reason} fails the order ${order === own ? 'of its own' : 'of a customer'} at once, and the money stays in the wallet`, () => {
         const before = invoiced(world, order)
         const decision = receive(before, order, paid(1_000), start, orderable)
         const whole = ends(appendTo(before, decision.appends, start), order)
@@ -321,7 +324,7 @@ describe('after the payment', () => {
 
   const poor = account(stock(credit(emptyWorld, 499, start), ips, start))
 
-  test("a short reseller's wallet holds the order, and its next credit places it", () => {
+  test('a short reseller wallet delays the order until its next credit', () => {
     const world = invoiced(poor, forAlice)
     const held = appendTo(world, receive(world, forAlice, paid(1_000), start).appends, start)
     assert.equal(ends(held, forAlice).status, 'awaiting_payment')
@@ -338,7 +341,7 @@ describe('after the payment', () => {
     )
   })
 
-  test('it is failed after a day, and the customer keeps its credit', () => {
+  test('the order fails after a day, and the customer keeps the credit', () => {
     const world = invoiced(poor, forAlice)
     const held = appendTo(world, receive(world, forAlice, paid(1_000), start).appends, start)
     assert.deepEqual(tryAgain(held, forAlice, start + resellerFundsTimeoutMs - 1).appends, [])
@@ -352,7 +355,7 @@ describe('after the payment', () => {
     assert.equal(end.creditMicros, 1_000 * 10_000)
   })
 
-  test('it is failed after a day, too, when the customer spent the credit on something else', () => {
+  test('the order fails after a day, also if the customer spent the credit on another order', () => {
     const world = invoiced(poor, forAlice)
     const held = appendTo(world, receive(world, forAlice, paid(1_000), start).appends, start)
     const rich = credit(held, 1_000, start)
@@ -378,7 +381,7 @@ describe('an own order whose invoice closed', () => {
   const cancel = (world: World, order: OrderDetails, reason: CancelReason | null = 'invoice_expired') =>
     decideCancellation(statesFor(world, order), { depositId, reason }, later)
 
-  test('is canceled once, and only then', () => {
+  test('is canceled once, and not before', () => {
     const world = invoiced(funded, own)
     assert.deepEqual(cancel(world, own, null).appends, [])
     const canceled = appendTo(world, cancel(world, own).appends, later)
@@ -388,7 +391,7 @@ describe('an own order whose invoice closed', () => {
     assert.deepEqual([ends(late, own).status, ends(late, own).availableMicros], ['canceled', 3_000 * 10_000])
   })
 
-  test('tells why by what became of the invoice', () => {
+  test('states the reason by the state of the invoice', () => {
     // Dearer than the wallet and its invoice together.
     const dear = { ...own, amountCents: 9_000 }
     const reasonAfter = (reported: ReportedInvoice | null) => {
@@ -407,14 +410,14 @@ describe('an own order whose invoice closed', () => {
     assert.deepEqual([canceledAt, cancelReason], [new Date(later).toISOString(), 'underpaid'])
   })
 
-  test("is not a customer's: that waits for the next retry", () => {
+  test('of a customer is not canceled: it waits for the next retry', () => {
     assert.deepEqual(cancel(invoiced(funded, forAlice), forAlice).appends, [])
   })
 
-  test('and whose debit stands all the same gives everything back', () => {
+  test('returns everything if its debit was appended', () => {
     const world = invoiced(funded, own)
     const { appends } = receive(world, own, paid(1_000), start)
-    // A log without atomic items can leave the ledger, and the goods, before the order hears of it.
+    // A log without atomic items can lose the steps after the ledger, or after the allocation.
     for (const kept of [2, 3]) {
       const cut = appendTo(world, appends.slice(0, kept), start)
       const stream = orderStream(own.orderId)
@@ -428,7 +431,7 @@ describe('an own order whose invoice closed', () => {
         rentals: { size: number }
       }
       assert.equal(rentals.size, 0)
-      // It takes back what the stock gave: nothing where the stock never heard of the order.
+      // It releases the allocated stock: nothing if the stock does not know the order.
       const whole = decideCompletion(statesFor(canceled, own), debitOf(canceled, own)!, later)
       assert.ok(whole.answer.kind === 'completed')
       assert.deepEqual(

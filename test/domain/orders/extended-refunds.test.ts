@@ -42,7 +42,7 @@ const place = (world: World, order: OrderDetails, atMs: number): World => {
   return appendTo(world, appends, atMs)
 }
 
-/** What the streams of extensions say, as the service looks it up. */
+/** The streams of extensions, as the service reads them. */
 const evidenceOf = (world: World, orders: readonly OrderDetails[]): ReadonlyMap<string, boolean> =>
   new Map(
     orders.flatMap((extension) => {
@@ -87,19 +87,19 @@ describe('the refund of an order whose rental was extended', () => {
       )
     })
 
-  test('of an amount gives money back and ends nothing', () => {
+  test('of an amount returns money and ends no rental', () => {
     const { world, answer } = refund(extended, bought, 'ref_1', { kind: 'cents', cents: 499 })
     assert.equal(answer.kind, 'refunded')
     assert.deepEqual([...rentalsOf(world).keys()].sort(), [first, second].sort())
   })
 
-  test('of the address that was not extended ends that one', () => {
+  test('of the address that was not extended ends that rental', () => {
     const { world, answer } = refund(extended, bought, 'ref_1', { kind: 'proxies', proxyIds: [second] })
     assert.equal(answer.kind, 'refunded')
     assert.deepEqual([...rentalsOf(world).keys()], [first])
   })
 
-  test('goes through once the extension is given back whole, and not before', () => {
+  test('succeeds once the extension is completely refunded, and not before', () => {
     const part = refund(extended, extension, 'ref_part', { kind: 'cents', cents: 499 }).world
     assert.equal(refund(part, bought, 'ref_1', whole).answer.kind, 'refused')
     const back = refund(part, extension, 'ref_rest', whole).world
@@ -110,12 +110,12 @@ describe('the refund of an order whose rental was extended', () => {
     assert.equal(statesFor(world, bought).ledger.availableMicros, 10_000 * 10_000, 'all money is back')
   })
 
-  test('goes through once the extended time is over, for then nothing is taken from it', () => {
+  test('succeeds once the extended time is over, because nothing is taken from it', () => {
     assert.equal(refund(extended, bought, 'ref_1', whole, start + 60 * dayMs - 1).answer.kind, 'refused')
     assert.equal(refund(extended, bought, 'ref_1', whole, start + 60 * dayMs).answer.kind, 'refunded')
   })
 
-  test('is refused for the last of two extensions when the other is given back, on both sides of a sale', () => {
+  test('is refused for the last of two extensions when the other is refunded, on both sides of a sale', () => {
     const sold = forCustomer(addressOrder('ord_sold', { quantity: 1 }))
     const soldWorld = place(funded, sold, start)
     const [rented] = statesFor(soldWorld, sold).order!.proxyIds
@@ -145,7 +145,7 @@ describe('the refund of an order whose rental was extended', () => {
     })
   })
 
-  test('leaves nothing to an extension that comes after it: refused and uncharged', () => {
+  test('leaves nothing for a later extension, which is refused and not charged', () => {
     const { world } = refund(boughtWorld, bought, 'ref_1', whole)
     const { appends, answer } = placement(world, extension, later)
     assert.deepEqual(appends, [])
@@ -155,7 +155,7 @@ describe('the refund of an order whose rental was extended', () => {
     })
   })
 
-  test('is decided alike on a state that was read back from its snapshot', () => {
+  test('gives the same decision on a state that was restored from its snapshot', () => {
     const states = statesFor(extended, bought)
     const allocationOwner = stockFold.snapshot!.fromText(
       stockFold.snapshot!.toText(states.allocationOwner as StockState),
@@ -172,7 +172,7 @@ describe('the refund of an order whose rental was extended', () => {
   })
 
   // A log without atomic items can let an extension in between the steps of a refund.
-  test('that a crash cut off before an extension came lands, and the extended rental goes on', () => {
+  test('that was interrupted before an extension is completed, and the extended rental continues', () => {
     const { appends } = refund(boughtWorld, bought, 'ref_1', whole)
     assert.deepEqual(
       appends.map(({ stream }) => stream.split('-')[0]),
@@ -199,14 +199,14 @@ describe('the refund of an order whose rental was extended', () => {
     }
   })
 
-  test('that the service makes by itself is never refused: what was not extended ends, and the other goes on', () => {
+  test('that the service decides itself is never refused: rentals without an extension end, and the other continues', () => {
     const { world, answer } = refund(extended, bought, 'ref_1', { kind: 'whole', unasked: true })
     assert.deepEqual(answer.kind === 'refunded' && answer.keptProxyIds, [first])
     assert.equal(statesFor(world, bought).order?.status, 'refunded')
     assert.deepEqual([...rentalsOf(world).keys()], [first])
   })
 
-  test('that is made by itself, of an order that was canceled before its debit was known, is never held up', () => {
+  test('that the service decides for an order canceled before its debit was known is never refused', () => {
     const { accountId, orderId } = bought
     const awaited = appendTo(
       funded,
@@ -223,7 +223,7 @@ describe('the refund of an order whose rental was extended', () => {
       ],
       start,
     )
-    // Debit and rentals of it stand; its stream was canceled by another process.
+    // It has a debit and rentals; another process canceled its stream.
     const { appends } = placement(funded, bought, start)
     const canceledAt = new Date(start).toISOString()
     const canceled = appendTo(

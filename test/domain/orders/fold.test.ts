@@ -14,7 +14,7 @@ const awaited: OrderEvent = {
 }
 const paid: OrderEvent = { type: 'OrderPaid', data: { orderId, accountId, order, balanceCents: 7 } }
 
-test('an order whose payment comes is under way, and one that had failed or was canceled by then stays so', () => {
+test('an order becomes active with its payment, and a failed or canceled one stays so', () => {
   const ends: readonly (readonly [string, readonly OrderEvent[]])[] = [
     ['processing', []],
     ['canceled', [{ type: 'OrderCanceled', data: { orderId, accountId, canceledAt: at } }]],
@@ -26,7 +26,7 @@ test('an order whose payment comes is under way, and one that had failed or was 
   }
 })
 
-test('an order that awaits its payment is not paid, and holds no plan yet', () => {
+test('an order that awaits its payment is not paid and has no plan yet', () => {
   const { status, paid: isPaid, planId, awaiting } = orderAfter(null, [awaited])
   assert.deepEqual(
     [status, isPaid, planId, awaiting],

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { customerPurse } from '../../../src/domain/ledger/fold.ts'
-import { allocationOwnerOf } from '../../../src/domain/orders/allocation-owner.ts'
+import { allocationOwnerOf } from '../../../src/domain/orders/decide-placement.ts'
 import { decideCompletion } from '../../../src/domain/orders/decide-completion.ts'
 import { decidePlacement } from '../../../src/domain/orders/decide-placement.ts'
 import { decideRefund } from '../../../src/domain/orders/refunds.ts'
@@ -86,14 +86,14 @@ describe('every prefix of a placed order', () => {
     const decision = place(world, order)
     const whole = ends(appendTo(world, decision.appends, start), order)
     for (const prefix of prefixesOf(decision.appends).slice(1))
-      test(`${name}, cut after ${prefix.length} of ${decision.appends.length} appends, ends as the whole does`, () => {
+      test(`${name}, cut after ${prefix.length} of ${decision.appends.length} appends, ends as the complete one does`, () => {
         assert.equal(decision.answer.kind, 'placed')
         const cut = appendTo(world, prefix, start)
         assert.deepEqual(ends(completed(cut, order), order), whole)
       })
   }
 
-  test('that lost the race for the last address ends failed, refunded and without a cent lost', () => {
+  test('that lost the race for the last address fails and is fully refunded', () => {
     const world = stock(credit(emptyWorld, 1_000, start), ['198.18.0.1', '198.18.0.2'], start)
     const order = addressOrder('ord_slow')
     const debitOnly = appendTo(world, place(world, order).appends.slice(0, 1), start)
@@ -107,7 +107,7 @@ describe('every prefix of a placed order', () => {
     assert.equal(ends(end, rival).status, 'completed')
   })
 
-  test('for a customer that lost the race for the last address gives both sides back', () => {
+  test('for a customer that lost the race for the last address returns both sides', () => {
     const funded = customerCredit(credit(emptyWorld, 2_000, start), 700, start)
     const world = stock(funded, ['198.18.0.1', '198.18.0.2'], start)
     const order = forCustomer(addressOrder('ord_slow'))
@@ -119,7 +119,7 @@ describe('every prefix of a placed order', () => {
     assert.deepEqual([slow.availableMicros, slow.creditMicros], [1_500 * 10_000, 700 * 10_000])
   })
 
-  test('whose refusal is on record is never allocated later, even when stock came back', () => {
+  test('with a recorded refusal is never allocated later, even if stock returns', () => {
     const order = addressOrder('ord_late')
     const world = credit(emptyWorld, 1_000, start)
     const full = stock(world, ['198.18.0.1', '198.18.0.2'], start)
@@ -145,7 +145,7 @@ describe('every prefix of a placed order', () => {
     ['rental_ended', rented, addressOrder('ord_x', extension)],
     ['plan_expired', held, planOrder('ord_x', { kind: 'topup', planId: held.planId })],
   ] as const)
-    test(`that is paid when it can no longer be fulfilled says why, ${reason}, also on its arbiter's record, and is refunded whole`, () => {
+    test(`that is paid when it can no longer be fulfilled states the reason, ${reason}, also in its allocation owner, and is fully refunded`, () => {
       const world = before(first)
       const { appends, answer } = place(world, order)
       assert.equal(answer.kind, 'placed')
@@ -173,14 +173,14 @@ describe('every prefix of a refund', () => {
     const decision = decideRefund(statesFor(world, order), 'ref_1', request, start)
     const whole = ends(appendTo(world, decision.appends, start), order)
     for (const prefix of prefixesOf(decision.appends).slice(1))
-      test(`${name}, cut after ${prefix.length} of ${decision.appends.length} appends, ends as the whole does`, () => {
+      test(`${name}, cut after ${prefix.length} of ${decision.appends.length} appends, ends as the complete one does`, () => {
         assert.equal(decision.answer.kind, 'refunded')
         assert.deepEqual(ends(completed(appendTo(world, prefix, start), order), order), whole)
       })
   }
 })
 
-describe('a refund that is finished more than seven days after it was decided', () => {
+describe('a refund that is completed more than seven days after its decision', () => {
   const day = 24 * 60 * 60 * 1000
   for (const [name, order] of [
     ['of an own order', addressOrder('ord_l')],
@@ -192,7 +192,7 @@ describe('a refund that is finished more than seven days after it was decided', 
     const request = { kind: 'whole' } as const
     const { appends } = decideRefund(statesFor(world, order), 'ref_1', request, start)
     for (const paid of [false, true])
-      test(`${name} is ${paid ? 'not paid again' : 'paid'}, by what the whole wallet says`, () => {
+      test(`${name} is ${paid ? 'not paid again' : 'paid'}, by the whole wallet stream`, () => {
         let cut = appendTo(world, appends.slice(0, paid ? 2 : 1), start)
         const before = ends(cut, order)
         // Movements of later days make the wallet forget.
@@ -215,7 +215,7 @@ describe('a refund that is finished more than seven days after it was decided', 
   }
 })
 
-test('an arbiter is one stream: the stock of the product and country, or the plan', () => {
+test('an allocation owner is one stream: the stock of the product and country, or the plan', () => {
   assert.equal(allocationOwnerOf(addressOrder('ord_a')).stream, 'stock-isp-static-USA')
   assert.match(allocationOwnerOf(planOrder('ord_b')).stream, /^plan-pln_/)
 })

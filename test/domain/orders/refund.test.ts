@@ -53,7 +53,7 @@ const wanted = fc.array(
 )
 type Wanted = typeof wanted extends fc.Arbitrary<infer Value> ? Value : never
 
-/** Refunds one after the other and then the rest; `check` looks at the world after each. */
+/** Refunds one after the other and then the rest; `check` checks the world after each. */
 const refundAll = (
   order: OrderDetails,
   requests: Wanted,
@@ -75,7 +75,7 @@ const refundAll = (
 }
 
 describe('refunds', () => {
-  test('in any mixture of amounts, addresses and the rest give back what was paid, never more', () => {
+  test('in any mixture of amounts, addresses and the rest return what was paid, never more', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 8 }),
@@ -97,7 +97,7 @@ describe('refunds', () => {
     )
   })
 
-  test('of an order for a customer give each side back what it paid, in any mixture of parts', () => {
+  test('of an order for a customer return to each side what it paid, in any mixture of parts', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 8 }),
@@ -122,7 +122,7 @@ describe('refunds', () => {
     )
   })
 
-  test('by amounts give the reseller the same part of its cost back as the customer of its price, to half a cent', () => {
+  test('by amounts return the same share of the cost and of the price, to half a cent', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 2_000 }),
@@ -141,7 +141,7 @@ describe('refunds', () => {
     )
   })
 
-  test('of exactly what is left end the order, as asking for all of it does', () => {
+  test('of exactly the remaining amount end the order, as a refund of the whole does', () => {
     const order = addressOrder('ord_1')
     const part = refund(placed(order), order, 'ref_1', { kind: 'cents', cents: 100 })
     const rest = refund(part.world, order, 'ref_2', { kind: 'cents', cents: 400 })
@@ -150,7 +150,7 @@ describe('refunds', () => {
     assert.equal((allocationOwner as StockState).rentals.size, 0)
   })
 
-  test('keep what the operator said they were for', () => {
+  test('store the reason that the operator gave', () => {
     const order = addressOrder('ord_1')
     for (const reference of ['ticket 7', undefined]) {
       const request: RefundRequest = { kind: 'whole', ...(reference !== undefined && { reference }) }
@@ -177,7 +177,7 @@ describe('refunds', () => {
     ])
   })
 
-  test('of one address end that rental and leave the others', () => {
+  test('of one address end its rental and leave the others', () => {
     const order = addressOrder('ord_1', { quantity: 3, amountCents: 1000 })
     const world = placed(order)
     const proxyIds = statesFor(world, order).order?.proxyIds ?? []
@@ -187,7 +187,7 @@ describe('refunds', () => {
     assert.deepEqual([...rentals.keys()].sort(), [...proxyIds.slice(1)].sort())
   })
 
-  test('with the id of one that landed move nothing', () => {
+  test('with the id of a completed refund move nothing', () => {
     const order = addressOrder('ord_1')
     const once = refund(placed(order), order, 'ref_1', { kind: 'cents', cents: 100 })
     const again = refund(once.world, order, 'ref_1', { kind: 'cents', cents: 100 })
@@ -195,7 +195,7 @@ describe('refunds', () => {
     assert.deepEqual(again.world, once.world)
   })
 
-  test('of more than is left are refused with what is left', () => {
+  test('of more than the remaining amount are refused with that amount', () => {
     const order = addressOrder('ord_1')
     const { answer } = refund(placed(order), order, 'ref_1', { kind: 'cents', cents: 501 })
     assert.deepEqual(answer, { kind: 'refused', reason: 'only 500 cents of the order are left to refund' })

@@ -63,7 +63,7 @@ const life = () => {
 }
 
 describe('a plan', () => {
-  test('comes to say what its counter says, says low once a passing, and is asked for nothing that is not due', () => {
+  test('reports the value of its counter, reports low once per passing, and is metered only when due', () => {
     const step = fc.oneof(
       fc.record({
         do: fc.constant('order' as const),
@@ -149,7 +149,7 @@ describe('a plan', () => {
     )
   })
 
-  test('that jumps from half to nothing runs low once, with what it has used', () => {
+  test('that drops from half to zero reports low once, with its used bytes', () => {
     const one = life()
     one.order('ord_1')
     one.meter(2.5 * gb)
@@ -165,7 +165,7 @@ describe('a plan', () => {
     )
   })
 
-  test('is exhausted with the last of its bytes, and not before', () => {
+  test('is exhausted with its last byte, and not before', () => {
     const one = life()
     one.order('ord_1')
     one.meter(5 * gb - 1)
@@ -176,7 +176,7 @@ describe('a plan', () => {
     )
   })
 
-  test('has its counter looked at when it becomes low, when it is used up, and when its time is over', () => {
+  test('has its counter checked when it becomes low, when it is used up, and when its time is over', () => {
     const one = life()
     assert.deepEqual(one.alarms(), { bytes: null, atMs: null }, 'before it is bought')
     one.order('ord_1')
@@ -195,7 +195,7 @@ describe('a plan', () => {
     assert.deepEqual(timed.alarms(), { bytes: null, atMs: null })
   })
 
-  test('tells with the news that it is low what it had and what is used', () => {
+  test('reports its total and used bytes together with low', () => {
     const one = life()
     one.order('ord_1')
     const low = one.meter(4.6 * gb).find(({ type }) => type === 'PlanRanLow')
@@ -206,7 +206,7 @@ describe('a plan', () => {
     })
   })
 
-  test('is metered before five minutes are over only when that is asked for', () => {
+  test('is metered before five minutes have passed only on request', () => {
     const one = life()
     one.order('ord_1')
     one.meter(gb)
@@ -215,7 +215,7 @@ describe('a plan', () => {
     assert.deepEqual(decideMetering(one.state(), { usedBytes: gb, anyway: true }, start + dayMs), [])
   })
 
-  test('has as many units of speed as were bought where it is sold by time, and else none', () => {
+  test('has as many units of speed as were bought if it is sold by time, else none', () => {
     const timed = { shape: 'gateway_time', renewal: 'repurchase', bytes: null, periodDays: 30 } as const
     for (const [over, speedUnits] of [
       [{ ...timed, quantity: 3 }, 3],
@@ -226,7 +226,7 @@ describe('a plan', () => {
     }
   })
 
-  test('is low from the byte on at which 10 % remain, and not before', () => {
+  test('is low from the byte at which 10 % remain, and not before', () => {
     for (const total of [1, 9, 10, 11, 99, 5 * gb, 5 * gb + 1]) {
       const from = lowFrom(total)
       assert.ok(isLow(total, from), `${total}`)
@@ -236,7 +236,7 @@ describe('a plan', () => {
     assert.ok(!isLow(0, 0), 'refunds took everything')
   })
 
-  test('runs low again after a top-up lifted it, and stays low when the top-up was too small', () => {
+  test('is low again after a top-up ended it, and stays low when the top-up was too small', () => {
     const one = life()
     one.order('ord_1', { bytes: 10 * gb })
     one.meter(9.5 * gb)
@@ -248,7 +248,7 @@ describe('a plan', () => {
     assert.equal(one.types.filter((type) => type === 'PlanRanLow').length, 2)
   })
 
-  test('that a refund leaves with little runs low with the refund', () => {
+  test('that a refund leaves with little is low with the refund', () => {
     const one = life()
     one.order('ord_1')
     one.order('ord_2')
@@ -266,7 +266,7 @@ describe('a plan', () => {
     )
   })
 
-  test('that is sold by time is metered when it ends, once', () => {
+  test('that is sold by time is metered once, when it ends', () => {
     const one = life()
     one.order('ord_1', { shape: 'gateway_time', renewal: 'repurchase', bytes: null, periodDays: 30 })
     one.meter(gb)
@@ -281,7 +281,7 @@ describe('a plan', () => {
     assert.deepEqual(one.meter(4 * gb), [], 'what is late waits its five minutes')
   })
 
-  test('that is sold by time ends with its period, and takes no order after that', () => {
+  test('that is sold by time ends with its period and accepts no later order', () => {
     const timed = onePlan('ord_1', {
       shape: 'gateway_time',
       renewal: 'repurchase',
@@ -295,7 +295,7 @@ describe('a plan', () => {
     assert.deepEqual(late, { events: [], answer: { outcome: 'refused', reason: 'plan_expired' } })
   })
 
-  test('gives back what is unused of a refunded order, once for a refund', () => {
+  test('returns the unused part of a refunded order, once for each refund', () => {
     let state = ordered(planFold.initial, onePlan('ord_1'))
     state = after(state, decideMetering(state, { usedBytes: 3 * gb }, start))
     const withdrawal = { order: onePlan('ord_1'), refundId: 'ref_1' }
@@ -308,7 +308,7 @@ describe('a plan', () => {
     assert.deepEqual(decideWithdrawal(after(state, events), withdrawal, start), [])
   })
 
-  test('gives nothing back twice for one refund while more is left, nor what no order brought', () => {
+  test('returns nothing twice for one refund, and nothing for an unknown order', () => {
     let state = ordered(ordered(planFold.initial, onePlan('ord_1')), onePlan('ord_2'))
     const withdrawal = { order: onePlan('ord_1'), refundId: 'ref_1' }
     state = after(state, decideWithdrawal(state, withdrawal, start))

@@ -108,7 +108,7 @@ const bad = (input: Input): fc.Arbitrary<unknown> => {
 
 const isPosition = (of: ScraperRow, { name }: Input): boolean => name === of.paging?.second
 
-/** Bodies that are accepted: what is required, one of each group, and any of the rest. */
+/** Accepted bodies: the required fields, one of each group, and any of the others. */
 const goodBody = (of: ScraperRow): fc.Arbitrary<Record<string, unknown>> => {
   const halves = of.paging?.second !== undefined
   const free = of.inputs.filter((input) => !(halves && (isPosition(of, input) || input.name === 'cursor')))
@@ -130,8 +130,8 @@ const goodBody = (of: ScraperRow): fc.Arbitrary<Record<string, unknown>> => {
 
 const refusalOf = (checked: CheckedInput) => (checked.ok ? assert.fail('it was accepted') : checked.refusal)
 
-describe('The check of a body, for each of the 117 rows', () => {
-  test('takes what fits, trimmed and bare', () => {
+describe('the check of a body, for each of the 117 scrapers', () => {
+  test('accepts valid bodies, trimmed and without additional fields', () => {
     for (const of of scrapers)
       fc.assert(
         fc.property(goodBody(of), (body) => {
@@ -144,14 +144,14 @@ describe('The check of a body, for each of the 117 rows', () => {
             if (kind === 'handle' || kind === 'hashtag') assert.doesNotMatch(String(value ?? ''), /^[@#]/)
             if (kind === 'page' && value !== undefined) assert.equal(typeof value, 'number')
           }
-          // What was checked passes again unchanged: a retry has the same fingerprint.
+          // A checked input is accepted again unchanged: a retry has the same fingerprint.
           assert.deepEqual(checkInput(of, checked.input), checked)
         }),
         { numRuns: 10 },
       )
   })
 
-  test('refuses what does not fit any one field, and names the field and what it takes', () => {
+  test('refuses each invalid field and names it with the accepted values', () => {
     for (const of of scrapers)
       for (const input of of.inputs)
         fc.assert(
@@ -166,7 +166,7 @@ describe('The check of a body, for each of the 117 rows', () => {
         )
   })
 
-  test('refuses a field that it does not have, and one that is missing', () => {
+  test('refuses unknown fields and missing fields', () => {
     for (const of of scrapers) {
       const [body] = fc.sample(goodBody(of), { numRuns: 1, seed: 7 })
       const { code, details } = refusalOf(checkInput(of, { ...body, no_such_field: 1 }))
@@ -185,13 +185,13 @@ describe('The check of a body, for each of the 117 rows', () => {
   })
 })
 
-test('null counts as left out, and a misspelt field is guessed', () => {
+test('null counts as omitted, and a misspelt field is reported with the nearest name', () => {
   const profile = row('tiktok/profile')
   assert.ok(checkInput(profile, { handle: 'nasa', user_id: null }).ok)
   assert.match(refusalOf(checkInput(profile, { handel: 'nasa' })).details, /did you mean handle\?/)
 })
 
-test('rules between fields: dates in order, political ads with a region, halves of a position together', () => {
+test('rules between fields are checked: dates in order, political ads with a region, both halves of a position', () => {
   const ads = row('google/ad-company')
   const company = { domain: 'example.com' }
   assert.match(

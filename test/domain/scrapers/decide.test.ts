@@ -51,7 +51,7 @@ const walletOf = (micros: number): World => {
   return appendTo(world, decideStart(statesIn(world, 'rest'), rest, startMs).appends, startMs)
 }
 
-test('a wallet that is short by one micro-dollar holds nothing; one that has it exactly is emptied', () => {
+test('a wallet that is short by one micro-dollar holds nothing; one with the exact amount is emptied', () => {
   const short = decideStart(statesIn(walletOf(2_999), 'a'), draftOf('a'), startMs)
   assert.deepEqual(short.appends, [])
   assert.deepEqual(short.answer, {
@@ -64,7 +64,7 @@ test('a wallet that is short by one micro-dollar holds nothing; one that has it 
   assert.equal(statesIn(appendTo(world, exact.appends, startMs), 'a').ledger.availableMicros, 0)
 })
 
-test('an id takes a bounded number of tries', () => {
+test('an id allows a limited number of attempts', () => {
   let world = credit(emptyWorld, 100, startMs)
   for (let attempt = 1; attempt <= maxAttempts; attempt += 1) {
     world = appendTo(world, decideStart(statesIn(world, 'a'), draftOf('a'), startMs).appends, startMs)
@@ -116,7 +116,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
   { maxLength: 40 },
 )
 
-test('over any tries, twins, crashes and endings: an id is charged at most once, for a result, and its hold ends', () => {
+test('an id is charged at most once, for a result, and its hold ends, for any retries, duplicates, crashes and endings', () => {
   fc.assert(
     fc.property(steps, fc.integer({ min: 0, max: 3 }), (list, prices) => {
       const wealth = 3_000 * prices + 2_999
@@ -142,7 +142,7 @@ test('over any tries, twins, crashes and endings: an id is charged at most once,
         }
         assert.ok(statesIn(world, step.id).ledger.availableMicros >= 0)
       }
-      // The sweeper ends what is left.
+      // The sweeper ends the remaining calls.
       for (const left of ['a', 'b', 'c']) {
         const { scrape } = statesIn(world, left)
         if (scrape === null) continue

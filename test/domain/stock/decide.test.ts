@@ -60,7 +60,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 )
 
 describe('stock', () => {
-  test('never gives one address to two orders, never sells one that rests, and loses none', () => {
+  test('never gives one address to two orders, never sells a resting one, and loses none', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 12 }),
@@ -170,7 +170,7 @@ describe('stock', () => {
     )
   })
 
-  test('replaces an address once a day and three times in 30 days, and once for one request', () => {
+  test('replaces an address once a day and three times in 30 days, and once for each request', () => {
     const ips = Array.from({ length: 9 }, (_, n) => `198.18.0.${n + 1}`)
     const order = addressOrder('ord_1', { quantity: 1 })
     let state = after(stocked(ips), decideAllocation(stocked(ips), order, start).events, start)
@@ -192,26 +192,26 @@ describe('stock', () => {
     assert.equal(replace(start + 4 * dayMs, 'once'), 'replayed')
   })
 
-  test('gives the same answer to an order that asks again, and no second event', () => {
+  test('gives the same answer to a repeated order, without a second event', () => {
     const order = addressOrder('ord_1', { quantity: 1 })
     const first = decideAllocation(stocked(['198.18.0.1', '198.18.0.2']), order, start)
     const state = after(stocked(['198.18.0.1', '198.18.0.2']), first.events, start)
     assert.deepEqual(decideAllocation(state, order, start + dayMs), { events: [], answer: first.answer })
   })
 
-  test('refuses more than is free, names it out of stock and says how many are, without an event', () => {
+  test('refuses more than is free with the free count, without an event', () => {
     const decision = decideAllocation(stocked(['198.18.0.1']), addressOrder('ord_1'), start)
     const answer = { outcome: 'refused', reason: 'out_of_stock', free: 1 }
     assert.deepEqual(decision, { events: [], answer })
   })
 
-  test('holds to a refusal that is on record when addresses come back', () => {
+  test('keeps a recorded refusal when addresses return', () => {
     const order = addressOrder('ord_1', { quantity: 1 })
     const state = after(stocked(['198.18.0.1']), [recordRefusal('ord_1', 'out_of_stock')], start)
     assert.equal(decideAllocation(state, order, start).answer.outcome, 'refused')
   })
 
-  test('sells first what was stocked first', () => {
+  test('sells addresses in the order in which they were stocked', () => {
     const decision = decideAllocation(
       stocked(['198.18.0.9', '198.18.0.1']),
       addressOrder('ord_1', { quantity: 1 }),
@@ -221,7 +221,7 @@ describe('stock', () => {
     assert.equal(event?.type === 'AddressesAllocated' && event.data.allocations[0]?.ip, '198.18.0.9')
   })
 
-  test('lets a released address rest for 15 minutes to the millisecond, then sells it', () => {
+  test('lets a released address rest for exactly 15 minutes, then sells it', () => {
     const [first, next] = ['ord_1', 'ord_2'].map((orderId) => addressOrder(orderId, { quantity: 1 }))
     const sold = decideAllocation(stocked(['198.18.0.1']), first!, start)
     const rented = after(stocked(['198.18.0.1']), sold.events, start)
@@ -239,7 +239,7 @@ describe('stock', () => {
     ])
   })
 
-  test('sells an address that was given back before one that was replaced earlier and rests longer', () => {
+  test('sells a returned address before one that was replaced earlier and rests longer', () => {
     const ips = ['198.18.0.1', '198.18.0.2', '198.18.0.3']
     const orders = ['ord_1', 'ord_2', 'ord_3'].map((id) => addressOrder(id, { quantity: 1 }))
     let state = stocked(ips)
@@ -260,7 +260,7 @@ describe('stock', () => {
     assert.equal(event?.type === 'AddressesAllocated' && event.data.allocations[0]?.ip, '198.18.0.2')
   })
 
-  test('sells what has rested and leaves what still rests, and nothing of an order that is too large', () => {
+  test('sells rested addresses, keeps the resting ones, and sells none of an order that is too large', () => {
     const ips = ['198.18.0.1', '198.18.0.2']
     const orderOf = (orderId: string, quantity: number) => addressOrder(orderId, { quantity })
     const sold = decideAllocation(stocked(ips), orderOf('ord_1', 2), start)
@@ -276,7 +276,7 @@ describe('stock', () => {
     assert.equal(decideAllocation(state, orderOf('ord_2', 2), between + 1).answer.outcome, 'fulfilled')
   })
 
-  test('prolongs a rental from its own end, and refuses one that has ended', () => {
+  test('extends a rental from its own end, and refuses one that has ended', () => {
     const first = decideAllocation(stocked(['198.18.0.1']), addressOrder('ord_1', { quantity: 1 }), start)
     const state = after(stocked(['198.18.0.1']), first.events, start)
     const proxyIds = first.answer.outcome === 'fulfilled' ? first.answer.proxyIds : []
@@ -290,7 +290,7 @@ describe('stock', () => {
     assert.deepEqual(late, { events: [], answer: { outcome: 'refused', reason: 'rental_ended' } })
   })
 
-  test('prolongs no rental to more than ten years from now, whatever was prolonged before it was asked', () => {
+  test('extends no rental beyond ten years from now, after any earlier extensions', () => {
     const first = decideAllocation(stocked(['198.18.0.1']), addressOrder('ord_1', { quantity: 1 }), start)
     let state = after(stocked(['198.18.0.1']), first.events, start)
     const proxyIds = first.answer.outcome === 'fulfilled' ? first.answer.proxyIds : []
@@ -312,7 +312,7 @@ describe('stock', () => {
     assert.equal(decideExtension(state, further, start + 30 * dayMs).answer.outcome, 'fulfilled')
   })
 
-  test('tells which orders extended a rental for as long as it runs', () => {
+  test('lists the orders that extended a rental for as long as it runs', () => {
     const first = decideAllocation(stocked(['198.18.0.1']), addressOrder('ord_1', { quantity: 1 }), start)
     const rented = after(stocked(['198.18.0.1']), first.events, start)
     const proxyIds = first.answer.outcome === 'fulfilled' ? first.answer.proxyIds : []
@@ -323,7 +323,7 @@ describe('stock', () => {
     assert.equal(extensionsOf(longer, proxyIds, start + 60 * dayMs).size, 0)
   })
 
-  test("names as running what an extension would keep: not what ended, was released or is another account's", () => {
+  test("lists as running only rentals that an extension would keep: not ended, released or another account's", () => {
     const pair = addressOrder('ord_1', { quantity: 2 })
     const first = decideAllocation(stocked(['198.18.0.1', '198.18.0.2']), pair, start)
     const rented = after(stocked(['198.18.0.1', '198.18.0.2']), first.events, start)
@@ -347,7 +347,7 @@ describe('stock', () => {
     assert.equal(decideExtension(state, foreign, start).answer.outcome, 'refused')
   })
 
-  test('draws a mobile order from its own carrier and service only', () => {
+  test('allocates a mobile order from its own carrier and service only', () => {
     const address = (ip: string, carrierId: string) => ({
       ...plainAddress(ip),
       carrierId,

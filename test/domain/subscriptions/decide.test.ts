@@ -28,7 +28,7 @@ const ends = (start: string, period: Period, count: number): string[] =>
   Array.from({ length: count }, (_, n) => isoTime(endOfPeriod(Date.parse(start), period, n + 1)).slice(0, 16))
 
 describe('a period', () => {
-  test('of the calendar ends on the day it started on, or on the last of a shorter month', () => {
+  test('of the calendar ends on the day of the month it started on, or on the last day of a shorter month', () => {
     assert.deepEqual(ends('2026-01-31T23:59:00.000Z', month, 5), [
       '2026-02-28T23:59',
       '2026-03-31T23:59',
@@ -49,7 +49,7 @@ describe('a period', () => {
     ])
   })
 
-  test('of days lasts exactly so long', () => {
+  test('of days lasts exactly that long', () => {
     assert.deepEqual(ends('2026-01-31T10:00:00.000Z', thirtyDays, 2), [
       '2026-03-02T10:00',
       '2026-04-01T10:00',
@@ -102,7 +102,7 @@ const taken = (state: SubscriptionState, order: PaidOrder): Subscription => {
 const startedOne = () => taken(null, paid('ord_first', null))
 
 describe('a subscription', () => {
-  test('starts with its first order and is renewed by the order of each next period, once', () => {
+  test('starts with its first order and is renewed once by the order of each next period', () => {
     const one = startedOne()
     assert.equal(one.currentPeriodEnd, '2026-02-28T10:00:00.000Z')
     assert.deepEqual(decidePaid(one, paid('ord_first', null)), [])
@@ -116,7 +116,7 @@ describe('a subscription', () => {
     assert.deepEqual(decidePaid(two, paid('ord_first', null)), [], 'an old order is known')
   })
 
-  test('turns away an order that it is not waiting for', () => {
+  test('rejects an order that it does not wait for', () => {
     const one = startedOne()
     assert.equal(decidePaid(one, paid('ord_x', '2026-03-31T10:00:00.000Z')), null, 'a period too far')
     assert.equal(decidePaid(null, paid('ord_x', one.currentPeriodEnd)), null, 'it never started')
@@ -124,7 +124,7 @@ describe('a subscription', () => {
     assert.equal(decidePaid(canceled, paid('ord_x', one.currentPeriodEnd)), null)
   })
 
-  test('is canceled at the end of what is paid, and at once when nothing is', () => {
+  test('is canceled at the end of the paid period, and at once when nothing is paid', () => {
     const one = startedOne()
     const end = Date.parse(one.currentPeriodEnd)
     const scheduled = decideCancellation(one, end - 1)
@@ -145,7 +145,7 @@ describe('a subscription', () => {
     )
   })
 
-  test('expires when it is refused after the grace, and never when its order stands', () => {
+  test('expires when it is refused after the grace period, and never when its order exists', () => {
     const one = startedOne()
     const end = Date.parse(one.currentPeriodEnd)
     const refused = { periodStart: one.currentPeriodEnd, reason: 'insufficient_balance', orderExists: false }

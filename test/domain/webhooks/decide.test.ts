@@ -44,7 +44,7 @@ const step = fc.oneof(
   fc.record({ kind: fc.constantFrom('remove' as const, 'gone' as const, 'rotate' as const), n: fc.nat(30) }),
 )
 
-test('whatever is asked in whatever order, an account never has more than ten active endpoints', () => {
+test('an account never has more than ten active endpoints, for any commands in any order', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
       let state = endpointsFold.initial
@@ -79,7 +79,7 @@ test('whatever is asked in whatever order, an account never has more than ten ac
   )
 })
 
-test('what stands already is decided without a fact', () => {
+test('an unchanged value adds no event', () => {
   const values = { urlId: 'u', secretId: 's' }
   const state = after(
     endpointsFold.initial,
@@ -99,7 +99,7 @@ test('what stands already is decided without a fact', () => {
   })
 })
 
-test('a rotation names the former secret and how long it signs', () => {
+test('a rotation names the former secret and how long it stays valid', () => {
   const values = { urlId: 'u', secretId: 'old' }
   const state = after(
     endpointsFold.initial,
@@ -124,7 +124,7 @@ test('a rotation names the former secret and how long it signs', () => {
   assert.equal(after(state, decision).get('whs_1')?.secretId, 'new')
 })
 
-test('a delivery is enqueued once for ever, and sent again only once its round is over', () => {
+test('a delivery is enqueued once, and sent again only after its round is over', () => {
   const enqueue = {
     ...place(1),
     deliveryId: 'dlv_1',

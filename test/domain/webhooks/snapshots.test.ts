@@ -37,7 +37,7 @@ const decide = (runner: ReturnType<typeof runnerOver>, what: (state: EndpointsSt
 
 const nothing: EndpointDecision = { outcome: 'decided', events: [] }
 
-test('endpoints that are changed again and again are read from a snapshot and the last few changes', async (t) => {
+test('frequently changed endpoints are read from a snapshot and the last changes', async (t) => {
   const { wire, elsewhere, pool } = await postgresWorld(t)
   const options = {
     snapshots: snapshotsIn(pool),
@@ -68,7 +68,7 @@ test('endpoints that are changed again and again are read from a snapshot and th
   assert.equal(begun.length, 2, 'a snapshot that its event does not bear out is not decided on')
 })
 
-test('a snapshot of endpoints is held against the event that it ends with', () => {
+test('a snapshot of endpoints is compared with the event that it ends with', () => {
   const agrees = endpointsFold.snapshot?.agrees
   assert.ok(agrees)
   const until = '2026-11-25T00:00:00.000Z'

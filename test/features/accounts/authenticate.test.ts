@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type pg from 'pg'
-import { storeKey } from '../../../src/features/accounts/account-vault.ts'
-import { generateKey, hashKey } from '../../../src/features/accounts/api-key.ts'
+import { apiKeyForm, apiKeyKind } from '../../../src/features/accounts/api-key.ts'
 import { createDirectory, type DirectoryOptions } from '../../../src/features/accounts/authenticate.ts'
-import type { KeyId } from '../../../src/kernel/ids.ts'
+import { storeKey } from '../../../src/features/accounts/key-store.ts'
 import { until } from '../../support/until.ts'
 import { buyer, cause, projectedWorld } from './world.ts'
 
@@ -12,7 +11,7 @@ import { buyer, cause, projectedWorld } from './world.ts'
 const from = '203.0.113.7'
 const aside = { clock: Date.now, clockProblem: () => null, onUse: () => undefined }
 
-/** A directory whose queries are counted and whose clock stands still until it is moved. */
+/** A directory with counted queries and a clock that the test moves. */
 const counted = (
   world: Pick<DirectoryOptions, 'pool' | 'log' | 'logger' | 'watch'>,
   over: Partial<DirectoryOptions> = {},
@@ -32,7 +31,7 @@ const counted = (
   return { directory, state }
 }
 
-test('a key tells its account, scopes, cap and address', async (t) => {
+test('a key gives its account, scopes, cap and address', async (t) => {
   const world = await projectedWorld(t)
   const { accountId, keyId, key } = await buyer(world, {
     email: 'ann@example.com',
@@ -51,7 +50,7 @@ test('a key tells its account, scopes, cap and address', async (t) => {
   })
 })
 
-test('a key works at once after it was issued, though the read models lag', async (t) => {
+test('a key works immediately after it was issued, even if the read models lag', async (t) => {
   const world = await projectedWorld(t)
   const { directory } = counted(world)
   await world.projections.pause()
@@ -60,16 +59,16 @@ test('a key works at once after it was issued, though the read models lag', asyn
   world.projections.resume()
 })
 
-test('a key with a typo and any other text cost no query', async (t) => {
+test('a key with a typo and any other text cause no query', async (t) => {
   const world = await projectedWorld(t)
   const { directory, state } = counted(world)
-  const key = generateKey()
+  const key = apiKeyForm.generate()
   for (const text of ['', 'x', `${key}x`, key.slice(0, -1) + (key.endsWith('0') ? '1' : '0'), 'fbx_'])
     assert.equal(await directory.byKey(text, from), null)
   assert.equal(state.queries, 0)
 })
 
-test('a busy key costs no query while nothing is told, and requests that come at once share one', async (t) => {
+test('a frequent key causes no query without a change, and simultaneous requests share one query', async (t) => {
   const world = await projectedWorld(t)
   const { key } = await buyer(world)
   await until(() => world.projections.caughtUp())
@@ -85,7 +84,7 @@ test('a busy key costs no query while nothing is told, and requests that come at
   assert.equal(state.queries, 2)
 })
 
-test('a key is asked for again as soon as a change of accounts and keys is told', async (t) => {
+test('a key is read again after a reported change of accounts or keys', async (t) => {
   const world = await projectedWorld(t)
   const { key } = await buyer(world)
   await until(() => world.projections.caughtUp())
@@ -98,7 +97,7 @@ test('a key is asked for again as soon as a change of accounts and keys is told'
   assert.equal(state.queries, 2)
 })
 
-test('while changes may be missed a key is asked for again after half a second', async (t) => {
+test('a key is read again after half a second while changes may be missed', async (t) => {
   const world = await projectedWorld(t)
   const { key } = await buyer(world)
   await until(() => world.projections.caughtUp())
@@ -112,7 +111,7 @@ test('while changes may be missed a key is asked for again after half a second',
   assert.equal(state.queries, 2)
 })
 
-test('a revoked key and a block act as soon as the read models know them', async (t) => {
+test('a revoked key and a block take effect when the read models have them', async (t) => {
   const world = await projectedWorld(t)
   const { accountId, keyId, key } = await buyer(world)
   await until(() => world.projections.caughtUp())
@@ -126,7 +125,7 @@ test('a revoked key and a block act as soon as the read models know them', async
   assert.equal(await directory.byKey(key, from), null)
 })
 
-test('on the real clock a revocation in another process acts by itself', async (t) => {
+test('on the real clock a revocation in another process takes effect by itself', async (t) => {
   const world = await projectedWorld(t)
   const { keyId, key } = await buyer(world)
   const directory = createDirectory({ ...aside, ...world })
@@ -135,7 +134,7 @@ test('on the real clock a revocation in another process acts by itself', async (
   await until(async () => (await directory.byKey(key, from)) === null)
 })
 
-test('a key that another process rolled ends here with its overlap, and its follower works', async (t) => {
+test('a key that another process rotated ends here after its overlap, and its successor works', async (t) => {
   const world = await projectedWorld(t)
   const { keyId, key } = await buyer(world)
   const directory = createDirectory({ ...aside, ...world })
@@ -147,18 +146,22 @@ test('a key that another process rolled ends here with its overlap, and its foll
   assert.equal(next?.capKeyId, keyId)
 })
 
-test('a hash whose KeyIssued never came is no key', async (t) => {
+test('a hash without KeyIssued is not a key', async (t) => {
   const world = await projectedWorld(t)
   const { accountId } = await buyer(world)
-  const key = generateKey()
-  await storeKey(world.pool, { hash: hashKey(key), keyId: 'key_orphan' as KeyId, accountId })
+  const key = apiKeyForm.generate()
+  await storeKey(world.pool, apiKeyKind, {
+    hash: apiKeyForm.hash(key),
+    id: 'key_orphan',
+    owner: accountId,
+  })
   assert.equal(await createDirectory({ ...aside, ...world }).byKey(key, from), null)
 })
 
-test('an unknown key is asked for again after a tenth of a second, and not before', async (t) => {
+test('an unknown key is read again after a tenth of a second, and not before', async (t) => {
   const world = await projectedWorld(t)
   const { directory, state } = counted(world)
-  const key = generateKey()
+  const key = apiKeyForm.generate()
   assert.equal(await directory.byKey(key, from), null)
   const { queries } = state
   state.nowMs += 99
@@ -169,7 +172,7 @@ test('an unknown key is asked for again after a tenth of a second, and not befor
   assert.ok(state.queries > queries)
 })
 
-test('a failed look-up is told to who asked, and the next one asks again', async (t) => {
+test('a failed look-up is reported to its caller, and the next request reads again', async (t) => {
   const world = await projectedWorld(t)
   const { key } = await buyer(world)
   await until(() => world.projections.caughtUp())
@@ -186,14 +189,14 @@ test('a failed look-up is told to who asked, and the next one asks again', async
   assert.notEqual(await directory.byKey(key, from), null)
 })
 
-test('a key that expires works to its last millisecond and no longer, also while it is kept', async (t) => {
+test('an expiring key works to its last millisecond and no longer, also if it is cached', async (t) => {
   const world = await projectedWorld(t)
   const expiresAtMs = Date.now() + 3_600_000
   const { key } = await buyer(world, { expiresAtMs })
   await until(() => world.projections.caughtUp())
   let nowMs = expiresAtMs - 1
   const { directory, state } = counted(world, { clock: () => nowMs })
-  // Once no group of read models moves any more, an answer is kept.
+  // While no group of read models advances, an answer stays cached.
   const queries = await until(async () => {
     const before = state.queries
     assert.notEqual(await directory.byKey(key, from), null)
@@ -204,7 +207,7 @@ test('a key that expires works to its last millisecond and no longer, also while
   assert.equal(state.queries, queries, 'it was kept')
 })
 
-test('while the clock of the process is wrong, nobody is told that a key has expired or not', async (t) => {
+test('while the clock of the process is wrong, no key is reported as expired or valid', async (t) => {
   const world = await projectedWorld(t)
   const { key } = await buyer(world, { expiresAtMs: Date.now() + 3_600_000 })
   await until(() => world.projections.caughtUp())
@@ -212,7 +215,7 @@ test('while the clock of the process is wrong, nobody is told that a key has exp
   await assert.rejects(directory.byKey(key, from), { code: 'overloaded' })
 })
 
-test('a key with networks works from those alone, and only what it lets in counts as a use', async (t) => {
+test('a key with networks works only from those, and only accepted requests count as use', async (t) => {
   const world = await projectedWorld(t)
   const networks = ['203.0.113.0/24', '2001:db8::/32', '198.51.100.9']
   const { key, keyId } = await buyer(world, { networks })
@@ -226,7 +229,7 @@ test('a key with networks works from those alone, and only what it lets in count
   assert.deepEqual(uses, [keyId, keyId, keyId])
 })
 
-test('what a key may do is read from the log: read tables that somebody edits, or that are away, change nothing', async (t) => {
+test('the rights of a key are read from the log: edited or missing read tables change nothing', async (t) => {
   const world = await projectedWorld(t)
   const { key, accountId } = await buyer(world)
   await until(() => world.projections.caughtUp())
@@ -241,7 +244,7 @@ test('what a key may do is read from the log: read tables that somebody edits, o
   assert.notEqual(await counted(world).directory.byKey(key, from), null)
 })
 
-test('a hash that somebody exchanges opens nothing and is logged, and works again once it is restored', async (t) => {
+test('an exchanged hash authenticates no key and is logged, and works again once it is restored', async (t) => {
   const world = await projectedWorld(t)
   const { pool } = world
   const rich = await buyer(world)
@@ -249,7 +252,7 @@ test('a hash that somebody exchanges opens nothing and is logged, and works agai
   const logged: object[] = []
   const logger = { error: (fields: object) => logged.push(fields) } as unknown as DirectoryOptions['logger']
   const ask = (key: string) => createDirectory({ ...aside, ...world, logger }).byKey(key, from)
-  const insiders = generateKey()
+  const insiders = apiKeyForm.generate()
   await pool.query('create table public.kept as select * from vault.api_keys')
   const edits: readonly (readonly [string, string])[] = [
     ['update vault.api_keys set hash = $1 where key_id = $2', insiders],
@@ -267,7 +270,7 @@ test('a hash that somebody exchanges opens nothing and is logged, and works agai
     [`update vault.api_keys set salt = null where hash = $1 and $2::text <> ''`, rich.key],
   ]
   for (const [edit, key] of edits) {
-    await pool.query(edit, [hashKey(key as typeof insiders), rich.keyId])
+    await pool.query(edit, [apiKeyForm.hash(key as typeof insiders), rich.keyId])
     assert.equal(await ask(key), null, edit)
     await pool.query('delete from vault.api_keys')
     await pool.query('insert into vault.api_keys select * from public.kept')

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { call, dataDirectory, farebox, startFarebox } from '../../support/farebox.ts'
 import { until } from '../../support/until.ts'
 
-test('beside a running server an operator makes an account, credits it, blocks it and revokes its key, and each acts', async (t) => {
+test('an operator creates an account, credits it, blocks it and revokes its key while a server runs, and each takes effect', async (t) => {
   const env = { FAREBOX_DATA: await dataDirectory(t), FAREBOX_DEMO: 'off' }
   const { baseUrl } = await startFarebox(t, env)
   const run = async (...args: string[]) => {

@@ -10,7 +10,7 @@ import type { CliContext } from '../../../src/platform/cli/cli-context.ts'
 import { until } from '../../support/until.ts'
 import { cause, projectedWorld, serviceWorld } from './world.ts'
 
-/** Runs command lines as `npm run farebox -- …` does, on the given world. */
+/** Runs command lines like `npm run farebox -- …`, on the given world. */
 const shell = async (t: TestContext) => shellOver(await serviceWorld(t))
 const projectedShell = async (t: TestContext) => shellOver(await projectedWorld(t))
 
@@ -38,7 +38,7 @@ const shellOver = <World extends Awaited<ReturnType<typeof serviceWorld>>>(world
   return { ...world, run }
 }
 
-test('an account, a key and money are made by hand, each told as JSON', async (t) => {
+test('an account, a key and money are created manually, each printed as JSON', async (t) => {
   const { run } = await shell(t)
   const made = await run('accounts', 'create', '--email', 'ann@example.com', '--reseller', '--json')
   assert.equal(made.code, 0)
@@ -112,7 +112,7 @@ test('an account, a key and money are made by hand, each told as JSON', async (t
   })
 })
 
-test('the same reference twice is already_applied, exits with 1 and moves nothing', async (t) => {
+test('a repeated reference is already_applied, exits with 1 and moves nothing', async (t) => {
   const { run } = await shell(t)
   const { accountId } = (await run('accounts', 'create', '--email', 'a@b.c', '--json')).json
   const credit = ['wallet', 'credit', '--account', accountId, '--cents', '100', '--reference', 'r', '--json']
@@ -122,7 +122,7 @@ test('the same reference twice is already_applied, exits with 1 and moves nothin
   assert.equal((await run('accounts', 'show', accountId, '--json')).json.balanceCents, 100)
 })
 
-test('a wallet is corrected down with a negative amount, and never below zero', async (t) => {
+test('a wallet is corrected down by a negative amount, and never below zero', async (t) => {
   const { run } = await shell(t)
   const { accountId } = (await run('accounts', 'create', '--email', 'a@b.c', '--json')).json
   await run('wallet', 'credit', '--account', accountId, '--cents', '100', '--reference', 'r')
@@ -155,7 +155,7 @@ test('a wallet is corrected down with a negative amount, and never below zero', 
   assert.deepEqual([shown.blocked, shown.receivableCents], [true, 20])
 })
 
-test('a credit beyond what a wallet counts exactly is refused with that most, and moves nothing', async (t) => {
+test('a credit beyond what a wallet counts exactly is refused with the maximum, and moves nothing', async (t) => {
   const { run } = await shell(t)
   const { accountId } = (await run('accounts', 'create', '--email', 'a@b.c', '--json')).json
   const credit = (cents: number, reference: string) =>
@@ -169,7 +169,7 @@ test('a credit beyond what a wallet counts exactly is refused with that most, an
   assert.equal((await credit(719_925_474, 'the rest')).json.balanceCents, 900_719_925_474)
 })
 
-test('a blocked account shows why it is, since when, and who blocked it', async (t) => {
+test('a blocked account shows the reason, the time and the actor', async (t) => {
   const { run } = await shell(t)
   const { accountId } = (await run('accounts', 'create', '--email', 'a@b.c', '--json')).json
   await run('accounts', 'block', accountId, '--reason', 'a first look')
@@ -190,7 +190,7 @@ test('a blocked account shows why it is, since when, and who blocked it', async 
   assert.match((await run('accounts', 'show', accountId)).out, /^blocked +yes, .*: chargeback c$/m)
 })
 
-test('blocking, unblocking, capping and revoking say whether anything changed', async (t) => {
+test('block, unblock, cap and revoke say whether anything changed', async (t) => {
   const { run } = await shell(t)
   const { accountId } = (await run('accounts', 'create', '--email', 'a@b.c', '--json')).json
   const { keyId } = (await run('keys', 'create', '--account', accountId, '--scopes', 'buy', '--json')).json
@@ -222,7 +222,7 @@ test('keys of all accounts or of one are listed, without the keys themselves', a
   assert.doesNotMatch((await run('keys', 'list')).out, /fbx_[0-9A-Za-z]{40}/)
 })
 
-test('a key has a name, an end and networks, is rolled with all of them, and both are shown with their last use', async (t) => {
+test('a key has a name, an end and networks, is rotated with all of them, and both are shown with their last use', async (t) => {
   const { run, pool } = await shell(t)
   const { accountId } = (await run('accounts', 'create', '--email', 'a@b.c', '--json')).json
   const made = await run(
@@ -257,7 +257,7 @@ test('a key has a name, an end and networks, is rolled with all of them, and bot
     assert.match(shown.out, /web shop .* 203\.0\.113\.0\/24,2001:db8::\/32 +2026-11-21T00:00:00\.000Z /)
 })
 
-test('an account is found by its e-mail, in whatever case, and named when its e-mail is taken', async (t) => {
+test('an account is found by its e-mail in any case, and is named when its e-mail is already used', async (t) => {
   const { run } = await shell(t)
   const { accountId } = (await run('accounts', 'create', '--email', 'Ann@example.com', '--json')).json
   const shown = await run('accounts', 'show', 'ann@EXAMPLE.com', '--json')
@@ -302,7 +302,7 @@ test('accounts are listed with their e-mails, newest first and in pages', async 
   assert.equal(first!.indexOf('eve@example.com'), head!.indexOf('E-MAIL'))
 })
 
-test('an account without an e-mail is listed once the read tables know it', async (t) => {
+test('an account without an e-mail is listed once the read tables have it', async (t) => {
   const { run, pool } = await projectedShell(t)
   const { accountId } = (await run('accounts', 'create', '--email', 'ann@example.com', '--json')).json
   await pool.query('delete from vault.accounts')
@@ -312,7 +312,7 @@ test('an account without an e-mail is listed once the read tables know it', asyn
   })
 })
 
-test('what does not exist is not_found and says what to do', async (t) => {
+test('an unknown id is not_found and the message says what to do', async (t) => {
   const { run } = await shell(t)
   for (const args of [
     ['accounts', 'show', 'acc_none'],

@@ -2,14 +2,15 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { allMigrations } from '../../../src/app/migrations.ts'
-import { createCustomerIds, createCustomers } from '../../../src/features/accounts/customer-service.ts'
 import {
   changeCustomer,
   createChatSigner,
+  createCustomerIds,
+  createCustomers,
   findChat,
   findCustomer,
   listCustomers,
-} from '../../../src/features/accounts/customer-vault.ts'
+} from '../../../src/features/accounts/customers.ts'
 import type { AccountId } from '../../../src/kernel/ids.ts'
 import { migrate } from '../../../src/platform/postgres/migrate.ts'
 import { masterKey } from '../../../src/platform/vault/keys.ts'
@@ -17,7 +18,7 @@ import { testDatabase } from '../../support/postgres.ts'
 
 const [one, two] = ['acc_one' as AccountId, 'acc_two' as AccountId]
 
-test('the same own id is always the same customer of a reseller, and nobody finds it out without the key', () => {
+test('an external id always gives the same customer of a reseller, and cannot be derived without the key', () => {
   const master = masterKey(randomBytes(32))
   const idOf = createCustomerIds(master)
   assert.match(idOf(one, 'alice'), /^cus_[0-9a-f]{32}$/)
@@ -27,7 +28,7 @@ test('the same own id is always the same customer of a reseller, and nobody find
   assert.notEqual(createCustomerIds(masterKey(randomBytes(32)))(one, 'alice'), idOf(one, 'alice'))
 })
 
-test('the first use makes the relation, from many places at once, and only its reseller sees it', async (t) => {
+test('the first use creates the relation, also from many places at once, and only its reseller sees it', async (t) => {
   const { pool } = await testDatabase(t)
   await migrate(pool, allMigrations)
   const master = masterKey(randomBytes(32))

@@ -27,7 +27,7 @@ const opened = async (t: Parameters<typeof openTown>[0]) => {
   return { ...town, run, codeOf }
 }
 
-test('a key that is rolled works until its overlap ends, its follower on, and both spend under one cap', async (t) => {
+test('a rotated key works until its overlap ends, its successor works on, and both share one cap', async (t) => {
   const { client, customer, run, codeOf, ahead, sound } = await opened(t)
   const { accountId } = await customer({ cents: 10_000 })
   const former = await run(
@@ -55,7 +55,7 @@ test('a key that is rolled works until its overlap ends, its follower on, and bo
   assert.deepEqual([await codeOf(former.key), await codeOf(last.key)], ['unauthorized', 200])
 })
 
-test('a stranger is told the same of a key that is unknown, expired, revoked or for other networks', async (t) => {
+test('the answer is the same for a key that is unknown, expired, revoked or for other networks', async (t) => {
   const { client, customer, run, ahead, codeOf } = await opened(t)
   const { accountId } = await customer({ cents: 0 })
   const make = (...more: readonly string[]) =>
@@ -77,7 +77,7 @@ test('a stranger is told the same of a key that is unknown, expired, revoked or 
   for (const { key } of [elsewhere, ends, revoked]) assert.deepEqual(await told(key), first)
 })
 
-test('the last use of a key is shown by the commands, and written beside the requests', async (t) => {
+test('the last use of a key is shown by the commands, and written without delaying requests', async (t) => {
   const { client, customer, run, farebox } = await opened(t)
   const { accountId } = await customer({ cents: 0 })
   const { key, keyId } = await run('keys', 'create', '--account', accountId, '--scopes', 'buy')

@@ -50,7 +50,7 @@ const everything = async (stage: Stage): Promise<readonly RecordedEvent[]> => {
   return (await log.readAll(0, 1_000_000)).map((stored) => decode(stored))
 }
 
-test('an account of another log keeps all that it does in that log; only addresses are shared', async (t) => {
+test('an account of another log keeps all its effects in that log; only addresses are shared', async (t) => {
   const stage = await openStage(t)
   const { client } = stage
   const receiver = await startReceiver(t)
@@ -129,8 +129,8 @@ test('an account of another log keeps all that it does in that log; only address
   }
 })
 
-describe('The home of a stream', () => {
-  test('is known for every name that is made here, and of no other', () => {
+describe('the home log of a stream', () => {
+  test('is known for every stream name of the service, and for no other', () => {
     const account = withShard(newId<AccountId>('acc'), 7)
     const made = Object.entries(streams).flatMap(([name, value]) => {
       if (name.endsWith('Stream') && typeof value === 'string') return [value]
@@ -144,7 +144,7 @@ describe('The home of a stream', () => {
     assert.throws(() => shardKeyOf('elsewhere-1' as streams.StreamName), /has no home/)
   })
 
-  test('of two kinds never begin alike, so that the first one found is the right one', () => {
+  test('is unambiguous: no two kinds of stream names begin alike', () => {
     for (const one of streamPrefixes)
       for (const other of streamPrefixes)
         if (one !== other) assert.ok(!other.startsWith(one), `${other} begins with ${one}`)

@@ -24,7 +24,7 @@ const opened = async (t: Parameters<typeof testDatabase>[0]) => {
   return { state, uses, shown }
 }
 
-test('a flood of requests with many keys is one statement, and none when it comes again within the minute', async (t) => {
+test('a flood of requests with many keys causes one statement, and none when it repeats within the minute', async (t) => {
   const { state, uses } = await opened(t)
   const flood = () => {
     for (let n = 0; n < 50_000; n += 1) uses.note(keyOf(n % 500))
@@ -42,7 +42,7 @@ test('a flood of requests with many keys is one statement, and none when it come
   assert.equal(state.statements, 2)
 })
 
-test('the last use is told to the minute, never goes back, and is kept when the database was away', async (t) => {
+test('the last use is exact to the minute, never goes back, and survives a database outage', async (t) => {
   const { state, uses, shown } = await opened(t)
   assert.equal(await shown(1), null)
   uses.note(keyOf(1))

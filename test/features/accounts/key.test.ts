@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { displayPrefixOf, generateKey, hashKey, parseKey } from '../../../src/features/accounts/api-key.ts'
+import { apiKeyForm } from '../../../src/features/accounts/api-key.ts'
 import fc from '../../support/fast-check.ts'
 
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-const keys = fc.constant(null).map(generateKey)
+const keys = fc.constant(null).map(apiKeyForm.generate)
 
-test('a fresh key has its form and is taken', () => {
+test('a new key has the right form and is accepted', () => {
   for (let n = 0; n < 200; n += 1) {
-    const key = generateKey()
+    const key = apiKeyForm.generate()
     assert.match(key, /^fbx_[0-9A-Za-z]{40}$/)
-    assert.equal(parseKey(key), key)
-    assert.equal(displayPrefixOf(key), key.slice(0, 8))
+    assert.equal(apiKeyForm.parse(key), key)
+    assert.equal(apiKeyForm.displayPrefixOf(key), key.slice(0, 8))
   }
 })
 
@@ -19,7 +19,7 @@ test('law: a key with any one character changed is refused', () => {
   fc.assert(
     fc.property(keys, fc.nat(43), fc.constantFrom(...base62, '_', '-', ' ', 'é'), (key, at, character) => {
       fc.pre(key[at] !== character)
-      assert.equal(parseKey(key.slice(0, at) + character + key.slice(at + 1)), null)
+      assert.equal(apiKeyForm.parse(key.slice(0, at) + character + key.slice(at + 1)), null)
     }),
     { numRuns: 2_000 },
   )
@@ -29,18 +29,21 @@ test('law: a key with two neighbours swapped, one character lost or one added is
   fc.assert(
     fc.property(keys, fc.integer({ min: 4, max: 42 }), (key, at) => {
       fc.pre(key[at] !== key[at + 1])
-      assert.equal(parseKey(key.slice(0, at) + key[at + 1] + key[at] + key.slice(at + 2)), null)
-      assert.equal(parseKey(key.slice(0, at) + key.slice(at + 1)), null)
-      assert.equal(parseKey(key.slice(0, at) + key[at] + key.slice(at)), null)
+      assert.equal(apiKeyForm.parse(key.slice(0, at) + key[at + 1] + key[at] + key.slice(at + 2)), null)
+      assert.equal(apiKeyForm.parse(key.slice(0, at) + key.slice(at + 1)), null)
+      assert.equal(apiKeyForm.parse(key.slice(0, at) + key[at] + key.slice(at)), null)
     }),
   )
 })
 
-test('no text but a key is taken', () => {
+test('only a key is accepted, no other text', () => {
   fc.assert(
-    fc.property(fc.oneof(fc.string(), fc.string({ unit: 'binary' })), (text) => parseKey(text) === null),
+    fc.property(
+      fc.oneof(fc.string(), fc.string({ unit: 'binary' })),
+      (text) => apiKeyForm.parse(text) === null,
+    ),
   )
-  const key = generateKey()
+  const key = apiKeyForm.generate()
   for (const text of [
     '',
     'fbx_',
@@ -50,22 +53,22 @@ test('no text but a key is taken', () => {
     key.toUpperCase(),
     key.replace('fbx_', 'FBX_'),
   ])
-    assert.equal(parseKey(text), null)
+    assert.equal(apiKeyForm.parse(text), null)
 })
 
-test('the form of keys does not change with a release', () => {
+test('the form of keys is the same in every release', () => {
   const key = 'fbx_0123456789ABCDEFGHIJKLMNOPQRSTUVWX3f3j8p'
-  assert.equal(parseKey(key), key)
+  assert.equal(apiKeyForm.parse(key), key)
   assert.equal(
-    hashKey(parseKey(key)!).toString('hex'),
+    apiKeyForm.hash(apiKeyForm.parse(key)!).toString('hex'),
     '74a375cb1d7ad045b814a1b89c9bcde03121d7b1b0024518e9441dad595e4bc1',
   )
 })
 
-test('every character is drawn about as often as any other', () => {
+test('every character occurs about equally often', () => {
   const counts = new Map<string, number>()
   for (let n = 0; n < 2_000; n += 1)
-    for (const character of generateKey().slice(4, 38))
+    for (const character of apiKeyForm.generate().slice(4, 38))
       counts.set(character, (counts.get(character) ?? 0) + 1)
   assert.equal(counts.size, base62.length)
   const expected = (2_000 * 34) / base62.length

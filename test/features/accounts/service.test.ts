@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { AccountsResult } from '../../../src/features/accounts/account-service.ts'
-import { claimEmail, storeKey } from '../../../src/features/accounts/account-vault.ts'
-import { generateKey, hashKey } from '../../../src/features/accounts/api-key.ts'
+import { claimEmail } from '../../../src/features/accounts/account-vault.ts'
+import { apiKeyForm, apiKeyKind } from '../../../src/features/accounts/api-key.ts'
+import { storeKey } from '../../../src/features/accounts/key-store.ts'
 import { type AccountId, type KeyId, newId } from '../../../src/kernel/ids.ts'
-import type { Done } from '../../../src/platform/commands/handle.ts'
+import type { Done } from '../../../src/platform/commands/command.ts'
 import { buyer, cause, serviceWorld } from './world.ts'
 
 const textOfLog = async (log: Awaited<ReturnType<typeof serviceWorld>>['log']): Promise<string> =>
@@ -16,7 +17,7 @@ const whatChanged = (result: AccountsResult) => {
   return rest
 }
 
-test('an account has its e-mail alone, whatever its case', async (t) => {
+test("an account's e-mail is unique, in any case", async (t) => {
   const { accounts } = await serviceWorld(t)
   const first = await accounts.create({ email: 'Ann@Example.com', reseller: false }, cause)
   assert.ok(first.outcome === 'done')
@@ -36,7 +37,7 @@ test('two processes that create the same account at once make one', async (t) =>
   assert.equal(results.filter(({ outcome }) => outcome === 'done').length, 1)
 })
 
-test('an account whose creation was cut off after the vault is taken up again by the next try', async (t) => {
+test('an account whose creation was interrupted after the vault is completed by the next attempt', async (t) => {
   const { accounts, pool } = await serviceWorld(t)
   const { accountId } = await claimEmail(pool, 'ann@example.com', newId<AccountId>('acc'))
   assert.equal(await accounts.read(accountId, cause), null)
@@ -44,23 +45,29 @@ test('an account whose creation was cut off after the vault is taken up again by
   assert.deepEqual(whatChanged(made), { outcome: 'done', changed: true, accountId })
 })
 
-test('what is no e-mail is refused before anything is kept', async (t) => {
+test('an invalid e-mail is refused before anything is stored', async (t) => {
   const { accounts, pool } = await serviceWorld(t)
   for (const email of ['', 'ann', 'ann@', '@example.com', 'a b@example.com', 'a@b@c', 'a\0@example.com'])
     assert.equal((await accounts.create({ email, reseller: false }, cause)).outcome, 'refused')
   assert.equal((await pool.query('select 1 from vault.accounts')).rowCount, 0)
 })
 
-test('neither a key, nor its hash, nor an e-mail ever stands in the log', async (t) => {
+test('the log never contains a key, its hash, or an e-mail', async (t) => {
   const world = await serviceWorld(t)
   const { key } = await buyer(world, { email: 'ann@example.com' })
   const text = await textOfLog(world.log)
   assert.ok(text.includes('KeyIssued'))
-  for (const secret of [key, key.slice(9), hashKey(key).toString('hex'), 'ann@example.com', 'example.com'])
+  for (const secret of [
+    key,
+    key.slice(9),
+    apiKeyForm.hash(key).toString('hex'),
+    'ann@example.com',
+    'example.com',
+  ])
     assert.ok(!text.includes(secret), secret)
 })
 
-test('every change carries the actor who made it', async (t) => {
+test('every change records its actor', async (t) => {
   const world = await serviceWorld(t)
   const { accountId, keyId } = await buyer(world)
   await world.accounts.capKey(keyId, 900, { ...cause, actor: { kind: 'operator', name: 'raiser' } })
@@ -79,7 +86,7 @@ test('a key for an account that does not exist is refused and leaves no hash', a
   assert.equal((await pool.query('select 1 from vault.api_keys')).rowCount, 0)
 })
 
-test('keys are revoked once, and what is no key cannot be', async (t) => {
+test('a key is revoked once, and an unknown one cannot be revoked', async (t) => {
   const world = await serviceWorld(t)
   const { accountId, keyId } = await buyer(world)
   assert.deepEqual(whatChanged(await world.accounts.revokeKey(keyId, cause)), {
@@ -93,15 +100,15 @@ test('keys are revoked once, and what is no key cannot be', async (t) => {
     accountId,
   })
   assert.equal((await world.accounts.revokeKey('key_none' as KeyId, cause)).outcome, 'refused')
-  const orphan = { hash: hashKey(generateKey()), keyId: 'key_orphan' as KeyId, accountId }
-  await storeKey(world.pool, orphan)
-  assert.deepEqual(await world.accounts.revokeKey(orphan.keyId, cause), {
+  const orphan = { hash: apiKeyForm.hash(apiKeyForm.generate()), id: 'key_orphan', owner: accountId }
+  await storeKey(world.pool, apiKeyKind, orphan)
+  assert.deepEqual(await world.accounts.revokeKey(orphan.id as KeyId, cause), {
     outcome: 'refused',
     refusal: { code: 'unknown_key' },
   })
 })
 
-test('blocking and unblocking from two processes is seen by both at once', async (t) => {
+test('blocking and unblocking from two processes take effect in both at once', async (t) => {
   const world = await serviceWorld(t)
   const { accountId } = await buyer(world)
   await world.accounts.block(accountId, 'fraud', cause)

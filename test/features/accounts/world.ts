@@ -25,8 +25,8 @@ export const serviceWorld = async (t: TestContext) => {
 }
 
 /**
- * The same with the real projections running. Reads wait longer for them than in the service: only a test of what stands
- * still should see one refused on a loaded machine.
+ * The same with the real projections running. Reads wait longer for them than in the service: only a test of
+ * stopped projections should see a refused read on a loaded machine.
  */
 export const projectedWorld = async (t: TestContext, readsWaitMs = 20_000) => {
   const world = await serviceWorld(t)

@@ -79,12 +79,12 @@ const step = fc.record({
   ),
 })
 const moment = fc.record({
-  /** Asked at once, of both processes. */
+  /** Requested at once, from both processes. */
   steps: fc.array(step, { minLength: 1, maxLength: 4 }),
   thenMs: fc.constantFrom(1_000, 1_000, proposalLifetimeMs),
 })
 
-test('however proposals, approvals and retries interleave, each is carried out at most once and never by its proposer', async () => {
+test('for any order of proposals, approvals and retries each is executed at most once and never by its proposer', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(moment, { minLength: 2, maxLength: 8 }), async (moments) => {
       const world = await openWorld()
@@ -136,7 +136,7 @@ test('however proposals, approvals and retries interleave, each is carried out a
   )
 })
 
-test('a limit is lowered by one, and raised or lifted by two', async () => {
+test('a limit is lowered by one operator, and raised or removed by two', async () => {
   const { desks, clock, close } = await openWorld()
   const { proposals, wallets } = desks[0]!
   const credit = (reference: string, who = 'alice') =>
@@ -154,7 +154,7 @@ test('a limit is lowered by one, and raised or lifted by two', async () => {
   assert.equal((await credit('still')).outcome, 'proposed', 'until a minute later')
   clock.nowMs += 60_000
   assert.equal((await credit('after')).outcome, 'applied')
-  // Repeated, it does not undo what was set since.
+  // Repeated, it does not undo later settings.
   await proposals.setLimit(70, causeOf('bob'))
   const again = await proposals.approve(proposalId, causeOf('carol'))
   assert.deepEqual(again, {

@@ -8,7 +8,7 @@ import { until } from '../../support/until.ts'
 import { openTown } from '../orders/store.ts'
 import { deskOf } from '../resellers/desk.ts'
 
-test('at the command line large credits and refunds are proposed by one name and approved by another', async (t) => {
+test('on the command line one operator proposes large credits and refunds and another approves them', async (t) => {
   const town = await openTown(t)
   const { core } = town.farebox
   await limitAlone(core.log, 100)
@@ -60,7 +60,7 @@ test('at the command line large credits and refunds are proposed by one name and
   assert.match((await refund()).json.error, /give a reference/)
   const waits = await refund('--reference', 'ticket 1')
   assert.equal(waits.json.code, 'approval_needed', waits.err)
-  // What was proposed is not what is left any more: it is to be proposed anew.
+  // The proposed amount is no longer the remaining one: a new proposal is needed.
   assert.equal((await refund('--reference', 'ticket 2', '--cents', '100')).code, 0)
   const outdated = await bob('proposals', 'approve', waits.json.proposalId)
   assert.equal(outdated.json.code, 'proposal_outdated')

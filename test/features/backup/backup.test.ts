@@ -29,7 +29,7 @@ const schemasOf = async (url: string): Promise<number> => {
   }
 }
 
-test('a backup under load restores into a new database, which verifies and goes on with the next order', async (t) => {
+test('a backup under load restores into a new database, which passes verification and accepts the next order', async (t) => {
   const service = await startService(t)
   const { env, baseUrl, demo } = service
   const { key, accountId } = demo.buyer
@@ -60,7 +60,7 @@ test('a backup under load restores into a new database, which verifies and goes 
   const verified = await farebox(t, ['ledger', 'verify', '--json'], restoredEnv)
   assert.equal(verified.code, 0, verified.out)
 
-  // What was answered before the snapshot is there, under its key; and then comes the next order.
+  // Orders answered before the snapshot exist, under their keys; then the next order succeeds.
   for (const { key: idempotencyKey, orderId } of before.slice(-5)) {
     const again = await order(server.baseUrl, key, idempotencyKey)
     assert.deepEqual([again.status, again.body.orderId], [200, orderId])
@@ -72,7 +72,7 @@ test('a backup under load restores into a new database, which verifies and goes 
   await server.stop()
 })
 
-test('a backup is made right after an append that the log refused, and the restored log goes on', async (t) => {
+test('a backup is complete right after a refused append, and the restored log continues', async (t) => {
   const { env, demo, farebox: running } = await startService(t)
   const stream = ledgerStream(demo.buyer.accountId as AccountId)
   const event = { id: randomUUID(), type: 'Refused', data: '{}', metadata: '{}' }
@@ -80,7 +80,7 @@ test('a backup is made right after an append that the log refused, and the resto
     { appends: [{ stream, expected: 1_000_000, events: [event] }] },
   ])
   assert.equal(refused?.status, 'conflict')
-  // The log's sequence stands where a bigint begins now, which is no number that JavaScript holds.
+  // The log's sequence is at the start of a bigint, beyond the numbers of JavaScript.
   const file = join(await scratch(t), 'farebox.backup')
   const created = await farebox(t, ['backup', 'create', '--out', file], env)
   assert.equal(created.code, 0, created.err)
@@ -96,7 +96,7 @@ test('a backup is made right after an append that the log refused, and the resto
   await server.stop()
 })
 
-test('a file that is no backup, is cut off, changed, or of other keys is refused, and nothing is written', async (t) => {
+test('a file that is not a backup, is truncated, changed, or has other keys is refused, and nothing is written', async (t) => {
   const { env } = await startService(t)
   const directory = await scratch(t)
   const file = join(directory, 'farebox.backup')
@@ -160,7 +160,7 @@ test('a file that is no backup, is cut off, changed, or of other keys is refused
   )
 })
 
-test('the embedded Postgres is backed up while it serves, and comes back in another directory with its keys', async (t) => {
+test('the embedded Postgres is backed up while it runs, and is restored in another folder with its keys', async (t) => {
   const from = await dataDirectory(t)
   const server = await startFarebox(t, { FAREBOX_DATA: from })
   const file = join(await scratch(t), 'farebox.backup')
@@ -177,7 +177,7 @@ test('the embedded Postgres is backed up while it serves, and comes back in anot
   for (const name of ['master.key', 'seal.key']) await copyFile(join(from, name), join(to, name))
   const restored = await farebox(t, ['backup', 'restore', file], { FAREBOX_DATA: to })
   assert.equal(restored.code, 0, restored.err)
-  // What it says to do next works, and without it verify says the same.
+  // The printed next step works, and without it verify prints the same.
   const lines = restored.out.trimEnd().split('\n').slice(-3)
   const commands = lines.map((line) => /: npx farebox (.*)$/.exec(line)?.[1]?.split(' ') ?? [])
   assert.deepEqual(commands, [

@@ -31,14 +31,14 @@ export const installedPostgres = async (): Promise<string | null> => {
 /** The programs of the embedded Postgres: `initdb`, `pg_ctl` and `postgres` alone. */
 export const embeddedPrograms = async (): Promise<string> => dirname((await findLauncher(tmpdir())).postgres)
 
-/** A Postgres of one's own: a directory with its data, and a shell beside it as its owner. */
+/** A separate Postgres: a directory with its data, and a shell as its owner. */
 export type Cluster = {
   readonly directory: string
   /** Of the database `farebox`. */
   readonly url: string
   /** Runs lines of a shell in the directory, with Postgres's programs first on the path. */
   sh(script: string): Promise<void>
-  /** Lets the data in `name` be started on a port of its own; the database's address then. */
+  /** Makes the data in `name` startable on its own port; returns the database's address. */
   moveTo(name: string): Promise<string>
   query<Row extends pg.QueryResultRow>(sql: string): Promise<Row[]>
 }

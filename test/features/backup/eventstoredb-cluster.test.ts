@@ -14,7 +14,7 @@ import { emptyDatabase } from '../../support/postgres.ts'
 import { scratch } from '../exports/books.ts'
 import { backUpLog, putLogBack } from './eventstore-files.ts'
 
-test('the log of a cluster that is copied from one node under load comes back as a cluster that goes on', {
+test('the log of a cluster that is copied from one node under load is restored as a cluster that continues', {
   skip: skipWithoutEventStore,
 }, async (t) => {
   const { cluster, env, first, key } = await openOnCluster(t)

@@ -51,7 +51,7 @@ const open = async (t: TestContext) => {
   return { server, env, service, key: buyer.key as string }
 }
 
-/** A server over what was put back into a new directory. */
+/** A server over data restored into a new directory. */
 const startRestored = async (t: TestContext, backup: string) => {
   const directory = await eventStoreDirectory(t)
   const db = join(directory, 'db')
@@ -60,7 +60,7 @@ const startRestored = async (t: TestContext, backup: string) => {
   return await startEventStore(t, directory)
 }
 
-test('a log in EventStoreDB that is copied under load, then Postgres, comes back as a service that goes on', {
+test('a log in EventStoreDB that is copied under load, then Postgres, is restored as a service that continues', {
   skip,
 }, async (t) => {
   const { server, env, service, key } = await open(t)
@@ -114,7 +114,7 @@ test('a log in EventStoreDB that is copied under load, then Postgres, comes back
   assert.equal((await next.stop()).code, 0)
 })
 
-test('a log in EventStoreDB restored to an earlier point is noticed at the start, also once it has grown past it', {
+test('a start detects a log in EventStoreDB restored to an earlier point, also after it has grown past that point', {
   skip,
 }, async (t) => {
   const { server, env, service, key } = await open(t)

@@ -57,7 +57,10 @@ const startOn = async (
 
 type Started = Awaited<ReturnType<typeof startOn>>
 
-/** The restored database verifies, knows what was answered before, not what came after, and goes on. */
+/**
+ * The restored database passes verification, has the earlier answers and not the later ones, and accepts an
+ * order.
+ */
 const goesOn = async (
   t: TestContext,
   { env, key }: Started,
@@ -84,7 +87,7 @@ const goesOn = async (
 const noTools =
   'no Postgres with pg_dump, pg_restore and pg_basebackup of its own version is installed, so nothing was checked: apt-get install postgresql'
 
-test('what pg_dump takes under load pg_restore puts into a new database, which verifies and goes on', async (t) => {
+test('a pg_dump under load is restored by pg_restore into a new database, which passes verification and continues', async (t) => {
   const bin = await installedPostgres()
   if (bin === null) return t.skip(noTools)
   t.diagnostic(`with the tools of ${bin}`)
@@ -104,7 +107,7 @@ test('what pg_dump takes under load pg_restore puts into a new database, which v
   await started.server.stop()
 })
 
-test('with two roles pg_restore makes a database that both roles use as before', async (t) => {
+test('with two roles pg_restore creates a database that both roles can use as before', async (t) => {
   const bin = await installedPostgres()
   if (bin === null) return t.skip(noTools)
   const cluster = await startCluster(t, bin, () => '')
@@ -162,7 +165,7 @@ const takeBase: Readonly<Record<string, (cluster: Cluster) => Promise<void>>> = 
 }
 
 for (const [how, take] of Object.entries(takeBase))
-  test(`of ${how} and archived WAL a database comes back as of a point in time, verifies and goes on`, async (t) => {
+  test(`of ${how} and archived WAL a database is restored to a point in time, passes verification and continues`, async (t) => {
     const bin = how === 'pg_basebackup' ? await installedPostgres() : await embeddedPrograms()
     if (bin === null) return t.skip(noTools)
     t.diagnostic(`with the programs of ${bin}`)

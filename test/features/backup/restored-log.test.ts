@@ -17,7 +17,7 @@ const place = async (baseUrl: string, key: string): Promise<void> => {
 
 type Rows = readonly Record<string, unknown>[]
 
-/** The log of a database as of now, and a way to put it back in the place of what it has become. */
+/** The present log of a database, and a function that puts it back later. */
 const dumpLog = async (t: TestContext, url: string) => {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
@@ -40,7 +40,7 @@ const dumpLog = async (t: TestContext, url: string) => {
   }
 }
 
-test('a log restored to an earlier point that has grown past its projections again is noticed at the start', {
+test('a start detects a log restored to an earlier point that has grown past its projections again', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
   const { env, farebox: service, baseUrl, demo } = await startService(t)

@@ -41,7 +41,7 @@ const goesOut = async (line: string): Promise<void> => {
   assert.match(exit ?? '', /^sandbox-/, line)
 }
 
-test('every how-to step of every product can be sent word for word, and what it leads to carries a request', async (t) => {
+test('every how-to step of every product can be sent as printed, and its result carries a request', async (t) => {
   const settings = {
     FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on',
     FAREBOX_GATEWAY_PORT: String(await ownPort()),
@@ -50,7 +50,7 @@ test('every how-to step of every product can be sent word for word, and what it 
   const service = await startService(t, settings)
   await startRealWorker(t, service, settings)
   const target = await httpTarget(t, (request, response) => response.end(request.socket.remoteAddress))
-  /** Addresses of IPv6 are nobody's: a proxy of the sandbox stands for their supplier. */
+  /** IPv6 addresses have no owner: a proxy of the sandbox acts as their supplier. */
   const carries = async ({ ip, host, ports, username, password, rotation }: Rented): Promise<void> => {
     const line = `http://${username}:${password}@${host}:${ports.http}`
     const ask = () => through(line, `http://127.0.0.1:${target.port}/`, (answer) => answer.text())

@@ -12,12 +12,12 @@ const cliFile = new URL('../../../src/cli.ts', import.meta.url).pathname
 
 type Printed = {
   readonly code: number
-  // biome-ignore lint/suspicious/noExplicitAny: what a command prints is read freely
+  // biome-ignore lint/suspicious/noExplicitAny: the output of a command is read freely
   readonly json: any
   readonly err: string
 }
 
-/** A command in a process of its own, beside the running service. */
+/** A command in a separate process, while the service runs. */
 const command =
   ({ env }: Service) =>
   (...args: string[]): Promise<Printed> =>
@@ -43,7 +43,7 @@ const scratch = async (t: TestContext) => {
   }
 }
 
-test('a catalogue is checked, imported and changed beside a running server, which follows at once', async (t) => {
+test('a catalogue is checked, imported and changed while a server runs, and takes effect at once', async (t) => {
   const running = await startService(t)
   const farebox = command(running)
   const file = await scratch(t)
@@ -90,7 +90,7 @@ test('a catalogue is checked, imported and changed beside a running server, whic
   assert.deepEqual(options.body.countries, [])
 })
 
-test('stock is added beside a running server and sold at once', async (t) => {
+test('stock is added while a server runs and can be sold at once', async (t) => {
   const running = await startService(t)
   const farebox = command(running)
   const file = await scratch(t)
@@ -141,7 +141,7 @@ test('stock is added beside a running server and sold at once', async (t) => {
   })
 })
 
-test('a country that sells out leaves the options and the price list at once', async (t) => {
+test('a sold-out country leaves the options and the price list at once', async (t) => {
   const { buyer } = await startService(t)
   const ordered = await buyer.post('/api/v1/orders', {
     product_id: 'isp-static',

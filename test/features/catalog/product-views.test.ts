@@ -12,14 +12,14 @@ type Shown = { readonly id: string; readonly state: string; readonly available: 
 const read = ({ bytes }: { readonly bytes: Buffer }): unknown => JSON.parse(bytes.toString())
 const listed = (json: { readonly bytes: Buffer }) => (read(json) as { products: Shown[] }).products
 
-test('a product and a list are written once while the stock stands', () => {
+test('a product and a list are generated once while the stock is unchanged', () => {
   const views = createProductViews()
   const stock = new Map([[isp.id, inUsa]])
   assert.equal(views.product(isp, inUsa), views.product(isp, inUsa))
   assert.equal(views.list(demoCatalog, undefined, stock), views.list(demoCatalog, undefined, stock))
 })
 
-test('a product and a list are written anew once the stock is another', () => {
+test('a product and a list are generated again after the stock changes', () => {
   const views = createProductViews()
   assert.equal((read(views.product(isp, [])) as Shown).available, false)
   assert.equal((read(views.product(isp, inUsa)) as Shown).available, true)
@@ -29,7 +29,7 @@ test('a product and a list are written anew once the stock is another', () => {
   assert.equal(availableOf(new Map([[isp.id, inUsa]])), true)
 })
 
-test('lists of other states and of other catalogues are kept apart', () => {
+test('lists of different states and catalogues are cached separately', () => {
   const views = createProductViews()
   const stock = new Map()
   const all = listed(views.list(demoCatalog, undefined, stock))

@@ -15,12 +15,12 @@ test('the catalogue over HTTP', async (t) => {
     return answer.body
   }
 
-  await t.test('any key reads it, no key does not', async () => {
+  await t.test('any key can read it, and a missing key cannot', async () => {
     assert.equal((await running.scraper.get(products)).status, 200)
     assert.equal((await fetch(`${running.baseUrl}${products}`)).status, 401)
   })
 
-  await t.test('products are listed by family and id, retired ones only when asked for', async () => {
+  await t.test('products are listed by family and id, retired ones only on request', async () => {
     const { body } = await api.get(products)
     const keys = body.products.map((p: { family: string; id: string }) => `${p.family} ${p.id}`)
     assert.deepEqual(keys, [...keys].sort())
@@ -56,7 +56,7 @@ test('the catalogue over HTTP', async (t) => {
     assert.deepEqual([status, body.amountCents, body.available], [200, 13_500, false])
   })
 
-  await t.test('a quote is in the USA for 30 days unless it says otherwise', async () => {
+  await t.test('a quote defaults to the USA and 30 days', async () => {
     const { body } = await api.get(`${products}/isp-static/price?quantity=5`)
     assert.deepEqual(body, {
       productId: 'isp-static',
@@ -72,7 +72,7 @@ test('the catalogue over HTTP', async (t) => {
     assert.equal(dearer.body.amountCents, 4_875)
   })
 
-  await t.test('a mobile quote takes the cheapest line that is available, and what is named', async () => {
+  await t.test('a mobile quote uses the named line, else the cheapest available one', async () => {
     const open = await api.get(`${products}/mobile-dedicated/price?quantity=1`)
     assert.deepEqual(open.body.targeting, {
       country: 'USA',
@@ -87,7 +87,7 @@ test('the catalogue over HTTP', async (t) => {
     assert.equal(named.body.amountCents, 6_715)
   })
 
-  await t.test('a quote that cannot be made says what can', async () => {
+  await t.test('a quote that is not possible names the possible values', async () => {
     const price = `${products}/isp-static/price`
     await refused(price, 400, 'invalid_quantity', /from 1 to 500/)
     for (const wrong of ['0', '-1', '1.5', '501', 'x', '1e2', '99999999999999999999', ' 1'])
@@ -108,7 +108,7 @@ test('the catalogue over HTTP', async (t) => {
   })
 
   await t.test(
-    'a price list prices the smallest order or a quantity, and its lines are the quotes',
+    'a price list prices the smallest order or a quantity, and its lines equal the quotes',
     async () => {
       const list = await api.get(`${products}/ipv6-datacenter/price-list?country=USA`)
       assert.equal(list.body.quantity, 10)
@@ -124,14 +124,14 @@ test('the catalogue over HTTP', async (t) => {
     },
   )
 
-  await t.test('a mobile price list is of one period and says when its figures were set', async () => {
+  await t.test('a mobile price list covers one period and says when its figures were set', async () => {
     const { body } = await api.get(`${products}/mobile-dedicated/price-list?country=DEU&period_days=7`)
     assert.equal(body.lines.length, 12)
     assert.ok(body.lines.every((line: { days: number }) => line.days === 7))
     assert.ok(Date.parse(body.refreshedAt) <= Date.now())
   })
 
-  await t.test('a price list that cannot be made says why', async () => {
+  await t.test('a price list that is not possible says why', async () => {
     const path = (id: string, query: string) => `${products}/${id}/price-list?${query}`
     await refused(path('residential-premium', 'country=USA'), 400, 'no_price_list', /ask its price/)
     await refused(path('residential-unlimited', 'country=USA'), 400, 'no_price_list', /speed tier/)
@@ -142,7 +142,7 @@ test('the catalogue over HTTP', async (t) => {
     await refused(path('nothing', 'country=USA'), 404, 'not_found', /products/)
   })
 
-  await t.test('options name countries in stock and periods; gateway products have none', async () => {
+  await t.test('options list countries in stock and periods; gateway products have none', async () => {
     const { body } = await api.get(`${products}/ipv6-datacenter/options`)
     assert.deepEqual(
       body.countries.map((c: { alpha3: string }) => c.alpha3),

@@ -4,7 +4,7 @@ import { pino } from 'pino'
 import type { StockCount } from '../../../src/domain/catalog/availability.ts'
 import { createSharedStock } from '../../../src/features/catalog/views.ts'
 
-/** A source whose looks a test ends one by one, and a version and clocks that it moves. */
+/** A source whose reads the test ends one by one, with a version and clocks that it moves. */
 const world = () => {
   const looks: PromiseWithResolvers<void>[] = []
   const at = { available: 5, version: 1, nowMs: 0, clockMs: 1_790_000_000_000 }
@@ -26,7 +26,7 @@ const world = () => {
   })
   const available = async () => (await stock.of('isp-static'))[0]?.available
   const turn = () => new Promise((resolve) => setImmediate(resolve))
-  /** Lets the look under way end; fails when there is none. */
+  /** Ends the running read; fails if there is none. */
   const finish = async (n: number) => {
     await turn()
     assert.ok(looks[n], `look ${n} did not begin`)
@@ -36,7 +36,7 @@ const world = () => {
   return { at, looks, stock, available, turn, finish }
 }
 
-test('who asks while a look waits to begin shares it; who asks after it began gets the next one', async () => {
+test('callers share a stock read that has not begun; a later caller gets the next read', async () => {
   const { at, looks, available, turn, finish } = world()
   const early = [available(), available()]
   await turn()
@@ -49,7 +49,7 @@ test('who asks while a look waits to begin shares it; who asks after it began ge
   assert.equal(looks.length, 2)
 })
 
-test('a look is good until the read models move or it is too old', async () => {
+test('a stock read is valid until the read models advance or it is too old', async () => {
   const { at, looks, available, finish } = world()
   const first = available()
   await finish(0)
@@ -69,7 +69,7 @@ test('a look is good until the read models move or it is too old', async () => {
   assert.equal(looks.length, 3)
 })
 
-test('a look is not good once the clock leaps, for the rests of addresses end by it', async () => {
+test('a stock read is invalid after a clock jump, because resting addresses depend on the clock', async () => {
   const { at, available, finish } = world()
   const first = available()
   await finish(0)
@@ -83,7 +83,7 @@ test('a look is not good once the clock leaps, for the rests of addresses end by
   assert.equal(await later, 6)
 })
 
-test('a look that was begun before the read models moved is not good afterwards', async () => {
+test('a stock read that began before the read models advanced is invalid afterwards', async () => {
   const { at, available, turn, finish } = world()
   const before = available()
   await turn()
@@ -96,7 +96,7 @@ test('a look that was begun before the read models moved is not good afterwards'
   assert.equal(await after, 1)
 })
 
-test('a look that fails fails those who waited for it, and the next one is tried', async () => {
+test('a failed stock read fails its callers, and the next one is tried', async () => {
   const { looks, available, turn, finish } = world()
   const waiting = available()
   await turn()

@@ -23,7 +23,7 @@ import { factsOf } from '../../support/decisions.ts'
 
 const cause = { actor: { kind: 'operator', name: 'ann' }, correlationId: 'test' } as const
 
-/** A catalogue whose prices were imported 30 times; and what a new process reads of it. */
+/** A catalogue with 30 price imports, and the events of it that a new process reads. */
 const oftenImported = async (t: TestContext) => {
   const { wire, elsewhere, pool } = await postgresWorld(t)
   const options = { snapshots: snapshotsIn(pool), limits: { snapshotEveryMs: 0 } }
@@ -47,7 +47,7 @@ const oftenImported = async (t: TestContext) => {
   return { pool, read }
 }
 
-test('a catalogue that was imported often is read from its last few events', async (t) => {
+test('a catalogue with many imports is read from its last few events', async (t) => {
   const { pool, read } = await oftenImported(t)
   const { found, from } = await read()
   assert.ok(from >= 20, `it was read from revision ${from}`)
@@ -63,7 +63,7 @@ for (const [what, state] of Object.entries({
   'without products': `jsonb_set(state::jsonb, '{products}', '[]')::text`,
   'that is nothing': `'null'`,
 }))
-  test(`a snapshot ${what} is not decided on`, async (t) => {
+  test(`a snapshot ${what} is not used for decisions`, async (t) => {
     const { pool, read } = await oftenImported(t)
     await pool.query(`update engine.snapshots set state = ${state}`)
     await signAgain(pool)

@@ -34,7 +34,7 @@ test('a gateway product is available while it is active, a dedicated one while i
   assert.equal(productView(ipv6, [plain('USA', 10)]).available, true)
 })
 
-test('a retired product says when and in favour of what', () => {
+test('a retired product gives its date and its successor', () => {
   const { state, successorId, lifecycle, howTo: steps } = productView(demoProduct('residential-classic'), [])
   assert.equal(state, 'retired')
   assert.equal(successorId, 'residential-basic')
@@ -49,7 +49,7 @@ test('a retired product says when and in favour of what', () => {
   assert.deepEqual(steps, [])
 })
 
-test('options leave out what cannot be ordered now', () => {
+test('options omit what cannot be ordered now', () => {
   const options = optionsView(isp, [plain('USA', 5), plain('DEU', 0), plain('POL', 1)])
   assert.deepEqual(options.countries, [
     { alpha3: 'POL', name: 'Poland', available: 1 },
@@ -63,7 +63,7 @@ test('options leave out what cannot be ordered now', () => {
   assert.deepEqual(optionsView({ ...isp, state: 'parked' }, [plain('USA', 5)]).countries, [])
 })
 
-test('options of a mobile product count what one order can have: the carrier and service with most, and only those that are sold', () => {
+test('options of a mobile product count what one order can have: the carrier and service with most stock, and only those on sale', () => {
   const of = (carrierId: string, service: string, available: number): StockCount => ({
     country: 'USA',
     carrierId,
@@ -81,7 +81,7 @@ test('options of a mobile product count what one order can have: the carrier and
   assert.deepEqual(optionsView(mobile, [of('nobody-us', 'dedicated', 90)]).countries, [])
 })
 
-test('a price list has a line a period, priced for the quantity and false when fewer are free', () => {
+test('a price list has a line for each period, priced for the quantity, and false if fewer are free', () => {
   const list = priceListView(isp, { country: 'USA', quantity: 5, periodDays: null }, context)
   assert.deepEqual(
     list.lines.map(({ days, available, listCents }) => [days, available, listCents]),
@@ -132,7 +132,7 @@ test('a reseller sees cost, customer price and margin on every line', () => {
   assert.equal(typeof list.note, 'string')
 })
 
-test('a quote shows the same figures as the price list, and the target that it priced', () => {
+test('a quote has the figures of the price list, and the priced target', () => {
   const terms = { ...defaultResellerTerms, discountBp: 1_250, markupMillionths: 1_300_000 }
   const wanted = { country: 'USA', periodDays: 30, carrierId: null, service: null, rotationMinutes: null }
   const priced = quote(isp, { quantity: 1, wanted, terms })
@@ -155,7 +155,7 @@ test('a quote shows the same figures as the price list, and the target that it p
   assert.equal(quoteView(isp, priced.value, []).available, false)
 })
 
-test('how-to steps buy in a country that is in stock, on a line that is in stock', () => {
+test('how-to steps buy in a country and on a line that are in stock', () => {
   const order = (product: Product, stock: readonly StockCount[]) =>
     howTo(product, stock).find(({ path }) => path === '/api/v1/orders')?.body
   assert.deepEqual(order(isp, [plain('DEU', 1)]), {
@@ -176,7 +176,7 @@ test('how-to steps buy in a country that is in stock, on a line that is in stock
   })
 })
 
-test('how-to steps follow the shape', () => {
+test("how-to steps follow the product's shape", () => {
   const subscription = [
     ['POST', '/api/v1/subscriptions'],
     ['GET', '/api/v1/subscriptions/{subscriptionId}'],
@@ -206,7 +206,7 @@ test('how-to steps follow the shape', () => {
   ])
 })
 
-test('how-to steps subscribe by an interval that is as long as what is sold, and not at all where none is', () => {
+test('how-to steps subscribe with an interval equal to the sold period, and not if there is none', () => {
   const asked = (product: Product) =>
     howTo(product, [plain('USA', 100)]).find(({ path }) => path === '/api/v1/subscriptions')?.body
   const targeted = { product_id: 'isp-static', quantity: 1, fulfillment_meta: { country: 'USA' } }
@@ -228,7 +228,7 @@ test('how-to steps subscribe by an interval that is as long as what is sold, and
   assert.equal(asked({ ...unlimited, periodDays: 31 } as Product), undefined)
 })
 
-test('the published price is the lowest of a unit, for 30 days where that is sold', () => {
+test('the published price is the lowest price of a unit, for 30 days where that period is sold', () => {
   const published = (id: string) => productView(demoProduct(id), []).publishedPrice
   assert.deepEqual(published('residential-premium'), {
     fromCents: 240,

@@ -27,13 +27,13 @@ import { cause, shopsOf } from '../resellers/shop.ts'
 
 const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** A folder for pictures of each page, to be looked at. */
+/** A folder for pictures of each page, for people. */
 const pictures = process.env.FAREBOX_TEST_PICTURES
 if (pictures) mkdirSync(pictures, { recursive: true })
 
 type Found = { readonly id: string; readonly nodes: readonly { readonly html: string }[] }
 
-/** What axe finds wrong with a page as it stands, by WCAG 2.2 AA. The policy of the page keeps scripts of others out. */
+/** The findings of axe for a page, by WCAG 2.2 AA. The policy of the page excludes other scripts. */
 const violations = async (page: Page): Promise<readonly string[]> => {
   const session = await page.context().newCDPSession(page)
   await session.send('Page.setBypassCSP', { enabled: true })
@@ -51,7 +51,7 @@ const signIn = async (service: Service, { page }: Visit, subjectId: string): Pro
   await page.getByRole('button', { name: 'Sign in' }).click()
 }
 
-/** A world with something on every page. */
+/** A world with content on every page. */
 const filledAccount = async (service: Service) => {
   const account = await freshAccount(service, 'nora@example.com', { cents: 50_000 })
   const order = (body: object, key: string) =>
@@ -223,7 +223,9 @@ const filledReseller = async (service: Service) => {
   return { customerId, ...(await signedIn(service, shop.accountId)) }
 }
 
-/** A credit that waits for a second person, as its page. From then on nobody moves more than $100 alone. */
+/**
+ * A credit that waits for a second operator, as its page. From then on more than $100 needs two operators.
+ */
 const proposedCredit = async (service: Service, accountId: string): Promise<string> => {
   await limitAlone(service.farebox.core.log, 10_000)
   const other = await staffBrowser(service, ['operator'])
@@ -275,7 +277,7 @@ test('the console in a browser', async (t) => {
   }
 
   for (const { name, options } of looks)
-    await t.test(`every page is as it should be: ${name}`, async () => {
+    await t.test(`every page passes the page checks: ${name}`, async () => {
       const visit = await openPage(browser, options)
       const { page, context, complaints } = visit
       await page.goto(`${origin}/console/sign-in`)
@@ -301,7 +303,7 @@ test('the console in a browser', async (t) => {
       await context.close()
     })
 
-  await t.test('a quote follows what is typed, and what is bought is what it says', async () => {
+  await t.test('a quote follows the input, and the order equals the quote', async () => {
     const visit = await openPage(browser)
     const { page, context, complaints } = visit
     await signIn(service, visit, account.accountId)
@@ -321,7 +323,7 @@ test('the console in a browser', async (t) => {
     await context.close()
   })
 
-  await t.test('without script a customer signs in by mail, makes a key and sees it once', async () => {
+  await t.test('without script a customer signs in by mail, creates a key and sees it once', async () => {
     const visit = await openPage(browser, { javaScriptEnabled: false })
     const { page, context } = visit
     await page.goto(`${origin}/console/keys`)
@@ -347,7 +349,7 @@ test('the console in a browser', async (t) => {
     await context.close()
   })
 
-  await t.test('without script every page shows what it is for, and every button is of a form', async () => {
+  await t.test('without script every page explains itself, and every button belongs to a form', async () => {
     const visit = await openPage(browser, { javaScriptEnabled: false })
     const { page, context } = visit
     const see = async (paths: readonly string[]): Promise<void> => {
@@ -372,7 +374,7 @@ test('the console in a browser', async (t) => {
   })
 
   await t.test(
-    'without script somebody orders, names a plan and tops up, and is told what is wrong',
+    'without script a customer orders, names a plan and tops up, and sees errors',
     async () => {
       const visit = await openPage(browser, { javaScriptEnabled: false })
       const { page, context } = visit
@@ -402,11 +404,11 @@ test('the console in a browser', async (t) => {
     },
   )
 
-  await t.test('a page follows by itself the work that it began', async () => {
+  await t.test('a page refreshes itself while the work that it started runs', async () => {
     const visit = await openPage(browser)
     const { page, context, complaints } = visit
     await become(visit, staff)
-    // The page says at first that something runs, as it does while a long one does; what comes later, it fetches.
+    // The page says at first that something runs, as for long work; it fetches the result later.
     await page.route('**/console/finance/replay', async (route) => {
       const answer = await route.fetch()
       const asked = route.request().resourceType() === 'document'
@@ -422,7 +424,7 @@ test('the console in a browser', async (t) => {
     await context.close()
   })
 
-  await t.test('the proxy checker shows results as they come, escaped, and what was refused', async () => {
+  await t.test('the proxy checker shows results as they arrive, escaped, and what was refused', async () => {
     const visit = await openPage(browser)
     const { page, context, complaints } = visit
     const result = { alive: true, protocols: ['http'], anonymity: 'elite', exit_ip: '8.8.8.8', asn: 15169 }
@@ -463,7 +465,7 @@ test('the console in a browser', async (t) => {
     await context.close()
   })
 
-  await t.test('a passkey of a virtual authenticator is added, signs in, and confirms an act', async () => {
+  await t.test('a passkey of a virtual authenticator is added, signs in, and confirms an action', async () => {
     const visit = await openPage(browser)
     const { page, context, complaints } = visit
     const session = await context.newCDPSession(page)
@@ -487,7 +489,7 @@ test('the console in a browser', async (t) => {
     await page.goto(`${origin}/console/sign-in?to=/console/plans`)
     await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
     await page.waitForURL(`${origin}/console/plans`)
-    // The sign-in is old by now: the act asks for the passkey again.
+    // The sign-in is too old: the action needs the passkey again.
     await changeSessions(service, [account.accountId], `confirmed_until = now() - interval '1 day'`)
     await page.goto(`${origin}/console/keys/new`)
     assert.match(page.url(), /\/console\/confirm\?/)
@@ -498,7 +500,7 @@ test('the console in a browser', async (t) => {
   })
 
   await t.test(
-    'staff registers a passkey by a link of the command line, and looks at an account',
+    'staff register a passkey by a link of the command line, and view an account',
     async () => {
       const granted = await operate(
         ['staff', 'grant', '--email', 'ops@example.com', '--role', 'operator', '--json'],

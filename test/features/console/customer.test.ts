@@ -36,7 +36,7 @@ test('the pages of a customer', async (t) => {
     ),
   )
 
-  await t.test('lists page by key, and hold every order and every movement once, in order', async () => {
+  await t.test('lists page by key, and contain every order and every movement once, in order', async () => {
     const orders = await everyPage(browser, '/console/orders')
     assert.equal(orders.length, 3)
     const shown = found(orders, /<a href="\/console\/orders\/(ord_[0-9a-f]{32})"/g)
@@ -49,7 +49,7 @@ test('the pages of a customer', async (t) => {
     assert.equal(found(movements, /<th scope="row">(order)<\/th>/g).length, 120)
   })
 
-  await t.test('the balance is the one of the API, before and after an order', async () => {
+  await t.test("the balance equals the API's, before and after an order", async () => {
     const balance = async () => (await api('/wallet')).body.balanceCents as number
     const shown = async () =>
       /<p class="figure">\$([\d,.]+)<\/p>/.exec((await browser.get('/console')).html)?.[1]
@@ -59,7 +59,7 @@ test('the pages of a customer', async (t) => {
   })
 
   await t.test(
-    'the file holds every movement with the figures of the API, and starts no formula',
+    'the file contains every movement with the figures of the API, and no formula',
     async () => {
       await operate(
         [
@@ -95,7 +95,7 @@ test('the pages of a customer', async (t) => {
     },
   )
 
-  await t.test('a notice that is marked here is read for the API, and for this account alone', async () => {
+  await t.test('a notice that is marked as read here is read in the API, and for this account only', async () => {
     await operate(
       ['notices', 'publish', '--kind', 'INFO', '--title', '<i>News</i>', '--body', 'Line one.\nLine two.'],
       service.env,
@@ -113,7 +113,7 @@ test('the pages of a customer', async (t) => {
     assert.doesNotMatch((await browser.get('/console/notices')).html, /Mark as read/)
   })
 
-  await t.test('an order tells what happened to it, and whose act it was', async () => {
+  await t.test('an order shows its history and the actor of each step', async () => {
     const order = await buy('told', { product_id: 'residential-premium', quantity: 2 })
     const { html } = await browser.get(`/console/orders/${order.body.orderId}`)
     assert.match(html, /Ordered, paid from the wallet and delivered/)
@@ -123,7 +123,7 @@ test('the pages of a customer', async (t) => {
   })
 
   await t.test(
-    'a key is made with what was asked for, capped, replaced and revoked; the log names the session',
+    'a key is created as requested, capped, rotated and revoked; the log names the session',
     async () => {
       const form = hiddenField(await browser.get('/console/keys/new'), 'form')
       const made = await browser.post('/console/keys/new', {
@@ -164,7 +164,7 @@ test('the pages of a customer', async (t) => {
     },
   )
 
-  await t.test('bad input is answered beside its field, with what was typed, and makes nothing', async () => {
+  await t.test('bad input is reported at its field, keeps the input, and creates nothing', async () => {
     const wrong: Readonly<Record<string, readonly [string, string]>> = {
       cap: ['1.234', 'dollars'],
       days: ['0', 'whole days'],
@@ -193,7 +193,7 @@ test('the pages of a customer', async (t) => {
         )
   })
 
-  await t.test('what a page loads stays small', async () => {
+  await t.test('a page loads few bytes', async () => {
     const assets = createAssets()
     const sizeOf = (path: string) => gzipSync(assets.find(path.split('/').at(-1) ?? '')?.text ?? '').length
     assert.ok(sizeOf(assets.style) < 12_288, `${sizeOf(assets.style)} bytes of style`)

@@ -21,7 +21,7 @@ import { startService } from '../../support/service.ts'
 
 const operator = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
 
-/** Whether a role may see a page, as the page says it. */
+/** Whether a role may see a page, by the page's declaration. */
 const expected = (page: ConsolePage, who: string): boolean => {
   if (page.for === 'anyone') return true
   if (who === 'nobody') return false
@@ -29,7 +29,7 @@ const expected = (page: ConsolePage, who: string): boolean => {
   return page.for.some((role) => role === who || (role === 'customer' && who === 'reseller'))
 }
 
-test('pages and who they are for', async (t) => {
+test('pages and their roles', async (t) => {
   const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
   const pages = consolePages(service.farebox.features)
 
@@ -44,7 +44,7 @@ test('pages and who they are for', async (t) => {
   }
   const pathOf = ({ path }: ConsolePage): string => path.replace(/\{\w+\}/g, `ord_${'0'.repeat(32)}`)
 
-  await t.test('every page is shown to the roles it names, and to nobody else', async () => {
+  await t.test('every page is shown to its roles only', async () => {
     assert.ok(pages.length > 20, `${pages.length} pages`)
     for (const page of pages.filter(({ show }) => show))
       for (const [who, browser] of Object.entries(visitors)) {
@@ -59,7 +59,7 @@ test('pages and who they are for', async (t) => {
       }
   })
 
-  await t.test('every form is taken from the roles it names, and from nobody else', async () => {
+  await t.test('every form is accepted from its roles only', async () => {
     for (const page of pages.filter(({ act, path }) => act && path !== '/console/sign-out'))
       for (const [who, browser] of Object.entries(visitors)) {
         if (expected(page, who)) continue
@@ -70,7 +70,7 @@ test('pages and who they are for', async (t) => {
       }
   })
 
-  await t.test('no form is taken from another site, whatever it says of itself', async () => {
+  await t.test('no form is accepted from another site, whatever headers it sends', async () => {
     const browser = visitors.customer!
     const foreign: readonly Readonly<Record<string, string>>[] = [
       { 'sec-fetch-site': 'cross-site' },
@@ -90,7 +90,7 @@ test('pages and who they are for', async (t) => {
   })
 
   await t.test(
-    'every page forbids frames, foreign scripts and caches, and its cookies belong to this host',
+    'every page forbids frames, foreign scripts and caches, and its cookies are bound to this host',
     async () => {
       for (const page of pages.filter(({ show }) => show))
         for (const [who, browser] of Object.entries(visitors)) {
@@ -121,7 +121,7 @@ test('pages and who they are for', async (t) => {
     },
   )
 
-  await t.test('nothing leads to another site', async () => {
+  await t.test('no redirect leads to another site', async () => {
     const away = [
       '//evil.example',
       'https://evil.example',
@@ -146,7 +146,7 @@ test('pages and who they are for', async (t) => {
     )
   })
 
-  await t.test('another name of this machine is sent on, and a strange host is shown nothing', async () => {
+  await t.test('another name of this machine is redirected, and an unknown host gets no page', async () => {
     const { port } = new URL(service.baseUrl)
     const elsewhere = await consoleBrowser(service).get('/console/keys?a=1', {
       headers: { host: `127.0.0.1:${port}` },
@@ -162,7 +162,7 @@ test('pages and who they are for', async (t) => {
     }
   })
 
-  await t.test('things of another account read as absent', async () => {
+  await t.test('resources of another account are not found', async () => {
     const order = await service.buyer.post(
       '/api/v1/orders',
       { product_id: 'residential-premium', quantity: 1 },
@@ -186,7 +186,7 @@ test('pages and who they are for', async (t) => {
     assert.deepEqual(after!.keys.toJS(), keys!.keys.toJS())
   })
 
-  await t.test('a form that is sent twice, also at once, is done once', async () => {
+  await t.test('a form that is sent twice, also simultaneously, takes effect once', async () => {
     const browser = visitors.customer!
     const count = async () =>
       (await createAccounts(service.farebox.core).read(customer.accountId, operator))!.keys.size
@@ -205,7 +205,7 @@ test('pages and who they are for', async (t) => {
   })
 
   await t.test(
-    'what an act asks to be confirmed for is not done without; a sign-in that is fresh is enough',
+    'an action that needs confirmation is refused without it; a recent sign-in is enough',
     async () => {
       const account = await freshAccount(service, 'pia@example.com', { reseller: true })
       const browser = await signedIn(service, account.accountId)
@@ -239,7 +239,7 @@ test('pages and who they are for', async (t) => {
     },
   )
 
-  await t.test('a code by mail confirms an act once, and gives the session another secret', async () => {
+  await t.test("a code by mail confirms an action once, and changes the session's secret", async () => {
     const account = await freshAccount(service, 'quin@example.com')
     const browser = await signedIn(service, account.accountId)
     const old = browser.cookies.get('__Host-farebox_session')
@@ -262,7 +262,7 @@ test('pages and who they are for', async (t) => {
   })
 
   await t.test(
-    'a blocked account reads and changes nothing, but ends its keys and its sessions',
+    'a blocked account reads and changes nothing, but can end its keys and sessions',
     async () => {
       const account = await freshAccount(service, 'rex@example.com')
       const browser = await signedIn(service, account.accountId)
@@ -277,7 +277,7 @@ test('pages and who they are for', async (t) => {
     },
   )
 
-  await t.test('a role that is taken ends what it opened, from the next page on', async () => {
+  await t.test('a removed role ends its access, from the next page on', async () => {
     const { core } = service.farebox
     const member = await claimStaff(core.pool, 'sam@staff.example')
     const { staffId } = member
@@ -294,7 +294,7 @@ test('pages and who they are for', async (t) => {
   })
 
   await t.test(
-    'whoever looks at an account changes nothing there, and the log says that they looked',
+    'viewing an account changes nothing in it, and the log records the viewer',
     async () => {
       const browser = visitors.operator!
       await browser.post('/console/staff', { account: customer.email, reason: 'a question' })

@@ -20,7 +20,7 @@ const navigationOf = async (browser: Browser) => {
     .map(([, path = '', label = '']) => ({ path, label }))
 }
 
-test('every entry of the navigation has its own page and its own label, whoever looks', async (t) => {
+test('every entry of the navigation has its own page and its own label, for every role', async (t) => {
   const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
   const { core } = service.farebox
   const account = async (email: string, reseller: boolean): Promise<Browser> => {

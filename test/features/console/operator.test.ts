@@ -38,7 +38,7 @@ test('the pages of an operator', async (t) => {
   const here = `/console/operator/accounts/${account.accountId}`
   const find = (q: string) => operator.get(`/console/operator/search?${new URLSearchParams({ q })}`)
 
-  await t.test('search leads to an account, an order, a thing, an event and an address', async () => {
+  await t.test('search finds an account, an order, a resource, an event and an address', async () => {
     const dedicated = await order('found', { ...isp, quantity: 1 })
     const proxyId = dedicated.proxyIds[0] as string
     assert.equal((await find('WIM@example.com')).to, here)
@@ -60,7 +60,7 @@ test('the pages of an operator', async (t) => {
   })
 
   await t.test(
-    'what cannot be found is said beside the field, escaped, and names what is taken',
+    'an unsuccessful search is reported at the field, escaped, with the accepted input',
     async () => {
       for (const q of [
         'nobody@example.com',
@@ -98,14 +98,14 @@ test('the pages of an operator', async (t) => {
     )
   })
 
-  await t.test('an account is blocked with a reason and unblocked; the log names who did it', async () => {
+  await t.test('an account is blocked with a reason and unblocked; the log names the operator', async () => {
     assert.equal((await operator.post(`${here}/block`, { reason: '' })).status, 400)
     assert.equal((await operator.post(`${here}/block`, { reason: 'card fraud' })).to, here)
     const shown = await operator.get(here)
     assert.match(shown.html, /blocked<\/span> since .*card fraud/s)
     assert.equal((await order('blocked', { ...isp, quantity: 1 })).code, 'account_blocked')
     assert.equal((await operator.post(`${here}/unblock`)).to, here)
-    // What a process knows of a key holds for up to a second.
+    // A process caches a key for up to a second.
     await until(async () => (await order('again', { ...isp, quantity: 1 })).status === 'completed', {
       what: 'an order of the account that was unblocked',
     })
@@ -122,7 +122,7 @@ test('the pages of an operator', async (t) => {
     assert.equal(acts[0]?.data.reason, 'card fraud')
   })
 
-  await t.test('a wallet is credited once for the same words, however often the form is sent', async () => {
+  await t.test('a wallet is credited once for the same reference, however often the form is sent', async () => {
     const before = await wallet()
     for (const [field, value] of [
       ['amount', 'ten'],
@@ -159,7 +159,7 @@ test('the pages of an operator', async (t) => {
   })
 
   await t.test(
-    'above the limit of four eyes a credit waits for another operator, who shows who they are',
+    'above the approval limit a credit waits for another operator, who confirms their identity',
     async () => {
       await limitAlone(service.farebox.core.log, 10_000)
       assert.match((await operator.get('/console/operator/proposals')).html, /Nothing waits for approval/)
@@ -189,7 +189,7 @@ test('the pages of an operator', async (t) => {
       assert.match(listed.html, new RegExp(`${operator.staffId}.*${to}|${to}.*${operator.staffId}`, 's'))
       const unconfirmed = await staffBrowser(service, ['operator'], { confirmed: false })
       assert.match((await unconfirmed.get(`${to}/approve`)).to ?? '', /confirm/)
-      // Whatever a table says, the second operator is shown what they approve.
+      // Whatever a table contains, the second operator sees what they approve.
       const { pool } = service.farebox.core
       await pool.query(`update read.proposals set what = what || '{"amountMicros": 10000}'`)
       assert.match((await other.get(`${to}/approve`)).html, /Approve: credit \$100\.01/)
@@ -212,7 +212,7 @@ test('the pages of an operator', async (t) => {
     },
   )
 
-  await t.test('an order is refunded in part, by rentals, and never above what is left', async () => {
+  await t.test('an order is refunded in part, by rentals, and never above the remaining amount', async () => {
     const bought = await order('refunded', { ...isp, quantity: 3 })
     const path = `/console/operator/orders/${bought.orderId}`
     const paid = await wallet()
@@ -246,7 +246,7 @@ test('the pages of an operator', async (t) => {
   })
 
   await t.test(
-    'what a queue gave up pages by key, and is tried again with who asked in the log',
+    'abandoned work of a queue pages by key, and a retry records its operator in the log',
     async () => {
       const { pool } = service.farebox.core
       const { rows } = await pool.query<{ column_name: string; data_type: string }>(
@@ -307,7 +307,7 @@ test('the pages of an operator', async (t) => {
     },
   )
 
-  await t.test('a catalogue is imported as its preview showed it, and not otherwise', async () => {
+  await t.test('a catalogue is imported exactly as previewed', async () => {
     const path = '/console/operator/catalogue'
     const file = JSON.parse(await readFile('src/app/demo/catalog.json', 'utf8'))
     const send = async (typed: object, from: { readonly html: string } | null = null) =>
@@ -350,7 +350,7 @@ test('the pages of an operator', async (t) => {
     assert.match(late.html, /This is the catalogue that stands/)
   })
 
-  await t.test('stock is counted by pool, as the log has it', async () => {
+  await t.test('stock is counted by pool, from the log', async () => {
     const { stock: pools } = JSON.parse((await operate(['stock', 'list', '--json'], service.env)).out) as {
       stock: { productId: string; country: string; total: number; available: number; rented: number }[]
     }
@@ -379,7 +379,7 @@ test('the pages of an operator', async (t) => {
       )
   })
 
-  await t.test('exits are listed, drained and taken back; the log names who did it', async () => {
+  await t.test('exits are listed, drained and reactivated; the log names the operator', async () => {
     const path = '/console/operator/exits'
     assert.match((await operator.get(path)).html, /None is imported/)
     const file = join(service.env.FAREBOX_DATA ?? '', 'exits.jsonl')
@@ -417,7 +417,7 @@ test('the pages of an operator', async (t) => {
     )
   })
 
-  await t.test('a notice is seen before it is published, is published once, and is taken down', async () => {
+  await t.test('a notice is previewed, published once, and withdrawn', async () => {
     const path = '/console/operator/notices/new'
     const typed = {
       title: 'Rates <b>change',
@@ -475,7 +475,7 @@ test('the pages of an operator', async (t) => {
     assert.equal((await operator.post(`/console/operator/notices/ntc_${'0'.repeat(32)}/expire`)).status, 404)
   })
 
-  await t.test('projections and settings are shown, and no secret is', async () => {
+  await t.test('projections and settings are shown, and secrets are not', async () => {
     assert.match((await operator.get('/console/operator/projections')).html, />hot</)
     const { html } = await operator.get('/console/operator/settings')
     assert.match(html, /FAREBOX_SMTP_URL/)
@@ -485,7 +485,7 @@ test('the pages of an operator', async (t) => {
     assert.equal(html.includes(key), false)
   })
 
-  await t.test('addresses are put in stock once, as by the command, and what is wrong is said', async () => {
+  await t.test('addresses are stocked once, as by the command, and errors are shown', async () => {
     const page = '/console/operator/stock/add'
     const sent = async (form: Readonly<Record<string, string>>) =>
       operator.post(page, { form: hiddenField(await operator.open(page), 'form'), ...form })
@@ -528,7 +528,7 @@ test('the pages of an operator', async (t) => {
     assert.doesNotMatch(events, /s3cret/)
   })
 
-  await t.test('a group of read tables is compared and made anew from its page', async () => {
+  await t.test('a group of read tables is compared and rebuilt from its page', async () => {
     const page = '/console/operator/projections/hot'
     const { pool } = service.farebox.core
     const ends = async (what: string): Promise<string> => {

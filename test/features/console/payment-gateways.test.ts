@@ -30,7 +30,7 @@ test('a reseller sets up its gateways', async (t) => {
       )
     ).rows
 
-  await t.test('what does not fit is said beside its field, and no secret comes back', async () => {
+  await t.test('invalid values are reported at their fields, and no secret is returned', async () => {
     const path = `${root}/card/set/stripe`
     const secrets = { secretKey: 'sk_wrong_s3cret', webhookSecret: 'whsec_s3cret' }
     const refused = await sent(path, { with: 'real', ...secrets })
@@ -50,7 +50,7 @@ test('a reseller sets up its gateways', async (t) => {
     assert.deepEqual(await events(), [])
   })
 
-  await t.test('one is set up once, named and never shown, and can be taken away', async () => {
+  await t.test('a gateway is set up once, named, never shown, and can be removed', async () => {
     const path = `${root}/card/set/stripe`
     const form = {
       form: hiddenField(await browser.open(path), 'form'),
@@ -78,7 +78,7 @@ test('a reseller sets up its gateways', async (t) => {
     assert.equal((await events()).at(-1)?.type, 'GatewayRemoved')
   })
 
-  await t.test('its pay pages carry its name, and a test payment goes the way of any other', async () => {
+  await t.test('its payment pages carry its name, and a test payment takes the normal way', async () => {
     const wrong = await sent('/console/reseller/shop', { name: 'Acme', website: 'http://acme.example' })
     assert.equal(wrong.status, 400)
     assert.match(wrong.html, /id="website-problem"/)
@@ -110,7 +110,7 @@ test('a reseller sets up its gateways', async (t) => {
     assert.match((await browser.open(`${root}/card`)).html, /class="state good">paid</)
   })
 
-  await t.test('a provider that makes no invoice is said beside the button', async () => {
+  await t.test('a provider that creates no invoice is reported next to the button', async () => {
     const btcpay = { url: 'https://pay.invalid', storeId: 'store', apiKey: 'key', webhookSecret: 'secret' }
     assert.equal((await sent(`${root}/crypto/set/btcpay`, { with: 'real', ...btcpay })).to, `${root}/crypto`)
     const refused = await sent(`${root}/crypto`, {})
@@ -118,7 +118,7 @@ test('a reseller sets up its gateways', async (t) => {
     assert.match(refused.html, /The provider made no invoice/)
   })
 
-  await t.test('another reseller has none of it', async () => {
+  await t.test('another reseller has no access to it', async () => {
     const other = await signedIn(service, rival.accountId)
     assert.match((await other.open(`${root}/card`)).html, /No gateway is set up/)
     const refused = await other.post(`${root}/card`, { form: 'x'.repeat(43) })
@@ -128,7 +128,7 @@ test('a reseller sets up its gateways', async (t) => {
   })
 })
 
-test('the gateways of the service stand on their pages, and a test payment goes the way of any other', async (t) => {
+test('the gateways of the service have pages, and a test payment takes the normal way', async (t) => {
   const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
   const page = '/console/operator/gateways'
   const account = await freshAccount(service, 'hal@example.com')
@@ -175,7 +175,7 @@ test('the gateways of the service stand on their pages, and a test payment goes 
   assert.equal(verified.code, 0, verified.err)
 })
 
-test('what is told of the own gateways is nothing secret, and which of two is preferred', async (t) => {
+test("the information about a reseller's gateways has no secret, and shows which of two is preferred", async (t) => {
   const gateways = createGateways({
     config: {
       publicUrl: null,

@@ -29,7 +29,7 @@ const found = (pages: readonly Page[], pattern: RegExp): readonly string[] =>
 const structured = ({ html }: Page) =>
   JSON.parse(/<script type="application\/ld\+json">([^<]*)<\/script>/.exec(html)?.[1] ?? 'null')
 
-test('the pages that everybody may see', async (t) => {
+test('public pages', async (t) => {
   const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
   await record(service.farebox.core.pool, world)
   const anybody = consoleBrowser(service)
@@ -48,7 +48,7 @@ test('the pages that everybody may see', async (t) => {
     return pages
   }
 
-  await t.test('the list of free proxies is the one of the API, in pages by key and by filter', async () => {
+  await t.test("the list of free proxies equals the API's, in pages by key and by filter", async () => {
     const shown = (pages: readonly Page[]) =>
       found(pages, /<th scope="row"><code class="id">([^<]+)<\/code>/g)
     const listed = async (search: string) =>
@@ -72,7 +72,7 @@ test('the pages that everybody may see', async (t) => {
       )
   })
 
-  await t.test('a network shows its record, leads to others, and says so where nothing is live', async () => {
+  await t.test('a network shows its record, links to others, and says if nothing is live', async () => {
     const list = await anybody.get('/networks')
     assert.deepEqual(
       found([list], /<th scope="row"><a href="\/networks\/(AS\d+)"/g),
@@ -90,7 +90,7 @@ test('the pages that everybody may see', async (t) => {
       assert.equal((await anybody.get(`/networks/${encodeURIComponent(asn)}`)).status, 404, asn)
   })
 
-  await t.test('an address is looked up as the API does, and what is none is refused', async () => {
+  await t.test('an address is looked up as in the API, and an invalid one is refused', async () => {
     const page = await anybody.get('/ip-lookup?ip=8.8.8.8')
     assert.match(page.html, /<a href="\/networks\/AS15169">AS15169<\/a>/)
     assert.match(page.html, /yes: one answered here/)
@@ -99,7 +99,7 @@ test('the pages that everybody may see', async (t) => {
     assert.doesNotMatch(wrong.html, /<script>1/)
   })
 
-  await t.test('a checker refuses what is no public proxy, and keeps what was typed', async () => {
+  await t.test('a checker refuses everything but public proxies, and keeps the input', async () => {
     for (const proxies of ['', 'nothing', '10.0.0.1:80', Array(21).fill('8.8.8.8:80').join('\n')]) {
       const { status, html } = await anybody.post('/proxy-checker', { proxies })
       assert.equal(status, 400, proxies.slice(0, 20))
@@ -108,7 +108,7 @@ test('the pages that everybody may see', async (t) => {
     }
   })
 
-  await t.test('prices are those that the API quotes to who is no reseller', async () => {
+  await t.test('prices equal those of the API for customers who are not resellers', async () => {
     const buyer = await freshAccount(service, 'xenia@example.com')
     const { products } = (await service.buyer.get('/api/v1/products', { key: buyer.key })).body
     const list = await anybody.get('/prices')
@@ -134,7 +134,7 @@ test('the pages that everybody may see', async (t) => {
     assert.equal((await anybody.get('/prices/none')).status, 404)
   })
 
-  await t.test('search engines find one address, a title, a description and who made the data', async () => {
+  await t.test('search engines find one address, a title, a description and the source of the data', async () => {
     const data = ['/free-proxies', `/networks`, `/networks/${google}`, '/ip-lookup', '/proxy-checker']
     for (const path of ['/', '/prices', '/prices/isp-static', ...data]) {
       const page = await anybody.get(path)
@@ -151,7 +151,7 @@ test('the pages that everybody may see', async (t) => {
     assert.equal(titles.size, data.length, 'each has a title of its own')
   })
 
-  await t.test('the first page leads to what is sold, to the tools and to the way in', async () => {
+  await t.test('the home page links to products, tools and sign-in', async () => {
     const page = await anybody.get('/')
     const { products } = (
       await service.buyer.get('/api/v1/products', {
@@ -171,7 +171,7 @@ test('the pages that everybody may see', async (t) => {
     )
   })
 
-  await t.test('the status says what works, and no more of what does not', async () => {
+  await t.test('the status page says what works, and gives no details of failures', async () => {
     const parts = async () =>
       Object.fromEntries(
         [
@@ -200,7 +200,7 @@ test('the pages that everybody may see', async (t) => {
     assert.ok((await anybody.get('/status')).html.includes(`datetime="${told.runningSince}"`))
   })
 
-  await t.test('refusals under their paths are pages, and those of the API are JSON', async () => {
+  await t.test('errors under page paths are pages, and API errors are JSON', async () => {
     for (const [method, path, status] of [
       ['POST', '/prices', 405],
       ['GET', '/prices/none', 404],
@@ -220,7 +220,7 @@ test('the pages that everybody may see', async (t) => {
     )
   })
 
-  await t.test('whoever is signed in sees them in the same frame, and goes back to them', async () => {
+  await t.test('a signed-in visitor sees them in the console frame, and can return to the console', async () => {
     const account = await freshAccount(service, 'yara@example.com')
     const browser = await signedIn(service, account.accountId)
     const page = await browser.get('/networks')
@@ -232,7 +232,7 @@ test('the pages that everybody may see', async (t) => {
       assert.equal((await browser.post('/console/theme', { theme: 'dark', to })).to, '/console', to)
   })
 
-  await t.test('times are those of UTC, or of the zone that a browser chose', async () => {
+  await t.test('times are in UTC, or in the time zone of the browser', async () => {
     const browser = consoleBrowser(service)
     const page = '/console/times'
     const utc = await browser.get(`${page}?back=/networks`)

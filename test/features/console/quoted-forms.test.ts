@@ -25,7 +25,7 @@ const holdQuotes = async (page: Page) => {
 
 const productPath = '/console/catalogue/residential-premium'
 
-test('a form with a quote orders what its fields say', async (t) => {
+test('a form with a quote orders exactly what its fields say', async (t) => {
   const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
   const browser = await launchBrowser(t)
   const origin = consoleOrigin(service)
@@ -51,7 +51,7 @@ test('a form with a quote orders what its fields say', async (t) => {
   for (const path of [productPath, planPath]) {
     const where = path === productPath ? 'a product' : 'a top-up'
 
-    await t.test(`${where}, by the keyboard while the quote is on its way`, async () => {
+    await t.test(`${where}, by keyboard while the quote is loading`, async () => {
       const { page, context, complaints } = await signedInPage()
       const before = (await quantities()).length
       await page.goto(`${origin}${path}`)
@@ -77,7 +77,7 @@ test('a form with a quote orders what its fields say', async (t) => {
       await context.close()
     })
 
-    await t.test(`${where}, by the mouse while the quote is on its way`, async () => {
+    await t.test(`${where}, by mouse while the quote is loading`, async () => {
       const { page, context, complaints } = await signedInPage()
       const before = (await quantities()).length
       await page.goto(`${origin}${path}`)
@@ -96,7 +96,7 @@ test('a form with a quote orders what its fields say', async (t) => {
       await context.close()
     })
 
-    await t.test(`${where}, without script: another price than the one shown asks again`, async () => {
+    await t.test(`${where}, without script: a changed price asks for confirmation again`, async () => {
       const { page, context } = await signedInPage(false)
       const before = (await quantities()).length
       await page.goto(`${origin}${path}`)
@@ -116,7 +116,7 @@ test('a form with a quote orders what its fields say', async (t) => {
     const where = path === productPath ? 'a product' : 'a top-up'
     const done = /Ordered\.|Topped up:|It was (ordered|topped up) before/
     const quantityOf = (page: Page) => page.getByLabel(/Quantity|Add/)
-    /** Opens the form and asks for so many; the quote is there. */
+    /** Opens the form and enters the quantity; the quote is shown. */
     const quoted = async (page: Page, quantity: number): Promise<void> => {
       await page.goto(`${origin}${path}?quantity=${quantity}`)
       await page.locator('#live-quote').getByText(`${quantity} GB`).waitFor()
@@ -138,7 +138,7 @@ test('a form with a quote orders what its fields say', async (t) => {
         await context.close()
       })
 
-    await t.test(`${where}, while the order is on its way: it counts once, as it was sent`, async () => {
+    await t.test(`${where}, changed while the order is being sent: the order is placed once, as sent`, async () => {
       const { page, context } = await signedInPage()
       const before = (await quantities()).length
       await quoted(page, 3)
@@ -179,7 +179,7 @@ test('a form with a quote orders what its fields say', async (t) => {
     })
   }
 
-  await t.test('a form whose answer was stopped can be sent again, and orders once', async () => {
+  await t.test('a form whose response was stopped can be sent again, and orders once', async () => {
     const { page, context } = await signedInPage()
     const before = (await quantities()).length
     await page.goto(`${origin}${productPath}?quantity=2`)
@@ -209,7 +209,7 @@ test('a form with a quote orders what its fields say', async (t) => {
     await context.close()
   })
 
-  await t.test('a form with a key is sent once while its answer is on the way', async () => {
+  await t.test('a form with a key is sent once while its response is pending', async () => {
     const { page, context } = await signedInPage()
     const posts: string[] = []
     page.on('request', (request) => request.method() === 'POST' && posts.push(request.url()))
@@ -222,7 +222,7 @@ test('a form with a quote orders what its fields say', async (t) => {
     await context.close()
   })
 
-  await t.test('where the quote cannot be had, the price that was shown buys nothing else', async () => {
+  await t.test('without a quote, the shown price orders nothing else', async () => {
     const { page, context } = await signedInPage()
     const before = (await quantities()).length
     await page.goto(`${origin}${productPath}`)
@@ -236,7 +236,7 @@ test('a form with a quote orders what its fields say', async (t) => {
     await context.close()
   })
 
-  await t.test('a quantity without a price takes the button away, and says why', async () => {
+  await t.test('a quantity without a price disables the button and says why', async () => {
     const { page, context } = await signedInPage()
     await page.goto(`${origin}${productPath}`)
     await page.getByLabel('Quantity').fill('none')
@@ -249,7 +249,7 @@ test('a form with a quote orders what its fields say', async (t) => {
     await context.close()
   })
 
-  await t.test('what somebody chooses inside a part that follows stays chosen', async () => {
+  await t.test('a choice inside a refreshed part stays chosen', async () => {
     const { page, context, complaints } = await signedInPage()
     await page.goto(`${origin}/console/catalogue/isp-static`)
     await page.getByLabel('Country').selectOption('DEU')
@@ -266,7 +266,7 @@ test('a form with a quote orders what its fields say', async (t) => {
     await context.close()
   })
 
-  await t.test('a line that was left to the service is the one of the quote', async () => {
+  await t.test('an unspecified line is the line of the quote', async () => {
     const { page, context } = await signedInPage(false)
     await page.goto(`${origin}/console/catalogue/mobile-dedicated?quantity=1`)
     const line = await page.locator('#live-quote small').first().textContent()

@@ -30,7 +30,7 @@ const send = async (
 const links = ({ html }: Page, pattern: RegExp): readonly string[] =>
   [...html.matchAll(pattern)].map(([, text = '']) => text)
 
-test('what an account has', async (t) => {
+test('resources of an account', async (t) => {
   const service = await startService(t, {
     FAREBOX_RATE_LIMIT: 'off',
     FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on',
@@ -49,7 +49,7 @@ test('what an account has', async (t) => {
       })
     ).body
   const { log } = service.farebox.core
-  /** Who acted on a stream, by the type of what was done. */
+  /** The actors on a stream, by event type. */
   const actors = async (stream: string): Promise<readonly string[]> => {
     const found: string[] = []
     for await (const { type, metadata } of log.readStream(stream as never))
@@ -58,7 +58,7 @@ test('what an account has', async (t) => {
   }
 
   await t.test(
-    'an endpoint is registered, pinged, changed, rotated, sent to again and deleted',
+    'an endpoint is registered, pinged, changed, rotated, redelivered and deleted',
     async (t) => {
       const receiver = await startReceiver(t)
       receiver.answer((response) => {
@@ -151,7 +151,7 @@ test('what an account has', async (t) => {
   )
 
   await t.test(
-    'a URL that may not be called is told beside its field, and keeps what was typed',
+    'a forbidden URL is reported at its field, and the input is kept',
     async () => {
       for (const url of ['', 'ftp://example.com', 'https://10.0.0.1/x', '"><b>'] as const) {
         const answer = await send(browser, '/console/webhooks/new', { url, events: ['ping'] })
@@ -164,7 +164,7 @@ test('what an account has', async (t) => {
     },
   )
 
-  await t.test('deliveries page by key and hold each once', async (t) => {
+  await t.test('deliveries page by key, each once', async (t) => {
     const receiver = await startReceiver(t)
     const hook = await service.buyer.post(
       '/api/v1/webhooks',
@@ -324,7 +324,7 @@ test('what an account has', async (t) => {
   })
 
   await t.test(
-    'a scraper tells its price before and its cost after, and is charged once a sending',
+    'a scraper shows its price before and its cost after, and is charged once per request',
     async () => {
       const path = '/console/scrapers/reddit/subreddit'
       const list = await browser.get('/console/scrapers?platform=reddit')
@@ -384,7 +384,7 @@ test('what an account has', async (t) => {
     },
   )
 
-  await t.test('a batch of scrapes is listed with its progress, and its results come as a file', async () => {
+  await t.test('a batch of scrapes is listed with its progress, and its results are downloaded as a file', async () => {
     const root = '/console/scrapers/batches'
     assert.match((await browser.get(root)).html, /There is none now/)
     const id = await sendBatch(service, account.accountId, [

@@ -105,7 +105,7 @@ describe('a payment callback', () => {
     assert.equal(lines.filter((line) => line.includes('a callback was refused')).length, forged.length)
   })
 
-  test('that is rightly signed and lies moves only what the provider says', async (t) => {
+  test('that is correctly signed but wrong moves only what the provider confirms', async (t) => {
     const shop = await openShop(t)
     const victim = await shop.customer({ cents: 0 })
     const thief = await shop.customer({ cents: 0 })
@@ -128,7 +128,7 @@ describe('a payment callback', () => {
       const { status } = await send(shop, 'sandbox-stripe', event, stripeHeader(shop, event))
       assert.equal(status, 200)
     }
-    // Unpaid at the provider: whatever is stated, nothing is credited.
+    // Unpaid at the provider: for any claim nothing is credited.
     await state(1, { id: session, amount_total: 2500, currency: 'usd', client_reference_id: owed.deposit_id })
     await state(2, {
       id: session,
@@ -158,7 +158,7 @@ describe('a payment callback', () => {
     assert.deepEqual([await shop.balance(victim.key), await shop.balance(thief.key)], [2500, 0])
   })
 
-  test('is lost, repeated, overtaken, slow or beside forged ones: each payment is credited once', async (t) => {
+  test('that is lost, repeated, reordered, slow or mixed with forged ones credits each payment once', async (t) => {
     const shop = await openShop(t)
     const { key } = await shop.customer({ cents: 0 })
     let expected = 0
@@ -192,7 +192,7 @@ describe('a payment callback', () => {
     assert.equal(await shop.balance(key), expected)
   })
 
-  test('that never comes is made up for by asking the provider', async (t) => {
+  test('that never arrives is replaced by polling the provider', async (t) => {
     const shop = await openShop(t, { FAREBOX_DEPOSIT_LOOK_MS: '300' })
     await shop.switches({ lost: 1 })
     const { key } = await shop.customer({ cents: 0 })
@@ -211,7 +211,7 @@ describe('a payment callback', () => {
     assert.equal(await shop.balance(key), 1700)
   })
 
-  test('of a dispute that never comes is made up for, and one that came moves nothing again', async (t) => {
+  test('of a dispute that never arrives is replaced by polling, and one that arrived moves nothing again', async (t) => {
     const shop = await openShop(t, { FAREBOX_DEPOSIT_LOOK_MS: '300' })
     const wallets = createWallets(shop.farebox.core)
     const reseller = await openReseller(shop, 'Acme', 'btcpay')
@@ -232,7 +232,7 @@ describe('a payment callback', () => {
     shop.ahead(61 * 60_000)
     await shop.untilBalance(own.key, 0)
     await until(async () => (await creditOf(shop, reseller.accountId, 'ann')) === 0)
-    // Each gateway is asked again, and the dispute that was heard of is found beside the two.
+    // Each gateway is polled again, and the reported dispute is found with the other two.
     shop.ahead(122 * 60_000)
     const found = async () => (await inbox(shop)).filter(({ event_id }) => event_id.startsWith('found dp_'))
     await until(async () => (await found()).length === 3 && (await found()).every(({ done }) => done))
@@ -243,7 +243,7 @@ describe('a payment callback', () => {
     assert.equal((await standingOf(shop, reseller.accountId, 'ann')).receivableMicros, 0)
   })
 
-  test('waits in the inbox while the provider is down, and is not forgotten', async (t) => {
+  test('waits in the inbox while the provider is down, and is processed later', async (t) => {
     const shop = await openShop(t)
     const { key } = await shop.customer({ cents: 0 })
     const made = await shop.open(key, { amount_cents: 1000 })

@@ -41,7 +41,7 @@ describe("a deposit for a reseller's customer", () => {
       assert.equal(await creditOf(shop, acme.accountId, 'c-2'), 1050)
     })
 
-    await t.test('the default is card; other rails are refused with the two that there are', async () => {
+    await t.test('the default is card; other rails are refused with the two available ones', async () => {
       const made = await open(acme.key, { amount_cents: 100 }, customer('c-3'))
       assert.equal(made.amount_cents, 1000)
       assert.equal((await shop.read(acme.key, made.deposit_id)).method, 'card')
@@ -54,7 +54,7 @@ describe("a deposit for a reseller's customer", () => {
       assert.match(refused.body.error, /card, crypto/)
     })
 
-    await t.test('the payer lands at the given address, else the website, else the storefront', async () => {
+    await t.test('the payer returns to the given address, else the website, else the storefront', async () => {
       const returns = async (body: object, name: string) => {
         const made = await open(acme.key, { amount_cents: 1000, ...body }, customer(name))
         return (await shop.read(acme.key, made.deposit_id)).return_url
@@ -69,7 +69,7 @@ describe("a deposit for a reseller's customer", () => {
     })
 
     await t.test(
-      "a customer's name is its reseller's own: same name and key, nothing in common",
+      'customer names belong to their reseller: the same name and key of two resellers share nothing',
       async () => {
         const [mine, theirs] = await Promise.all(
           [acme, other].map(({ key }) => open(key, { amount_cents: 1000 }, customer('same', 'same'))),
@@ -89,7 +89,7 @@ describe("a deposit for a reseller's customer", () => {
       },
     )
 
-    await t.test("a chargeback is the customer's debt, and blocks nobody", async () => {
+    await t.test("a chargeback is the customer's debt, and blocks no account", async () => {
       const made = await open(acme.key, { amount_cents: 1000 }, customer('c-4'))
       await act(made.deposit_id, 'pay', 1000)
       await reads(acme.key, made.deposit_id, { status: 'paid' })
@@ -101,7 +101,7 @@ describe("a deposit for a reseller's customer", () => {
     })
 
     await t.test(
-      'a rail whose gateway is taken away: the refusal names those that are live, and open invoices are followed',
+      'a rail whose gateway is removed is refused with the live ones, and open invoices are still polled',
       async () => {
         const made = await open(other.key, { amount_cents: 1000, method: 'crypto' }, customer('c-5', 'c-5'))
         const remove = (rail: string) =>
@@ -140,7 +140,7 @@ describe("a deposit for a reseller's customer", () => {
       },
     )
 
-    await t.test('an ordinary key may name no customer', async () => {
+    await t.test('an ordinary key cannot name a customer', async () => {
       const buyer = await shop.customer({ cents: 0 })
       const refused = await client.post(
         '/api/v1/deposits',

@@ -6,10 +6,10 @@ import { silent } from '../../platform/projections/engine.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { testScheduler } from '../../support/scheduler.ts'
 
-test('gateways that cannot be asked for disputes hold up no others, however many they are', async (t) => {
+test('gateways that do not support disputes delay no others, however many they are', async (t) => {
   const { pool } = await testDatabase(t)
   const ids = Array.from({ length: 20 }, (_, n) => `gateway-${n}`)
-  // What is read of the deposits: which gateways brought money.
+  // The read data of the deposits: the gateways that brought money.
   await pool.query('create table read.deposits (gateway_id text, credited_micros bigint)')
   await pool.query('insert into read.deposits select id, 1 from unnest($1::text[]) id', [ids])
   const workers = createWorkers({
@@ -27,7 +27,7 @@ test('gateways that cannot be asked for disputes hold up no others, however many
     gateways: {
       byId: async (gatewayId) => {
         asked.push(gatewayId)
-        // More than are asked side by side.
+        // More than are polled concurrently.
         if (asked.length <= 12) throw new Error('its credentials cannot be read')
         return null
       },

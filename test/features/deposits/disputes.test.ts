@@ -29,7 +29,10 @@ const detailsOf = (customerId: CustomerId | null): DepositDetails => ({
   pending: null,
 })
 
-/** A reseller with money in its wallet and a customer with credit, so that what is taken beyond the deposit is seen. */
+/**
+ * A reseller with money in its wallet and a customer with credit, so that a chargeback above the deposit is
+ * visible.
+ */
 const setUp = async (heldCents: number) => {
   const log = createMemoryLog()
   const runner = runnerOver(log)
@@ -57,7 +60,7 @@ const setUp = async (heldCents: number) => {
       (await log.readAll(0, 1_000))
         .filter(({ type }) => type === 'WalletAdjusted' || type === 'CustomerAdjusted')
         .map(({ data }) => JSON.parse(data)),
-    /** What the deposit's owner has, less what it owes, in cents. */
+    /** The owner's money less its debt, in cents. */
     net: async (customerId: CustomerId | null): Promise<number> => {
       if (customerId === null) {
         const { availableMicros, receivableMicros } = await wallets.read(accountId, cause)
@@ -81,7 +84,7 @@ const report = (disputeId: string, amountMicros: number, state: DisputeReport['s
   state,
 })
 
-test('a dispute takes at most what the deposit was credited, once, and gives exactly that back when it is won', async () => {
+test('a dispute takes at most the credited amount, once, and returns exactly that when it is won', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom(null, ann),
@@ -110,7 +113,7 @@ test('a dispute takes at most what the deposit was credited, once, and gives exa
   )
 })
 
-test('a dispute that grew before it was won gives back what it took', async () => {
+test('a dispute that grew before it was won returns what it took', async () => {
   const { wallets, net, close } = await setUp(0)
   const deposit = { details: detailsOf(ann), creditedMicros: 10_000_000 }
   await applyDispute(wallets, deposit, report('dp_1', 4_000_000, 'withdrawn'), cause)
@@ -124,7 +127,7 @@ for (const [whose, customerId] of [
   ['of a wallet', null],
   ["of a customer's credit", ann],
 ] as const)
-  test(`a chargeback ${whose} names its deposit, once, and so does what is given back; by hand there is none`, async () => {
+  test(`a chargeback ${whose} names its deposit, once, and so does its return; a manual one names none`, async () => {
     const { wallets, adjusted, close } = await setUp(0)
     const deposit = { details: detailsOf(customerId), creditedMicros: 10_000_000 }
     for (const state of ['withdrawn', 'withdrawn', 'reinstated', 'reinstated'] as const)
@@ -150,7 +153,7 @@ for (const [whose, customerId] of [
     await close()
   })
 
-test('a chargeback that stands without its deposit, as it was once written, is not taken again', async () => {
+test('a chargeback without its deposit, as older versions wrote it, is not taken again', async () => {
   const { wallets, adjusted, net, close } = await setUp(2_000)
   const before = { reason: 'chargeback', gateway: 'stripe', reference: 'stripe dp_1' } as const
   await wallets.adjust({ accountId, amountCents: -400, ...before }, cause)

@@ -10,7 +10,7 @@ import { openShop } from './support.ts'
 const thief = 'https://checkout.stripe.example/c/pay/cs_live_thief'
 const orders = '/api/v1/orders'
 
-test('whoever writes to the database sends no payer to another page, and the audit finds it', async (t) => {
+test('a changed database row sends no payer to another page, and the audit finds it', async (t) => {
   const shop = await openShop(t)
   const { client } = shop
   const { core } = shop.farebox
@@ -90,7 +90,7 @@ test('whoever writes to the database sends no payer to another page, and the aud
   }
   assert.equal(await shown(), before)
 
-  // A retry is given another invoice. What is paid on the first one is credited all the same.
+  // A retry gets another invoice. A payment of the first one is still credited.
   await pool.query(`update vault.deposit_pages set pay_url = '${thief}'`)
   const again = await shop.open(key, asked, named)
   assert.notEqual(again.deposit_id, made.deposit_id)

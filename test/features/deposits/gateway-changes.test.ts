@@ -5,7 +5,7 @@ import { operate } from '../../support/operator.ts'
 import { until } from '../../support/until.ts'
 import { creditOf, customer, openReseller, openShop, type Shop } from './support.ts'
 
-/** The changes of a deposit that nobody closed, as operators see them. */
+/** The open changes of a deposit, as operators see them. */
 const openChanges = async (shop: Shop, depositId: string) => {
   const rows = await listGatewayChanges(shop.farebox.core.db, { all: false, limit: 100, offset: 0 })
   return rows
@@ -25,7 +25,7 @@ const untilChanges = async (shop: Shop, depositId: string, wanted: readonly stri
   assert.deepEqual(last, wanted)
 }
 
-test('what a provider says and nothing books is an open item, and moves no wallet', async (t) => {
+test('a provider change that is not booked is an open item, and moves no wallet', async (t) => {
   const shop = await openShop(t, {
     FAREBOX_RATE_LIMIT: 'off',
     FAREBOX_DEPOSIT_LOOK_MS: '500',
@@ -49,7 +49,7 @@ test('what a provider says and nothing books is an open item, and moves no walle
     assert.equal(await shop.balance(key), 2_500)
   })
 
-  await t.test('a dispute that gives a part back leaves the wallet charged back', async () => {
+  await t.test('a dispute that returns a part leaves the wallet charged back', async () => {
     const { id, key } = await paid('card')
     await shop.act(id, 'dispute')
     await shop.untilBalance(key, 0)
@@ -58,7 +58,7 @@ test('what a provider says and nothing books is an open item, and moves no walle
     assert.equal(await shop.balance(key), 0)
   })
 
-  await t.test('a dispute that is won gives everything back, and leaves nothing open', async () => {
+  await t.test('a dispute that is won returns everything, and leaves no open item', async () => {
     const { id, key } = await paid('card')
     await shop.act(id, 'dispute')
     await shop.untilBalance(key, 0)
@@ -104,7 +104,7 @@ test('what a provider says and nothing books is an open item, and moves no walle
   })
 
   await t.test(
-    'a part of an invoice, and money after its end, are booked and leave nothing open',
+    'a partial payment and a late payment are booked and leave no open item',
     async () => {
       const { id, key } = await paid('crypto', 1_000)
       await shop.act(id, 'expire')
@@ -115,7 +115,7 @@ test('what a provider says and nothing books is an open item, and moves no walle
     },
   )
 
-  await t.test("a payment that NOWPayments gave back, on a reseller's own gateway", async () => {
+  await t.test("a payment that NOWPayments returned, on a reseller's own gateway", async () => {
     const reseller = await openReseller(shop, 'Nova', 'nowpayments')
     const deposit = await shop.open(
       reseller.key,
@@ -129,7 +129,7 @@ test('what a provider says and nothing books is an open item, and moves no walle
     assert.equal(await creditOf(shop, reseller.accountId, 'alice'), 2_500)
   })
 
-  await t.test('operators list and close them', async () => {
+  await t.test('operators list and close open items', async () => {
     const { id } = await paid('card')
     await shop.act(id, 'refund', 100)
     await untilChanges(shop, id, ['refunded 1.00 usd'])
@@ -144,7 +144,7 @@ test('what a provider says and nothing books is an open item, and moves no walle
     await until(async () => (await openChanges(shop, id)).length === 0)
   })
 
-  await t.test('a lost callback of a refund is found by the hourly look', async () => {
+  await t.test('a lost callback of a refund is found by the hourly poll', async () => {
     const { id, key } = await paid('card')
     await shop.switches({ lost: 1 })
     await shop.act(id, 'refund', 200)
@@ -155,7 +155,7 @@ test('what a provider says and nothing books is an open item, and moves no walle
     assert.equal(await shop.balance(key), 2_500)
   })
 
-  await t.test('the log verifies', async () => {
+  await t.test('the log passes verification', async () => {
     for (const command of ['seal', 'verify']) {
       const ran = await operate(['ledger', command], shop.env)
       assert.equal(ran.code, 0, `${ran.out}${ran.err}`)

@@ -11,14 +11,17 @@ import { creditOf, customer, openReseller, openShop, type Shop } from './support
 const stripe = new Stripe('sk_test_unused')
 const cents = 1_500
 
-/** What a reseller who has an account at the stand-in knows: its key, and the secret that signs its callbacks. */
+/**
+ * The knowledge of a reseller with an account at the stand-in: its key, and the secret that signs its
+ * callbacks.
+ */
 const secretOf = (shop: Shop, gatewayId: string, what: 'key' | 'webhook'): string =>
   createHmac('sha256', deriveKey(shop.farebox.core.keys.master, 'sandbox gateways v1'))
     .update(JSON.stringify([gatewayId, what]))
     .digest('hex')
 
 type Wire = { readonly body: string; readonly headers: Readonly<Record<string, string>> }
-/** What a callback states; the invoice is the provider's id of it. */
+/** The claims of a callback; the invoice is the provider's id of it. */
 type Stated = {
   readonly n: number
   readonly invoiceId: string
@@ -189,9 +192,9 @@ const shownOf = async (shop: Shop, id: string) =>
     readonly payments: readonly { readonly id: string }[]
   }
 
-describe("a correctly signed callback credits only what the provider's API says, to the invoice's own account", () => {
+describe("a correctly signed callback credits only what the provider's API confirms, to the invoice's account", () => {
   for (const provider of providers)
-    test(`${provider.name}: whatever amount, currency, invoice or reseller it states`, async (t) => {
+    test(`${provider.name}: for any claimed amount, currency, invoice or reseller`, async (t) => {
       const shop = await openShop(t)
       const crypto = provider.name === 'stripe' ? 'btcpay' : provider.name
       const thief = await openReseller(shop, 'Thief', crypto)
@@ -247,7 +250,8 @@ describe("a correctly signed callback credits only what the provider's API says,
       await state({ invoiceId: ownInvoice, depositId: theirs.deposit_id })
       assert.deepEqual(await credits(), [0, 0])
 
-      // The victim's was paid, and nobody heard of it but the thief, who says that it is for its own customer.
+      // The victim's was paid, and only the thief got the callback, and claims that it is for its own
+      // customer.
       await shop.switches({ lost: 1 })
       await shop.act(theirs.deposit_id, 'pay', cents)
       const [theirPayment] = (await shownOf(shop, theirs.deposit_id)).payments
@@ -255,7 +259,7 @@ describe("a correctly signed callback credits only what the provider's API says,
         await state({ invoiceId: theirInvoice, paymentId: theirPayment?.id ?? '', depositId })
       assert.deepEqual(await credits(), [0, 0])
 
-      // Its own was paid: that much, in dollars, for its own customer, whatever is said of it and however often.
+      // Its own was paid: that amount, in dollars, for its own customer, for any claims and repetitions.
       await shop.act(own.deposit_id, 'pay', cents)
       const [payment] = (await shownOf(shop, own.deposit_id)).payments
       for (const over of [{ cents: 1 }, { depositId: theirs.deposit_id }, { currency: 'eur', cents: 7 }])

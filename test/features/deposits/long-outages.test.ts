@@ -34,8 +34,8 @@ const looksAt = async (shop: Shop, depositId: string): Promise<number> => {
 }
 
 for (const { method, length, ms } of outages)
-  describe(`an outage of ${length}, longer than ${method} is watched`, () => {
-    test('what was paid in it is credited once the service is back, and the order that awaited it is placed', async (t) => {
+  describe(`an outage of ${length}, longer than ${method} is polled`, () => {
+    test('payments during it are credited after it, and the waiting order is placed', async (t) => {
       const shop = await openShop(t)
       const { key } = await shop.customer({ cents: 0 })
       const own = await shop.open(key, { amount_cents: 2500, method })
@@ -49,7 +49,7 @@ for (const { method, length, ms } of outages)
       await shop.untilBalance(key, 2500 + deposit.amount_cents - amountCents)
     })
 
-    test('what was not paid in it expires, and the order that awaited it is canceled', async (t) => {
+    test('an unpaid deposit expires, and the waiting order is canceled', async (t) => {
       const shop = await openShop(t)
       const { key } = await shop.customer({ cents: 0 })
       const own = await shop.open(key, { amount_cents: 2500, method })
@@ -63,7 +63,7 @@ for (const { method, length, ms } of outages)
     })
   })
 
-test('a deposit that was closed before an outage is credited what came late in it', async (t) => {
+test('a deposit that closed before an outage is credited with late payments of that time', async (t) => {
   const shop = await openShop(t)
   const { key } = await shop.customer({ cents: 0 })
   const { deposit_id: id } = await shop.open(key, { amount_cents: 2500, method: 'crypto' })
@@ -76,7 +76,7 @@ test('a deposit that was closed before an outage is credited what came late in i
   await shop.untilBalance(key, 2500)
 })
 
-test('a payment that is under way at the last look is credited once it is confirmed', async (t) => {
+test('a payment that is pending at the last poll is credited once it is confirmed', async (t) => {
   const shop = await openShop(t)
   const { key } = await shop.customer({ cents: 0 })
   const { deposit_id: id } = await shop.open(key, { amount_cents: 2500, method: 'crypto' })
@@ -102,7 +102,7 @@ test('a deposit that never got an invoice is closed after an outage', async (t) 
   await shop.reads(key, deposit.deposit_id, { status: 'failed' })
 })
 
-test('a gateway that is down at the last look is asked again until it answers, and then no more', async (t) => {
+test('a gateway that is down at the last poll is polled again until it answers, and then no more', async (t) => {
   const shop = await openShop(t)
   const { key } = await shop.customer({ cents: 0 })
   const { deposit_id: id } = await shop.open(key, { amount_cents: 2500, method: 'crypto' })
@@ -118,7 +118,7 @@ test('a gateway that is down at the last look is asked again until it answers, a
   await shop.reads(key, id, { status: 'paid', credited_cents: 2500 })
   await shop.untilBalance(key, 2500)
 
-  // Another deposit's look says that a round has passed it by.
+  // The poll of another deposit proves that a round has skipped it.
   const looks = await looksAt(shop, id)
   for (const hours of [42, 44]) {
     const other = await shop.open(key, { amount_cents: 500, method: 'card' })

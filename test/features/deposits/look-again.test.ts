@@ -17,7 +17,10 @@ const hourMs = 60 * minuteMs
 const firstPollMs = 2 * minuteMs
 const open = 60
 
-/** Opens deposits, and waits until the read model has them with their invoices: an invoice says how long it is watched. */
+/**
+ * Opens deposits, and waits until the read model has them with their invoices: an invoice determines how long
+ * it is polled.
+ */
 const openMany = async (
   shop: Shop,
   key: string,
@@ -49,7 +52,7 @@ const watchEnd = async (shop: Shop, depositId: DepositId): Promise<number> => {
   return Date.parse(rows[0]?.watch_until ?? '')
 }
 
-/** A process with a clock of its own that looks at deposits of the shop; its providers say that nothing happened. */
+/** A process with its own clock that polls deposits of the shop; its providers report nothing. */
 const openLooks = (
   t: TestContext,
   shop: Shop,
@@ -86,13 +89,14 @@ const openLooks = (
   return { looked, round: looks.drain }
 }
 
-test('deposits that are due are all looked at in one go, first those that are late by the largest share of their pause', async (t) => {
+test('due deposits are polled in one round, first those that are late by the largest share of their pause', async (t) => {
   const shop = await openShop(t)
   const { key } = await shop.customer({ cents: 0 })
   const { pool } = shop.farebox.core
   const ids = await openMany(shop, key, open)
-  // All but the last were looked at for days, once an hour, and are ten minutes late; the last is late by one of its two.
-  // None is due yet by the clock of the shop, which looks, too.
+  // All but the last were polled for days, once an hour, and are ten minutes late; the last is late by one of
+  // its two minutes.
+  // None is due yet by the clock of the shop, which polls, too.
   const nowMs = Date.now() + hourMs
   for (const [looks, lateMs, which] of [
     [100, 10 * minuteMs, ids.slice(0, -1)],
@@ -110,7 +114,7 @@ test('deposits that are due are all looked at in one go, first those that are la
   assert.equal(looked.length, open, 'none is looked at again before its next turn')
 })
 
-test('of several processes one looks at a deposit', async (t) => {
+test('one of several processes polls a deposit', async (t) => {
   const shop = await openShop(t)
   const { key } = await shop.customer({ cents: 0 })
   const ids = await openMany(shop, key, open)
@@ -120,20 +124,20 @@ test('of several processes one looks at a deposit', async (t) => {
   assert.deepEqual(all.flatMap(({ looked }) => looked).sort(), [...ids].sort())
 })
 
-test('deposits that cannot be taken on hold up no others, however many they are', async (t) => {
+test('deposits that cannot be resumed delay no others, however many they are', async (t) => {
   const shop = await openShop(t)
   const { key } = await shop.customer({ cents: 0 })
   const ids = await openMany(shop, key, open)
   let failures = 0
   const { looked, round } = openLooks(t, shop, { nowMs: Date.now() + 3 * minuteMs }, () => {
-    // More than are looked at side by side.
+    // More than are polled concurrently.
     if (++failures <= 15) throw new RangeError('more than a wallet holds')
   })
   await round()
   assert.deepEqual([...looked].sort(), [...ids].sort())
 })
 
-test('a gateway that hangs holds up the deposits of no other, however many of its own are due and later', async (t) => {
+test('a hanging gateway does not delay deposits of others, however many of its own are due', async (t) => {
   const shop = await openShop(t)
   const { key } = await shop.customer({ cents: 0 })
   const hanging = await openMany(shop, key, open)
@@ -151,7 +155,7 @@ test('a gateway that hangs holds up the deposits of no other, however many of it
   assert.deepEqual([...looked].sort(), [...hanging, other].sort())
 })
 
-test('looks at a deposit that nobody pays are no failures of its queue, and looks that nobody answers are', async (t) => {
+test('polls of an unpaid deposit are not failures of its queue, and unanswered polls are', async (t) => {
   const shop = await openShop(t)
   const { key } = await shop.customer({ cents: 0 })
   await openMany(shop, key, 2)
@@ -174,7 +178,7 @@ test('looks at a deposit that nobody pays are no failures of its queue, and look
   assert.equal((await delayOf(pool, pollTable)).failing, 2)
 })
 
-test('the first look that is answered at or after the end of the watch is the last one', async (t) => {
+test('the first answered poll at or after the end of the polling period is the last one', async (t) => {
   const shop = await openShop(t)
   const { key } = await shop.customer({ cents: 0 })
   const [depositId] = await openMany(shop, key, 1)
@@ -194,7 +198,7 @@ test('the first look that is answered at or after the end of the watch is the la
   for (let hours = 2; hours < 100; hours += 7) assert.equal(await looksAt(endMs + hours * hourMs), 0)
 })
 
-test('a deposit that its provider never answers for is asked for to the end of time, and at most once an hour', async (t) => {
+test('a deposit whose provider never answers is polled without end, at most once an hour', async (t) => {
   const shop = await openShop(t)
   const { key } = await shop.customer({ cents: 0 })
   await openMany(shop, key, 1)
@@ -228,7 +232,7 @@ test('a deposit that a crash left out of the rounds is found', async (t) => {
   assert.deepEqual([...looked].sort(), [...ids].sort())
 })
 
-test('after an upgrade, deposits whose watch is over have one last look if they are not closed, and none if they are', async (t) => {
+test('after an upgrade, deposits past their polling period are polled once more if they are open, and not if they are closed', async (t) => {
   const shop = await openShop(t)
   const { key } = await shop.customer({ cents: 0 })
   const { pool } = shop.farebox.core
@@ -238,8 +242,8 @@ test('after an upgrade, deposits whose watch is over have one last look if they 
   await shop.reads(key, closed, { status: 'expired' })
   const daysMs = 20 * 24 * hourMs
   await pool.query('delete from work.deposit_looks where deposit_id = $1::text', [never])
-  // What the migrations leave of rows of before (test/platform/work/upgrade.test.ts).
-  // By the clock of the shop, which looks, too, they are not due once they are found again.
+  // The rows of older versions after the migrations (test/platform/work/upgrade.test.ts).
+  // By the clock of the shop, which polls, too, they are not due after they are found again.
   await pool.query(
     "update work.deposit_looks set attempts = 100, status = 'done', finished_at = '-infinity', due_at = $1::timestamptz",
     [new Date(Date.now() + daysMs - hourMs).toISOString()],

@@ -10,7 +10,7 @@ import { runnerOver } from '../../platform/commands/purse.ts'
 import { silent } from '../../platform/projections/engine.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
 
-test('a deposit takes 500 payments, and a server that names others with each answer writes no more to the log', async (t) => {
+test('a deposit accepts 500 payments, and a server that names others with each answer appends no more events', async (t) => {
   const log = createMemoryLog()
   const runner = runnerOver(log)
   t.after(() => runner.close())

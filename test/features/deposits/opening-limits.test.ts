@@ -8,7 +8,7 @@ import { openShop } from './support.ts'
 const limited = { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_KEY: '1000/1000', FAREBOX_RATE_ADDRESS: '1000/1000' }
 const named = (n: number) => ({ 'Idempotency-Key': `deposit ${n}` })
 
-test('an account opens a hundred deposits and then waits a minute for each; nothing is logged of what waits', async (t) => {
+test('an account opens a hundred deposits and then waits a minute for each; waiting requests are not logged', async (t) => {
   const shop = await openShop(t, limited)
   const [greedy, other] = [await shop.customer({ cents: 0 }), await shop.customer({ cents: 0 })]
   const deposit = { amount_cents: 1500, method: 'crypto' }
@@ -31,7 +31,7 @@ test('an account opens a hundred deposits and then waits a minute for each; noth
   await shop.open(other.key, deposit, named(0))
 })
 
-test('an order on a pay page is a deposit of its account as well, and is refused before anything stands', async (t) => {
+test('an order on a payment page counts as a deposit of its account, and is refused before anything is stored', async (t) => {
   const shop = await openShop(t, limited)
   const { key } = await shop.customer({ cents: 0 })
   for (let n = 0; n < 100; n += 1) await shop.open(key, { amount_cents: 1500, method: 'crypto' }, named(n))
@@ -44,7 +44,7 @@ test('an order on a pay page is a deposit of its account as well, and is refused
   assert.equal((await shop.client.get('/api/v1/orders', { key })).body.orders.length, 0)
 })
 
-test("deposits of a reseller's customers are counted apart from its own: five hundred, then ten a second", () => {
+test("deposits of a reseller's customers are counted separately: five hundred, then ten a second", () => {
   let nowMs = 0
   const limits = createOpeningLimits(() => nowMs)
   const [reseller, other] = ['acc_1', 'acc_2'] as AccountId[]

@@ -29,7 +29,10 @@ const invoicesOf = async (shop: Shop, depositId: string): Promise<readonly Invoi
 
 const body = (method: string) => ({ amount_cents: 1500, method })
 
-/** Asks while the provider fails, then again and again under the same key: one deposit, one pay page, one credit. */
+/**
+ * Requests while the provider fails, then repeatedly under the same key: one deposit, one payment page, one
+ * credit.
+ */
 const outlives = async (
   shop: Shop,
   { provider, method, reseller }: Awaited<ReturnType<typeof openShops>>[number],
@@ -62,7 +65,8 @@ const outlives = async (
   )
   const atProvider = await invoicesOf(shop, made.body.deposit_id)
   assert.ok(atProvider.every((invoice) => invoice.provider === provider))
-  // NOWPayments has neither a key nor a search: what it made unheard nobody was told of (docs/decisions/0017).
+  // NOWPayments has neither a key nor a search: an invoice with a lost answer is unknown
+  // (docs/decisions/0017).
   if (provider !== 'nowpayments')
     assert.equal(atProvider.length, 1, `${atProvider.length} invoices at ${name}`)
   await shop.act(made.body.deposit_id, 'pay', 1500)
@@ -70,7 +74,7 @@ const outlives = async (
   assert.equal(await creditOf(shop, accountId, name), 1500)
 }
 
-describe('a gateway that is down: 502 gateway_unavailable, and the same key gives one invoice', () => {
+describe('a gateway that is down causes 502 gateway_unavailable, and the same key gives one invoice', () => {
   const faults = [
     ['it answers 503', { down: true }, { down: false }],
     ['it breaks the connection', { apiCut: 'before' }, { apiCut: 'never' }],
@@ -86,7 +90,7 @@ describe('a gateway that is down: 502 gateway_unavailable, and the same key give
         })
     })
 
-  test('it answers too late, and does what it was asked for all the same', async (t) => {
+  test('it answers too late, but does what was requested', async (t) => {
     const shop = await openShop(t)
     const shops = await openShops(shop)
     // Its patience is ten seconds a call.
@@ -103,7 +107,7 @@ describe('a gateway that is down: 502 gateway_unavailable, and the same key give
   })
 })
 
-test('a provider that breaks off while its callbacks are looked up is asked again, and each payment is credited once', async (t) => {
+test('a provider that disconnects while its callbacks are verified is asked again, and each payment is credited once', async (t) => {
   const shop = await openShop(t)
   const shops = await openShops(shop)
   const made = await Promise.all(
@@ -129,7 +133,7 @@ test('a provider that breaks off while its callbacks are looked up is asked agai
   }
 })
 
-test("a provider that hangs holds up no other's payments, however many of its callbacks wait", async (t) => {
+test("a hanging provider does not delay other providers' payments, however many of its callbacks wait", async (t) => {
   const shop = await openShop(t)
   const [stripe, , nowpayments] = await openShops(shop)
   const waiting = await Promise.all(
@@ -139,7 +143,8 @@ test("a provider that hangs holds up no other's payments, however many of its ca
   )
   const card = await shop.open(stripe.reseller.key, body('card'), customer('c', 'c'))
   await shop.switches({ apiOf: 'nowpayments', apiSlowMs: 9_000 })
-  // Each payment is told of twice, and again after the next one of its invoice: more than are worked on at once.
+  // Each payment is reported twice, and again after the next one of its invoice: more than are processed
+  // concurrently.
   for (const { deposit_id: id } of waiting)
     for (const cents of [100, 200, 300]) await shop.act(id, 'pay', cents)
   const { pool } = shop.farebox.core
@@ -156,7 +161,7 @@ test("a provider that hangs holds up no other's payments, however many of its ca
     await shop.reads(nowpayments.reseller.key, id, { credited_cents: 600 })
 })
 
-test("a provider that hangs takes a bounded number of the service's places: one request more is refused at once", async (t) => {
+test('a hanging provider takes a limited number of slots: a further request is refused at once', async (t) => {
   const shop = await openShop(t)
   const [stripe, btcpay] = await openShops(shop)
   await shop.switches({ apiOf: 'btcpay', apiSlowMs: 9_000 })

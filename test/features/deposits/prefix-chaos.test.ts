@@ -44,7 +44,7 @@ const stops: readonly Stop[] = [
 
 type Asked = DepositRequest & { payUrl: string | null; depositId: string | null }
 
-test('two processes over a log that writes one append at a time, stopped at any of them: each payment is credited once, and the books verify', {
+test('two processes over a log without atomic appends, stopped at any append: each payment is credited once, and the books pass verification', {
   timeout: soak ? 1_800_000 : 240_000,
 }, async (t) => {
   const { url, pool } = await testDatabase(t)
@@ -139,7 +139,9 @@ test('two processes over a log that writes one append at a time, stopped at any 
     asked.payUrl = opened.payUrl
     return true
   }
-  /** A storm that proves something: requests to a dead process fail at once, so that one may be over too soon. */
+  /**
+   * A storm with enough requests: requests to a dead process fail at once, so that a storm can end too soon.
+   */
   const stormy = () => seen.crashes > 3 && seen.stops > 10
   const payer = async (who: number): Promise<void> => {
     for (let n = 0; n < depositsEach || (!stormy() && n < 10 * depositsEach); n += 1) {
@@ -180,7 +182,7 @@ test('two processes over a log that writes one append at a time, stopped at any 
   }
   await Promise.all(Array.from({ length: payers }, (_, who) => payer(who)))
 
-  // The storm is over: what was cut off is asked for again, and what was paid is looked for.
+  // After the storm interrupted requests are repeated, and payments are polled.
   calm = true
   await Promise.all(keepers)
   for (const [at, process] of processes.entries())

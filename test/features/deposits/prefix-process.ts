@@ -52,7 +52,7 @@ const gatewaysOf = ({ master, sandboxUrl, publicUrl, gateways }: Installation) =
   })
 }
 
-/** The part of a process that takes money, over any log: it dies with its log. */
+/** The part of a process that accepts money, over any log: it ends with its log. */
 export const openDepositProcess = (installation: Installation, log: EventLog) => {
   const { pool, publicUrl } = installation
   const { log: own, died, dead } = mortal(log)
@@ -104,7 +104,7 @@ export const openDepositProcess = (installation: Installation, log: EventLog) =>
       await runner.close()
       await gateways.close()
     },
-    /** What is left of a process that died: its timers. */
+    /** The remains of a crashed process: its timers. */
     bury: async (): Promise<void> => {
       void callbacks.stop()
       void looks.stop()

@@ -26,7 +26,7 @@ const tricks = [
   'https://shop.example/\u0000',
 ]
 
-test('return_url says https:// and a host; what a reader could take for another address is refused', () => {
+test('return_url must be https:// and a host; a URL that resembles another address is refused', () => {
   for (const text of [...tricks, `https://shop.example/${'a'.repeat(2_000)}`])
     assert.throws(
       () => checkReturnUrl(text),
@@ -43,7 +43,7 @@ test('return_url says https:// and a host; what a reader could take for another 
     assert.equal(checkReturnUrl(text), text)
 })
 
-test("a reseller's website and storefront take the same, and names of other alphabets", () => {
+test("a reseller's website and storefront accept the same URLs, and names of other alphabets", () => {
   for (const text of tricks) assert.throws(() => parseHttpsUrl(text), /It must start with https:/, text)
   assert.equal(parseHttpsUrl('https://münchen.example'), 'https://xn--mnchen-3ya.example/')
 })

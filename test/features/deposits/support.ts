@@ -6,7 +6,7 @@ import type { ServiceParts } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 import { deskOf } from '../resellers/desk.ts'
 
-/** What a stand-in shows of an invoice. */
+/** The stand-in's view of an invoice. */
 export type Shown = {
   readonly id: string
   readonly deposit_id: string
@@ -17,7 +17,7 @@ export type Shown = {
 
 export type Shop = Stage & {
   readonly sandbox: string
-  /** Does something at the stand-in: `pay`, `expire`, `fail`, `process`, `dispute`. */
+  /** An action at the stand-in: `pay`, `expire`, `fail`, `process`, `dispute`. */
   act(id: string, deed: string, cents?: number): Promise<{ status: number; body: Shown & { error?: string } }>
   switches(change: object): Promise<void>
   /** Opens a deposit with the key. */
@@ -110,7 +110,7 @@ export const customer = (name: string, key?: string) => ({
 
 export type ShopReseller = Customer & { desk(...args: readonly string[]): Promise<void> }
 
-/** A reseller with stand-ins as its own gateways: cards at Stripe, crypto where it is said. */
+/** A reseller with stand-ins as its own gateways: cards at Stripe, crypto at the named provider. */
 export const openReseller = async (
   shop: Shop,
   name: string,
@@ -135,7 +135,7 @@ export const openReseller = async (
   return { ...account, desk }
 }
 
-/** What a customer has with the reseller and owes it, as the log has it. */
+/** A customer's credit and debt at the reseller, from the log. */
 export const standingOf = async (shop: Shop, accountId: string, ref: string) => {
   const { pool } = shop.farebox.core
   const { rows } = await pool.query<{ customer_id: string }>(
@@ -146,6 +146,6 @@ export const standingOf = async (shop: Shop, accountId: string, ref: string) => 
   return credit(rows[0]?.customer_id ?? '')
 }
 
-/** What a customer has with the reseller, in cents. */
+/** A customer's credit at the reseller, in cents. */
 export const creditOf = async (shop: Shop, accountId: string, ref: string): Promise<number> =>
   (await standingOf(shop, accountId, ref)).availableMicros / 10_000

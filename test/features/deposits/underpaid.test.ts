@@ -20,7 +20,7 @@ const openCrypto = async (t: Parameters<typeof openStore>[0], provider: 'btcpay'
   return { ...store, ask: () => store.order(asked, 'k', 'alice') }
 }
 
-test('BTCPay: a part is credited while the invoice stays open, the same page takes the rest, and that places the order', async (t) => {
+test('BTCPay: a partial payment is credited while the invoice is open, the same page takes the rest, and the order is placed', async (t) => {
   const store = await openCrypto(t, 'btcpay')
   const short = await store.ask()
   assert.equal(short.body.code, 'customer_credit_insufficient', short.text)
@@ -40,7 +40,7 @@ test('BTCPay: a part is credited while the invoice stays open, the same page tak
   await store.sound()
 })
 
-test('BTCPay: an invoice that closes short keeps the part as credit, and the next retry invoices the rest', async (t) => {
+test('BTCPay: an invoice that closes short keeps the partial payment as credit, and the next retry invoices the rest', async (t) => {
   const store = await openCrypto(t, 'btcpay')
   const { depositId, chargeCents } = (await store.ask()).body
   const part = chargeCents - 400
@@ -63,7 +63,7 @@ test('BTCPay: an invoice that closes short keeps the part as credit, and the nex
   await store.sound()
 })
 
-test('NOWPayments: a part closes the invoice, the next retry invoices the rest, and money that still comes to the first is credit', async (t) => {
+test('NOWPayments: a partial payment closes the invoice, the next retry invoices the rest, and later money for the first is credited', async (t) => {
   const store = await openCrypto(t, 'nowpayments')
   const { depositId, chargeCents } = (await store.ask()).body
   const part = chargeCents - 500
@@ -88,7 +88,7 @@ test('NOWPayments: a part closes the invoice, the next retry invoices the rest, 
   await store.sound()
 })
 
-test('an own order on crypto that is paid in part: canceled when its invoice closes, and the part stays in the wallet', async (t) => {
+test('an own order on crypto that is paid in part is canceled when its invoice closes, and the payment stays in the wallet', async (t) => {
   const store = await openStore(t)
   const { key } = await store.customer({ cents: 0 })
   const json = { product_id: 'residential-premium', quantity: 5, method: 'crypto' }

@@ -7,8 +7,8 @@ import { openShop } from './support.ts'
 
 const named = (name: string) => ({ 'Idempotency-Key': name })
 
-describe("a deposit into one's own wallet", () => {
-  test('is paid on its page and credited; what is too much is credited too, what is too little as it is', async (t) => {
+describe('a deposit into the own wallet', () => {
+  test('is paid on its page and credited with the paid amount, whether it is too much or too little', async (t) => {
     const shop = await openShop(t)
     const { open, act, reads, read, balance, client } = shop
 
@@ -36,7 +36,7 @@ describe("a deposit into one's own wallet", () => {
       assert.equal((await act(made.deposit_id, 'pay', 2500)).status, 409, 'a session takes one payment')
     })
 
-    await t.test('crypto: too much', async () => {
+    await t.test('crypto: overpaid', async () => {
       const { key } = await shop.customer({ cents: 0 })
       const made = await open(key, { amount_cents: 1000, method: 'crypto' })
       await act(made.deposit_id, 'pay', 1750)
@@ -45,7 +45,7 @@ describe("a deposit into one's own wallet", () => {
       assert.equal(await balance(key), 1750)
     })
 
-    await t.test('crypto: in parts, then more than was asked, then twice', async () => {
+    await t.test('crypto: in parts, then overpaid, then twice', async () => {
       const { key } = await shop.customer({ cents: 0 })
       const made = await open(key, { amount_cents: 1000, method: 'crypto' })
       await act(made.deposit_id, 'pay', 333)
@@ -58,7 +58,7 @@ describe("a deposit into one's own wallet", () => {
       assert.equal(await balance(key), 2000)
     })
 
-    await t.test('crypto: an invoice that closes short, and money that comes late', async () => {
+    await t.test('crypto: an invoice that closes short, and late money', async () => {
       const { key } = await shop.customer({ cents: 0 })
       const made = await open(key, { amount_cents: 1000, method: 'crypto' })
       await act(made.deposit_id, 'pay', 400)
@@ -71,7 +71,7 @@ describe("a deposit into one's own wallet", () => {
       assert.equal(await balance(key), 1400)
     })
 
-    await t.test('nothing, when it expires or fails; late money after that', async () => {
+    await t.test('no credit when it expires or fails; late money after that', async () => {
       const { key } = await shop.customer({ cents: 0 })
       const card = await open(key, { amount_cents: 1000 })
       await act(card.deposit_id, 'process')
@@ -99,7 +99,7 @@ describe("a deposit into one's own wallet", () => {
       await reads(key, made.deposit_id, { status: 'paid', credited_cents: 1000 })
     })
 
-    await t.test('a blocked account: what was paid is credited, and no new deposit is opened', async () => {
+    await t.test('a blocked account: paid money is credited, and no new deposit is opened', async () => {
       const { key, accountId } = await shop.customer({ cents: 0 })
       const made = await open(key, { amount_cents: 1000 })
       await shop.accounts.block(accountId, 'fraud', {
@@ -111,7 +111,7 @@ describe("a deposit into one's own wallet", () => {
       assert.equal(await balance(key), 1000)
     })
 
-    await t.test('a chargeback takes it back, blocks the account and leaves a debt', async () => {
+    await t.test('a chargeback takes the money, blocks the account and leaves a debt', async () => {
       const { key, accountId } = await shop.customer({ cents: 0 })
       const made = await open(key, { amount_cents: 2000 })
       await act(made.deposit_id, 'pay', 2000)
@@ -129,7 +129,7 @@ describe("a deposit into one's own wallet", () => {
         correlationId: 'test',
       })
       assert.equal(state?.blocked, true)
-      // What the wallet had left and what it was short of.
+      // The remaining balance and the missing amount of the wallet.
       const taken = { status: 'paid', credited_cents: 2000, charged_back_cents: 2000 }
       await reads(key, made.deposit_id, taken)
       // Keys are looked up again within a second.
@@ -158,7 +158,7 @@ describe("a deposit into one's own wallet", () => {
       assert.equal(await balance(key), 2000)
     })
 
-    await t.test('small amounts are raised to the floor of the rail', async () => {
+    await t.test('small amounts are raised to the minimum of the rail', async () => {
       const { key } = await shop.customer({ cents: 0 })
       assert.equal((await open(key, { amount_cents: 1 })).amount_cents, 1000)
       assert.equal((await open(key, { amount_cents: 1, method: 'crypto' })).amount_cents, 300)
@@ -167,7 +167,7 @@ describe("a deposit into one's own wallet", () => {
     })
 
     await t.test(
-      'the return address is the one that was given, else a page of the service for payers',
+      "the return address is the given one, else the service's page for payers",
       async () => {
         const { key } = await shop.customer({ cents: 0 })
         const given = await open(key, { amount_cents: 1000, return_url: 'https://shop.example.com/a?b=1' })
@@ -183,7 +183,7 @@ describe("a deposit into one's own wallet", () => {
       },
     )
 
-    await t.test('an unknown rail is refused with the whole list', async () => {
+    await t.test('an unknown rail is refused with the complete list', async () => {
       const { key } = await shop.customer({ cents: 0 })
       const refused = await client.post('/api/v1/deposits', { amount_cents: 1000, method: 'gold' }, { key })
       assert.deepEqual([refused.status, refused.body.code], [400, 'unsupported_method'])
@@ -193,7 +193,7 @@ describe("a deposit into one's own wallet", () => {
         assert.match(refused.body.error, new RegExp(`\\b${rail}\\b`))
     })
 
-    await t.test('a list has them newest first, by status, and nobody else sees them', async () => {
+    await t.test('a list is newest first, filtered by status, and hidden from others', async () => {
       const { key } = await shop.customer({ cents: 0 })
       const other = await shop.customer({ cents: 0 })
       const first = await open(key, { amount_cents: 1000 })
@@ -216,7 +216,7 @@ describe("a deposit into one's own wallet", () => {
     })
   })
 
-  test('a key names one open invoice, never a dead one and never two', async (t) => {
+  test('a key names one open invoice, never a closed one and never two', async (t) => {
     const shop = await openShop(t)
     const { open, act, reads, client } = shop
     const invoices = async () => {
@@ -225,7 +225,7 @@ describe("a deposit into one's own wallet", () => {
     }
 
     for (const method of ['card', 'crypto'])
-      await t.test(`${method}: retries, at once and one after another`, async () => {
+      await t.test(`${method}: retries, simultaneously and one after another`, async () => {
         const { key } = await shop.customer({ cents: 0 })
         const body = { amount_cents: 1500, method }
         const made = await Promise.all(Array.from({ length: 8 }, () => open(key, body, named('same'))))
@@ -237,7 +237,7 @@ describe("a deposit into one's own wallet", () => {
       })
 
     await t.test(
-      'a retry names a position from which reads show the deposit, as the first answer did',
+      'a retry returns a position from which reads show the deposit, as the first answer did',
       async () => {
         const { key } = await shop.customer({ cents: 0 })
         const send = () =>
@@ -249,7 +249,7 @@ describe("a deposit into one's own wallet", () => {
       },
     )
 
-    await t.test('another request under the key is a conflict; another account may use it', async () => {
+    await t.test('another request under the key is a conflict; another account may use the key', async () => {
       const { key } = await shop.customer({ cents: 0 })
       const other = await shop.customer({ cents: 0 })
       const made = await open(key, { amount_cents: 1500 }, named('mine'))
@@ -265,7 +265,7 @@ describe("a deposit into one's own wallet", () => {
       assert.notEqual(theirs.deposit_id, made.deposit_id)
     })
 
-    await t.test('once it has expired, failed or been paid, the key gives a new invoice', async () => {
+    await t.test('after it expired, failed or was paid, the key gives a new invoice', async () => {
       const { key } = await shop.customer({ cents: 0 })
       const seen = new Set<string>()
       for (const [deed, status] of [
@@ -284,7 +284,7 @@ describe("a deposit into one's own wallet", () => {
       assert.equal(await shop.balance(key), 1500)
     })
 
-    await t.test('an invoice that the provider closed unheard is not handed out again', async () => {
+    await t.test('an invoice that the provider closed without a callback is not returned again', async () => {
       const { key } = await shop.customer({ cents: 0 })
       const made = await open(key, { amount_cents: 1500 }, named('lost'))
       await shop.switches({ lost: 1 })
@@ -297,7 +297,7 @@ describe("a deposit into one's own wallet", () => {
     })
 
     await t.test(
-      'a gateway that is down is 502, and the same key goes on with the same deposit',
+      'a gateway that is down is 502, and the same key continues with the same deposit',
       async () => {
         for (const method of ['card', 'crypto']) {
           const { key } = await shop.customer({ cents: 0 })

@@ -16,7 +16,7 @@ import { startService } from '../../support/service.ts'
 const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
 const login = { username: 'farebox', password: 'secret' }
 
-test('the login of an exit is sent to its own host alone, whatever somebody writes into the read table', async (t) => {
+test('the login of an exit is sent to its own host only, whatever the read table contains', async (t) => {
   const { farebox } = await startService(t, { FAREBOX_SANDBOX: 'off' })
   const { pool, runner, keys, clock, logger } = farebox.core
   const vault = createVault(keys.master)
@@ -53,7 +53,7 @@ test('the login of an exit is sent to its own host alone, whatever somebody writ
     clock,
     random: Math.random,
     logger,
-    look: async () => ({ ok: true, latencyMs: 1, problem: null }),
+    probe: async () => ({ ok: true, latencyMs: 1, problem: null }),
   })
   atEnd(t, opened.stop)
   const serving = opened.live.index().serving
@@ -61,7 +61,7 @@ test('the login of an exit is sent to its own host alone, whatever somebody writ
     ['old', login],
     ['two', login],
   ])
-  // The same file again changes nothing, and another host gets a login of its own.
+  // The same file again changes nothing, and another host gets its own login.
   const same = await exits.import(parsed.exits, cause)
   assert.deepEqual([same.added, same.changed], [[], []])
   const moved = parseExits(
@@ -75,7 +75,7 @@ test('the login of an exit is sent to its own host alone, whatever somebody writ
   assert.deepEqual([two?.terms.via.kind === 'http' && two.terms.via.host, two?.login], ['new.example', login])
 })
 
-test('the login of an address is sent to its own host alone, and one of an older release keeps its id', async (t) => {
+test('the login of an address is sent to its own host only, and one of an older release keeps its id', async (t) => {
   const { pool } = await testDatabase(t)
   const master = masterKey(randomBytes(32))
   const logins = createStockLogins({ pool, master })

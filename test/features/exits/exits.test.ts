@@ -37,7 +37,7 @@ const file = (...lines: readonly (object | string)[]): string =>
   lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line))).join('\n')
 
 describe('a file of exits', () => {
-  test('is read line by line, places as usernames spell them', () => {
+  test('is read line by line, with locations spelt as in usernames', () => {
     const parsed = parseExits(file('# mine', good, '', template))
     assert.ok(parsed.ok)
     const [exit, pool] = parsed.exits
@@ -83,7 +83,7 @@ describe('a file of exits', () => {
     ['a template without countries', { ...template, covers: [] }, 'line 2.covers'],
     ['an id twice', { ...good, id: 'first' }, 'line 2.id'],
   ] as const)
-    test(`is refused as a whole for ${what}, by its line`, () => {
+    test(`is refused completely because of ${what}, by its line`, () => {
       const parsed = parseExits(file({ ...good, id: 'first' }, line))
       assert.ok(!parsed.ok, 'it was taken')
       assert.equal(parsed.problems[0]?.path, path)
@@ -96,14 +96,14 @@ describe('a file of exits', () => {
   })
 })
 
-describe('a template', () => {
-  test('leaves parts out whose placeholders have no value', () => {
+describe('a connection template', () => {
+  test('omits parts whose placeholders have no value', () => {
     const { fill } = createTemplate('u-cc-{country}[-city-{city}][-sid-{session}-ttl-{lifetime}]')
     assert.equal(fill({ country: 'us' }), 'u-cc-us')
     assert.equal(fill({ country: 'us', city: 'dallas', session: 'a' }), 'u-cc-us-city-dallas')
     assert.equal(fill({ country: 'us', session: 'a', lifetime: '5' }), 'u-cc-us-sid-a-ttl-5')
   })
-  test('is refused where brackets or placeholders are wrong', () => {
+  test('is refused if brackets or placeholders are wrong', () => {
     for (const wrong of ['a]', '[a', '[[a]]', '{a}', '{', 'a}', '{}'])
       assert.ok(templateProblem(wrong), wrong)
   })
@@ -118,7 +118,7 @@ describe('exits in the log', () => {
   const evolve = (state: typeof exitsFold.initial, events: readonly unknown[]) =>
     (events as Parameters<typeof exitsFold.evolve>[1][]).reduce(exitsFold.evolve, state)
 
-  test('are written when they are new or differ, and a removed one comes back live', () => {
+  test('are appended when they are new or changed, and a removed one that returns is live', () => {
     let state = exitsFold.initial
     const run = (decision: { events: readonly unknown[] }) => {
       state = evolve(state, decision.events)
@@ -141,7 +141,7 @@ describe('exits in the log', () => {
   })
 })
 
-test('the commands import, list, check, drain and remove exits; logins stand in the vault alone', async (t) => {
+test('the commands import, list, check, drain and remove exits; only the vault stores logins', async (t) => {
   const { env, farebox: service } = await startService(t, { FAREBOX_SANDBOX: 'off' })
   const { pool, log } = service.core
   const run = async (...args: readonly string[]) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createRecentExits } from '../../../src/features/exits/locations.ts'
 
-test('exits are looked at when a request needs them, once a second at most, and an outage leaves what was known', async () => {
+test('exits are read when a request needs them, at most once a second, and an outage keeps the known ones', async () => {
   let nowMs = 0
   let looks = 0
   let away = false

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ExitVia } from '../../../src/domain/exits/events.ts'
-import { parseUsername } from '../../../src/domain/exits/username.ts'
+import { parseUsername } from '../../../src/domain/exits/line.ts'
 import { createExitHealth } from '../../../src/features/exits/exit-health.ts'
 import { createExitLogins } from '../../../src/features/exits/exit-logins.ts'
 import { createExitService } from '../../../src/features/exits/exit-service.ts'
@@ -18,7 +18,7 @@ const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'run_t
 const addressOf = { east: '198.18.1.1', west: '198.18.2.1' } as const
 type Machine = keyof typeof addressOf
 
-test('of two machines each knows whether its own addresses work, and nothing of the other one', async (t) => {
+test('each of two machines knows the state of its own addresses only', async (t) => {
   const { farebox } = await startService(t, { FAREBOX_SANDBOX: 'off' })
   const { pool, runner, keys, clock, logger } = farebox.core
   const logins = createExitLogins({ pool, vault: createVault(keys.master) })
@@ -47,7 +47,7 @@ test('of two machines each knows whether its own addresses work, and nothing of 
       random: Math.random,
       logger,
       machine,
-      look: async ({ via }: { readonly via: ExitVia }) => {
+      probe: async ({ via }: { readonly via: ExitVia }) => {
         const ok = via.kind === 'direct' && has[machine].has(via.localAddress ?? '')
         return { ok, latencyMs: 1, problem: ok ? null : 'EADDRNOTAVAIL' }
       },
@@ -67,7 +67,7 @@ test('of two machines each knows whether its own addresses work, and nothing of 
   await until(async () => (await east()) === 'true false', { what: "east's own address alone" })
   await until(async () => (await west()) === 'false true', { what: "west's own address alone" })
 
-  // Whoever runs no gateway lists what any machine can serve.
+  // A process without a gateway lists what any machine can serve.
   const health = createExitHealth({
     table: { struck: assert.fail },
     onError: (error) => assert.fail(String(error)),

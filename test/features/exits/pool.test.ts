@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createServer, type Server } from 'node:net'
 import { type TestContext, test } from 'node:test'
-import { parseUsername } from '../../../src/domain/exits/username.ts'
+import { parseUsername } from '../../../src/domain/exits/line.ts'
 import { createExitLogins } from '../../../src/features/exits/exit-logins.ts'
 import { createExitService } from '../../../src/features/exits/exit-service.ts'
 import { type ImportedExit, parseExits } from '../../../src/features/exits/import-exits.ts'
@@ -119,7 +119,7 @@ test('the pool of exits', async (whole) => {
   const it = (name: string, work: (one: Fresh, t: TestContext) => Promise<void>) =>
     whole.test(name, async (t) => work(await shared.fresh(t), t))
 
-  await it('serves places, falls back where strict is off, and follows drains and removals', async ({
+  await it('serves locations, falls back if strict is off, and follows drains and removals', async ({
     import: add,
     state,
     open,
@@ -189,7 +189,7 @@ test('the pool of exits', async (whole) => {
     )
   })
 
-  await it('takes exits by weight, each connection another one, and no more than their capacity', async ({
+  await it('chooses exits by weight, a different one for each connection, within their capacity', async ({
     import: add,
     open,
   }) => {
@@ -254,7 +254,7 @@ test('the pool of exits', async (whole) => {
     assert.equal(new Set(raced).size, 1)
   })
 
-  await it('answers 568 once the exit of a session failed three times, until it is released', async ({
+  await it('answers 568 after the exit of a session failed three times, until the session is released', async ({
     import: add,
     open,
     service,
@@ -269,7 +269,7 @@ test('the pool of exits', async (whole) => {
     for (let n = 0; n < 3; n += 1) {
       const route = await routed(one.exits, name)
       if (n === 0) {
-        // A success in between begins the count anew.
+        // A success in between restarts the count.
         route.done('failed', 1)
         ;(await routed(one.exits, name)).done('connected', 1)
         ;(await routed(one.exits, name)).done('failed', 1)
@@ -289,7 +289,7 @@ test('the pool of exits', async (whole) => {
     assert.equal(await exitOf(one.exits, name), await exitOf(two.exits, name))
   })
 
-  await it('loses an exit that does not answer within ten seconds, and has it back by probes', async ({
+  await it('removes an exit that does not answer within ten seconds, and probes reactivate it', async ({
     import: add,
     open,
   }, t) => {
@@ -326,7 +326,7 @@ test('the pool of exits', async (whole) => {
     })
   })
 
-  await it('fills the templates of a supplier, whose session is another one with each round', async ({
+  await it('fills the templates of a supplier, with a new session for each round', async ({
     import: add,
     open,
     service,

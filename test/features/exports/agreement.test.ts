@@ -19,7 +19,7 @@ import { readSecondly } from './second-reader.ts'
 
 const operator = { kind: 'operator', name: 'test' } as const
 
-/** A day's business over HTTP and by hand: money of every kind that there is. */
+/** A day's business over HTTP and on the command line, with every kind of money. */
 const doBusiness = async (t: TestContext, { env, buyer, reseller, demo }: Service): Promise<void> => {
   const cli = async (...args: string[]) => {
     const { code, out, err } = await farebox(t, [...args, '--json'], env)
@@ -52,7 +52,7 @@ const doBusiness = async (t: TestContext, { env, buyer, reseller, demo }: Servic
   await cli('wallet', 'adjust', '--account', demo.scraper.accountId, '--reference', 'cb-1', ...taken)
 }
 
-test('verification, the service, its second reader, hledger and the HTTP interface tell the same balances', async (t) => {
+test('verification, the service, its second reader, hledger and the HTTP interface give the same balances', async (t) => {
   const service = await startService(t)
   await doBusiness(t, service)
   const directory = await scratch(t)
@@ -82,7 +82,7 @@ test('verification, the service, its second reader, hledger and the HTTP interfa
   assert.deepEqual(told, new Map([...balances].map(([key, value]) => [key.replace('|', ':'), value])))
 })
 
-test('an import gives the same projections, row by row, and customers need new keys only', async (t) => {
+test('an import gives the same projections, row by row, and only customers need new keys', async (t) => {
   const service = await startService(t)
   await doBusiness(t, service)
   const path = join(await scratch(t), 'log.jsonl')
@@ -115,7 +115,7 @@ test('an import gives the same projections, row by row, and customers need new k
   assert.equal(issued.code, 0, issued.err)
 })
 
-test('wrong input ends with exit code 2, says what is wrong, and leaves no file', async (t) => {
+test('wrong input exits with 2, says what is wrong, and leaves no file', async (t) => {
   const { farebox: service, demo } = await startService(t)
   const run = async (args: readonly string[]) => {
     const lines: string[] = []
@@ -156,7 +156,7 @@ test('wrong input ends with exit code 2, says what is wrong, and leaves no file'
   assert.deepEqual(await readdir(directory), before)
 })
 
-test('standard output carries the export alone, and a file is replaced whole', async (t) => {
+test('standard output contains only the export, and a file is replaced completely', async (t) => {
   const { env } = await startService(t)
   const path = join(await scratch(t), 'postings.csv')
   await writeFile(path, 'old')

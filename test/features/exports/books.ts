@@ -17,7 +17,7 @@ import fc from '../../support/fast-check.ts'
 
 export const codec = createCodec()
 
-/** Two accounts and two resellers; whatever the real decisions make of the steps of each, in the order of time. */
+/** Two accounts and two resellers; the events of the real decisions for each step, in order of time. */
 export type Owner = {
   readonly accountId: AccountId
   readonly reseller: boolean
@@ -42,7 +42,7 @@ const metadata = (atMs: number) => ({
   recordedAt: new Date(atMs).toISOString(),
 })
 
-/** Writes what the owners do into a log. */
+/** Writes the owners' events into a log. */
 export const writeBooks = async (log: EventLog, given: readonly Owner[]): Promise<void> => {
   const revisions = new Map<string, number>()
   const append = async (

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs'
 
 /**
- * A reader of the ledger that knows docs/events.json and the `jsonl` export, and nothing else: which events move money, on
- * which accounts and with which sign stands in the dictionary. `test/architecture` holds it apart from `src/`.
+ * A reader of the ledger that uses only docs/events.json and the `jsonl` export: the dictionary lists the
+ * events that move money, with accounts and signs. `test/architecture` checks that it imports nothing of
+ * `src/`.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: JSON, read by its documented names

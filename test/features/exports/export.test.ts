@@ -48,7 +48,7 @@ const ofBook = (balances: ReadonlyMap<string, bigint>, book: string): ReadonlyMa
 const sorted = (balances: ReadonlyMap<string, bigint>) =>
   [...balances].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, value]) => `${name} ${value}`)
 
-test('the books that other programs read hold money of every kind, and chargebacks that leave a debt', () => {
+test('the exported books contain money of every kind, and chargebacks that leave a debt', () => {
   assert.ok(holdEveryKind(large))
 })
 
@@ -60,7 +60,7 @@ const histories: Readonly<Record<string, (log: EventLog) => Promise<void>>> = {
 
 const dictionary = JSON.parse(readFileSync(join(import.meta.dirname, '../../../docs/events.json'), 'utf8'))
 
-test('docs/events.json says of every money event the legs that the service books', () => {
+test('docs/events.json has for every money event the legs that the service books', () => {
   const legs = new Map<string, bigint>()
   const add = (book: string, account: string, debitMicros: bigint): void => {
     const sum = (legs.get(`${book}|${account}`) ?? 0n) + debitMicros
@@ -79,7 +79,7 @@ test('docs/events.json says of every money event the legs that the service books
 })
 
 for (const [what, write] of Object.entries(histories)) {
-  test(`of ${what} a reader that knows docs/events.json and an export alone derives every balance`, async (t) => {
+  test(`of ${what} a reader with only docs/events.json and an export derives every balance`, async (t) => {
     const path = join(await scratch(t), 'log.jsonl')
     const log = createMemoryLog()
     await write(log)
@@ -89,7 +89,7 @@ for (const [what, write] of Object.entries(histories)) {
     assert.deepEqual(sorted(readByDictionary(dictionary, path)), sorted(balances))
   })
 
-  test(`of ${what} hledger reads the export strictly, and has our balance of every account in every book`, async (t) => {
+  test(`of ${what} hledger reads the export in strict mode, and has our balance of every account in every book`, async (t) => {
     if (!(await needs(t, 'hledger', 'hledger'))) return
     const directory = await scratch(t)
     const log = createMemoryLog()
@@ -130,7 +130,7 @@ for (const [what, write] of Object.entries(histories)) {
   })
 }
 
-test('a journal that lost or gained an entry is refused by hledger and by beancount themselves', async (t) => {
+test('hledger and beancount refuse a journal that lost or gained an entry', async (t) => {
   const directory = await scratch(t)
   const log = createMemoryLog()
   await writeBooks(log, large)
@@ -167,7 +167,7 @@ const csvBalances = (text: string): ReadonlyMap<string, bigint> => {
   return sums
 }
 
-test('whatever happened, the second reader and the sums of the CSV agree, at the end and up to any position', async (t) => {
+test('the second reader and the sums of the CSV agree for any history, at the end and up to any position', async (t) => {
   const directory = await scratch(t)
   await fc.assert(
     fc.asyncProperty(owners, fc.double({ min: 0, max: 1, noNaN: true }), async (given, share) => {
@@ -193,7 +193,7 @@ test('whatever happened, the second reader and the sums of the CSV agree, at the
   )
 })
 
-test('up to an instant means accounting time: what a slow clock recorded late is not in it', async (t) => {
+test('up to an instant means accounting time: a late record of a slow clock is not included', async (t) => {
   const directory = await scratch(t)
   const log = createMemoryLog()
   for (const [n, second] of [0, 20, 10, 30].entries())

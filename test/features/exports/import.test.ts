@@ -47,7 +47,7 @@ const exported = async (t: TestContext): Promise<{ source: EventLog; path: strin
 const everything = async (log: EventLog) =>
   (await log.readAll(0, 1_000_000)).map(({ position: _, ...event }) => event)
 
-test('an export makes the same log in an empty one, byte for byte, on either log', async (t) => {
+test('an export recreates the same log in an empty one, byte for byte, on either adapter', async (t) => {
   const { source, path, text } = await exported(t)
   const target = await openLog((await testDatabase(t)).url)
   t.after(() => target.close())
@@ -63,7 +63,7 @@ test('an export makes the same log in an empty one, byte for byte, on either log
   assert.deepEqual(await everything(memory), await everything(source))
 })
 
-test('importing again does nothing, and an import that broke off goes on where it ended', async (t) => {
+test('a repeated import does nothing, and an interrupted import continues where it ended', async (t) => {
   const { source, path } = await exported(t)
   const count = await source.head()
   const target = createMemoryLog()
@@ -79,7 +79,7 @@ test('importing again does nothing, and an import that broke off goes on where i
   }
 })
 
-test('a log that holds something else, or more, is left alone', async (t) => {
+test('a log with other or more events is left unchanged', async (t) => {
   const { path } = await exported(t)
   const other = createMemoryLog()
   await writeBooks(other, books)
@@ -108,7 +108,7 @@ const refused = async (directory: string, content: string | Uint8Array, why?: Re
   assert.equal(await log.head(), 0, 'something was written')
 }
 
-test('a file that is no export, is cut off or was changed is refused, and nothing is written', async (t) => {
+test('a file that is not an export, is truncated or was changed is refused, and nothing is written', async (t) => {
   const { text } = await exported(t)
   const directory = await scratch(t)
   const lines = text.trimEnd().split('\n')
@@ -130,7 +130,7 @@ test('a file that is no export, is cut off or was changed is refused, and nothin
     joined(lines.with(5, lines[5]!.replace(/amountMicros\\":\d/, 'amountMicros\\":9'))),
   )
 
-  // An end that somebody made fit does not help a log that no log can be.
+  // A forged end does not help an impossible log.
   const { createHash } = await import('node:crypto')
   const ended = (list: readonly string[]): string => {
     const body = joined(list)
@@ -153,7 +153,7 @@ test('a file that is no export, is cut off or was changed is refused, and nothin
   )
 })
 
-test('whatever byte is changed, and wherever the file ends, nothing is written', async (t) => {
+test('with any changed byte or any early end of the file nothing is written', async (t) => {
   const { path } = await exported(t)
   const directory = await scratch(t)
   const bytes = await readFile(path)
@@ -173,7 +173,7 @@ test('whatever byte is changed, and wherever the file ends, nothing is written',
   )
 })
 
-test('a file that is changed between the passes is not written from there on', async (t) => {
+test('a file that changes between the passes is not written from there on', async (t) => {
   const { path, text } = await exported(t)
   const log = createMemoryLog()
   const file = await open(path, 'r+')
@@ -181,7 +181,7 @@ test('a file that is changed between the passes is not written from there on', a
   const changing: EventLog = {
     ...log,
     head: async () => {
-      // The first look at the log comes after the first pass.
+      // The first read of the log follows the first pass.
       if (!looked) await writeFile(path, text.replace(/amountMicros\\":\d/, 'amountMicros\\":9'))
       looked = true
       return log.head()
@@ -192,7 +192,7 @@ test('a file that is changed between the passes is not written from there on', a
   await file.close()
 })
 
-test('an import notices whoever else writes to the log, and stops', async (t) => {
+test('an import detects another writer and stops', async (t) => {
   const { path } = await exported(t)
   const log = createMemoryLog()
   const intruded: EventLog = {
@@ -208,7 +208,7 @@ test('an import notices whoever else writes to the log, and stops', async (t) =>
   await assert.rejects(importFile(intruded, path), ImportBrokeOff)
 })
 
-test('an append whose answer was lost is sent again', async (t) => {
+test('an append without a known outcome is sent again', async (t) => {
   const { source, path } = await exported(t)
   const log = createMemoryLog()
   let lost = 0

@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 const maxBuffer = 256 << 20
 
-/** Whether a program is there; where not, the test says so and is skipped. */
+/** Whether a program is installed; if not, the test says so and is skipped. */
 export const needs = async (t: TestContext, program: string, debianPackage: string): Promise<boolean> => {
   try {
     await run(program, ['--version'])
@@ -46,7 +46,10 @@ export const hledgerBalances = async (path: string): Promise<ReadonlyMap<string,
   )
 }
 
-/** beancount's own balances by our book and account (`{book}|{account}`), which each opened account says of itself. */
+/**
+ * beancount's own balances by our book and account (`{book} {account}`), which the metadata of each account
+ * contains.
+ */
 export const beancountBalances = async (path: string): Promise<ReadonlyMap<string, bigint>> => {
   await run('bean-check', [path], { maxBuffer })
   const ours = new Map<string, string>()

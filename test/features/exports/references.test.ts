@@ -119,7 +119,8 @@ test('law: in a CSV export a reference is one cell, and no cell begins a formula
       assert.equal(cells.length, 30, 'two rows of fifteen')
       const cell = cells[13] ?? ''
       assert.doesNotMatch(cell, /^[=+\-@\t\r\n]/)
-      // Apostrophes stand before what begins a formula, also after a separator that a spreadsheet may split at.
+      // An apostrophe precedes the start of a formula, also after a separator at which a spreadsheet may
+      // split.
       assert.equal(cell.replaceAll("'", ''), text.replaceAll("'", ''))
     }),
   )

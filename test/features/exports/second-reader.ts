@@ -11,14 +11,17 @@ export type SecondReading = {
   readonly events: number
   /** Micro-dollars by `{book}|{account}`: above zero a debit balance. Accounts that were ever booked on. */
   readonly balances: Balances
-  /** What each account can spend, micro-dollars, as its last event says. */
+  /** The available micro-dollars of each account, by its last event. */
   readonly available: ReadonlyMap<string, bigint>
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: facts of many shapes, read by their documented names
 type Facts = any
 
-/** What an event adds to a debt, whichever of the two fields says it. `paid`: the old one is what was paid of the debt. */
+/**
+ * The change of a debt by an event, from either field. `paid`: the old field counts the paid part of the
+ * debt.
+ */
 const debtOf = (facts: Facts, paid: boolean): number =>
   'debtChangeMicros' in facts ? facts.debtChangeMicros : facts.receivableMicros * (paid ? -1 : 1)
 const walletDebtOf = (facts: Facts): number =>

@@ -6,7 +6,7 @@ import { ledgerWorld } from './cli-world.ts'
 
 const world = (t: TestContext) => ledgerWorld(t, [registerLedger])
 
-test('a trial balance shows each book on its two sides, which are equal', async (t) => {
+test('a trial balance shows both sides of each book, which are equal', async (t) => {
   const { run, head } = await world(t)
   const { code, out } = await run('ledger', 'trial-balance')
   assert.equal(code, 0)
@@ -94,7 +94,7 @@ test('the same as CSV and as JSON, as of a time and over a range', async (t) => 
   assert.equal(same.out, json.out)
 })
 
-test('an account is shown with those below it, a wallet by the id of its account', async (t) => {
+test('an account is shown with its sub-accounts, a wallet by the id of its account', async (t) => {
   const { run } = await world(t)
   const revenue = await run('ledger', 'account', 'revenue', '--json')
   assert.deepEqual(
@@ -114,7 +114,7 @@ test('an account is shown with those below it, a wallet by the id of its account
   assert.match(funding.out, /in the book reseller:acc_two/)
 })
 
-test('a statement runs from its opening to its closing balance and says what each line was for', async (t) => {
+test('a statement runs from its opening to its closing balance and gives the reason of each line', async (t) => {
   const { run } = await world(t)
   const { out } = await run('ledger', 'statement', 'acc_one', '--to', '2026-11-22', '--json')
   const { lines, openingMicros, balanceMicros } = JSON.parse(out)
@@ -138,7 +138,7 @@ test('a statement runs from its opening to its closing balance and says what eac
   assert.match(csv.out, /^\ufeffposition,time,book,account,type,debit,credit,balance,against,order/)
 })
 
-test('a reference that a spreadsheet would run as a formula has an apostrophe before it in CSV, in no other form', async (t) => {
+test('in CSV only, a reference that a spreadsheet would run as a formula gets a leading apostrophe', async (t) => {
   const { run, shop } = await world(t)
   await shop.adjust('acc_one' as AccountId, 'goodwill', 10_000, '=1+1')
   const ofLast = (out: string) => out.trimEnd().split('\r\n').at(-1)?.split(',')
@@ -193,7 +193,7 @@ for (const [what, args, message] of [
   ['an unknown format', ['trial-balance', '--format', 'pdf'], /table, csv, json/],
   ['a depth of nothing', ['trial-balance', '--depth', '0'], /whole number from 1/],
 ] as const)
-  test(`wrong use exits with 2 and says what is accepted: ${what}`, async (t) => {
+  test(`wrong use exits with 2 and lists what is accepted: ${what}`, async (t) => {
     const { run } = await world(t)
     const { code, err } = await run('ledger', ...args)
     assert.equal(code, 2, err)

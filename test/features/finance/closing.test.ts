@@ -8,7 +8,7 @@ import { startService } from '../../support/service.ts'
 
 const minute = 60_000
 
-test('finance closes the month on the command line; a service whose clock still reads it decides nothing more', async (t) => {
+test('finance closes the month on the command line; a service whose clock is still in that month decides nothing more', async (t) => {
   const lines: { msg: string; problem?: string }[] = []
   const logTo = { write: (line: string) => void lines.push(JSON.parse(line)) }
   const service = await startService(t, { LOG_LEVEL: 'error' }, { logTo })

@@ -9,7 +9,7 @@ import { csv, csvField } from '../../../src/kernel/csv.ts'
 
 const formulas = ['=1+1', '+1+1', '-1+1', '@SUM(A1)', '＝1+1', '-', '-2-cmd', '-1e', '+49', ' =1', '\u00a0@x']
 
-test('a text that a spreadsheet would run as a formula has an apostrophe before it', () => {
+test('a text that a spreadsheet would run as a formula gets a leading apostrophe', () => {
   for (const text of formulas) {
     const field = csvField(text)
     assert.ok(field === `'${text}` || field === `"'${text}"`, field)
@@ -40,7 +40,7 @@ const cellsOf = (line: string, separator: string): string[] => {
   return cells
 }
 
-test('no cell is a formula wherever semicolons, tabs or commas separate', () => {
+test('no cell is a formula with semicolons, tabs or commas as separators', () => {
   const inner = [
     'a;=1+1',
     'a; =1',
@@ -66,14 +66,14 @@ test('no cell is a formula wherever semicolons, tabs or commas separate', () => 
   assert.equal(csvField('a;=b'), `"a;'=b"`)
 })
 
-test('numbers stay numbers, below zero too, and other texts stay as they are', () => {
+test('numbers stay numbers, also below zero, and other texts stay unchanged', () => {
   for (const value of ['-12.500000', '-3', '0', '12.5', 'c9ebb2c1-0', 'a=b', 'acc_one', ''])
     assert.equal(csvField(value), value)
   assert.deepEqual([csvField(-5), csvField(null), csvField('a,"b"')], ['-5', '', '"a,""b"""'])
   assert.equal(csv(['a', 'b'], [['-1.000000', '=1']]), "\ufeffa,b\r\n-1.000000,'=1\r\n")
 })
 
-test('every CSV of the books has the same form and guard', () => {
+test('every CSV of the books has the same form and protection', () => {
   const reference = '=cmd|calc'
   const line = { type: 'CreditAdded', against: ['a'], amountMicros: -5n, balanceMicros: -5n, reference }
   const account = accountStatementCsv({ book: 'service', lines: [line] } as never)

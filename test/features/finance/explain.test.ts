@@ -7,7 +7,7 @@ import { openStage } from '../../contract/stage.ts'
 import { farebox } from '../../support/farebox.ts'
 import { ledgerWorld } from './cli-world.ts'
 
-test('an order is explained from its payment to its refund, with who caused what and on which terms', async (t) => {
+test('an order is explained from its payment to its refund, with actors and terms', async (t) => {
   const { client, env, demo } = await openStage(t)
   const { key } = demo.buyer
   const headers = { 'X-Request-Id': 'explain-me' }

@@ -4,7 +4,7 @@ import { decode } from '../../platform/projections/engine.ts'
 
 export type FoldedEvent = { readonly position: number; readonly at: string; readonly entry: Entry | null }
 
-/** Every event of a log with its accounting time and what it books. */
+/** Every event of a log with its accounting time and its postings. */
 export const foldLog = async (log: EventLog): Promise<readonly FoldedEvent[]> => {
   const entries = createEntryStream()
   return (await log.readAll(0, 1_000_000)).map((stored) => {

@@ -14,7 +14,7 @@ import { operate } from '../../support/operator.ts'
 import { startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 
-/** Cells of the rows of a page's tables, without what is around their text. */
+/** The text of the cells of a page's tables. */
 const rowsOf = (html: string): readonly (readonly string[])[] =>
   [...html.matchAll(/<tr>(<t[hd] ?(?:scope="row"|class="number")?.*?)<\/tr>/gs)].map(([, row = '']) =>
     [...row.matchAll(/<t[hd][^>]*>(.*?)<\/t[hd]>/gs)].map(([, cell = '']) =>
@@ -22,7 +22,7 @@ const rowsOf = (html: string): readonly (readonly string[])[] =>
     ),
   )
 
-/** The micro-dollars that a page or a file says. */
+/** The micro-dollars on a page or in a file. */
 const microsOf = (text: string): bigint => {
   const [, minus, whole, fraction] = /^([-\u2212]?)([\d,]+)\.(\d{2,6})$/.exec(text) ?? []
   assert.ok(whole !== undefined && fraction !== undefined, text)
@@ -53,7 +53,7 @@ test('the pages of finance', async (t) => {
   const figure = (html: string): bigint => microsOf(/<p class="figure">([^<]+)<\/p>/.exec(html)?.[1] ?? '')
 
   await t.test(
-    'each book of the trial balance sums to zero, and each account leads to its lines',
+    'each book of the trial balance sums to zero, and each account links to its lines',
     async () => {
       const { html } = await finance.open('/console/finance/balance')
       const totals = rowsOf(html).filter(([name]) => name === 'The whole book')
@@ -70,7 +70,7 @@ test('the pages of finance', async (t) => {
   )
 
   await t.test(
-    'a wallet stands now and as of an earlier position, and its lines add up to both',
+    'a wallet is shown now and as of an earlier position, and its lines add up to both',
     async () => {
       const now = figure((await lines(wallet)).html)
       const then = figure((await lines({ ...wallet, to: String(beforeOrders) })).html)
@@ -89,7 +89,7 @@ test('the pages of finance', async (t) => {
     },
   )
 
-  await t.test('what is shown comes as a file too', async () => {
+  await t.test('each table can be downloaded as a file', async () => {
     const { html } = await lines(wallet)
     const [, href = ''] = /href="(\/console\/finance\/statement\.csv[^"]+)"/.exec(html) ?? []
     const { html: text } = await finance.get(href.replaceAll('&amp;', '&'))
@@ -102,7 +102,7 @@ test('the pages of finance', async (t) => {
     assert.equal(balance.html.trim(), said.out.trim())
   })
 
-  await t.test('what changed between two moments is their difference', async () => {
+  await t.test('a comparison of two moments shows the differences', async () => {
     const { html } = await finance.open(`/console/finance/balance?from=${beforeOrders + 1}&book=service`)
     assert.match(html, /<h1>What changed<\/h1>/)
     const [, before, debits, credits, after] =
@@ -114,7 +114,7 @@ test('the pages of finance', async (t) => {
     assert.equal(microsOf(after ?? ''), microsOf(before ?? '') - spent)
   })
 
-  await t.test('a moment or an account that is none is told beside its field, which keeps it', async () => {
+  await t.test('an invalid moment or account is reported at its field, which keeps the input', async () => {
     for (const [path, field, typed] of [
       ['balance', 'to', 'yesterday'],
       ['balance', 'from', '9999999999'],
@@ -143,7 +143,7 @@ test('the pages of finance', async (t) => {
       assert.equal((await finance.get(`/console/finance/${path}`)).status, 200, path)
   })
 
-  await t.test('revenue and what stands at gateways are the sums of the books', async () => {
+  await t.test('revenue and gateway balances are the sums of the books', async () => {
     const { html } = await finance.open('/console/finance/money')
     const cards = [...html.matchAll(/<h2>([^<]+)<\/h2><p class="figure">([^<]+)<\/p>/g)].map(
       ([, title, amount = '']) => [title, microsOf(amount)] as const,
@@ -154,7 +154,7 @@ test('the pages of finance', async (t) => {
     assert.equal(new Map(cards).get('Came in at gateways, USD'), gateways)
   })
 
-  await t.test('a verification is listed with its verdict, and a finding leads to its event', async () => {
+  await t.test('a verification is listed with its verdict, and a finding links to its event', async () => {
     assert.match((await finance.open('/console/finance/verifications')).html, /never verified/)
     assert.equal((await operate(['ledger', 'verify'], service.env)).code, 0)
     const { html } = await finance.open('/console/finance/verifications')
@@ -198,7 +198,7 @@ test('the pages of finance', async (t) => {
     assert.equal(verified.code, 0, verified.out + verified.err)
   })
 
-  await t.test('a verification is begun from the page once, with its progress and its verdict', async () => {
+  await t.test('a verification is started from the page once, with its progress and its verdict', async () => {
     const page = '/console/finance/verifications'
     const runs = async () =>
       (
@@ -225,7 +225,7 @@ test('the pages of finance', async (t) => {
     assert.match(html, /<a href="\/console\/finance\/verifications\/vrf_\w+"><span class="state good">clean/)
   })
 
-  await t.test('a replay adds the log up anew, and tells which balance is not what it gives', async () => {
+  await t.test('a replay computes the balances from the log, and reports balances that differ', async () => {
     const page = '/console/finance/replay'
     const { pool } = service.farebox.core
     const ends = async (typed: string, what: string): Promise<readonly string[]> => {
@@ -274,7 +274,7 @@ test('the pages of finance', async (t) => {
     assert.match(html, />under way</)
   })
 
-  await t.test('a moment that was asked for stays through every link, and says so', async () => {
+  await t.test('a chosen moment stays in every link, and is shown', async () => {
     const to = String(beforeOrders)
     const { html } = await lines({ ...wallet, to })
     assert.match(html, /You see the books as of/)
@@ -297,7 +297,7 @@ test('the pages of finance', async (t) => {
   })
 
   await t.test(
-    'what is exported is what the command writes, with its lines and digest after it',
+    'an export equals the output of the command, followed by its lines and digest',
     async () => {
       const page = '/console/finance/exports'
       const file = join(await dataDirectory(t), 'ledger.csv')
@@ -326,7 +326,7 @@ test('the pages of finance', async (t) => {
   )
 })
 
-test('a month is closed from its page as by the command, once, with what it moves shown before', async (t) => {
+test('a month is closed from its page as by the command, once, after a preview of what it moves', async (t) => {
   let aheadMs = 0
   const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' }, { clockOffsetMs: () => aheadMs })
   await freshAccount(service, 'gil@example.com', { cents: 12_345 })
@@ -378,7 +378,7 @@ test('a month is closed from its page as by the command, once, with what it move
     assert.equal((await finance.get(`/console/finance/periods/${none}/close`)).status, 404)
 })
 
-test('an export that nobody reads any more, or that fails, gives its place back', async () => {
+test('an export that is no longer read, or that fails, frees its slot', async () => {
   const endless: Exporter = async (sink) => {
     for (;;) await sink.write('x'.repeat(100_000))
   }

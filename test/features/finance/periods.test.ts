@@ -35,7 +35,9 @@ const createWorld = () => {
   const log = createMemoryLog()
   let available = 0
   let revision = -1
-  /** What a process appends that decided at this time by its clock, whatever the log or a closing says. */
+  /**
+   * The appends of a process that decided at this time by its clock, whatever the log or a closing contains.
+   */
   const credit = async (at: string, cents = 100): Promise<void> => {
     available += cents * 10_000
     const data = {
@@ -97,7 +99,7 @@ test('closing a month records its report, and does nothing the second time', asy
   assert.equal(await log.head(), head)
 })
 
-test('a month that is not over, or that the log does not have, is refused and nothing is written', async () => {
+test('a month that is not over, or not in the log, is refused and nothing is written', async () => {
   const { log, credit, process } = createWorld()
   const late = process(() => ms('2026-12-01T00:04:59.999Z'))
   await assert.rejects(late.close(month('2026-11'), cause), { code: 'no_such_period' })
@@ -117,7 +119,7 @@ test('a month that is not over, or that the log does not have, is refused and no
   }
 })
 
-test('what a process that knows nothing of the closing still books goes into the first open month', async () => {
+test('late bookings of a process that does not know of the closing go into the first open month', async () => {
   const { log, credit, process } = createWorld()
   await credit('2026-11-10T00:00:00.000Z', 100)
   const periods = process(() => ms('2026-12-02T00:00:00.000Z'))
@@ -141,7 +143,7 @@ test('what a process that knows nothing of the closing still books goes into the
   assert.ok(await log.lastOf(periodStream(month('2026-11'))))
 })
 
-test('appends that land while a month is being closed do not get into it', async () => {
+test('appends that land while a month is being closed are not part of it', async () => {
   const { log, credit, process } = createWorld()
   await credit('2026-11-10T00:00:00.000Z', 100)
   // Each append of the closing is followed at once by one of a slow process, whose clock still reads November.
@@ -160,7 +162,7 @@ test('appends that land while a month is being closed do not get into it', async
   assert.equal(report.entries, 1)
 })
 
-test('a closing that was interrupted after the cut-off goes on, and two at once come to one', async () => {
+test('an interrupted closing continues, and two simultaneous closings become one', async () => {
   const { log, credit, process } = createWorld()
   await credit('2026-11-10T00:00:00.000Z', 100)
   const now = () => ms('2026-12-01T00:05:00.000Z')
@@ -207,7 +209,7 @@ test('a month without an entry is closed with the balances before it', async () 
   assert.equal(closed[1]?.digest, closed[2]?.digest)
 })
 
-test('a log that was changed behind the closing is told', async () => {
+test('a log that was changed before the closing is reported', async () => {
   const { log, credit, process } = createWorld()
   await credit('2026-11-10T00:00:00.000Z', 100)
   const now = () => ms('2026-12-01T00:05:00.000Z')
@@ -251,7 +253,7 @@ const jumps = fc.array(
   { minLength: 1, maxLength: 40 },
 )
 
-test('whatever the clocks do, a closed month never changes, and every entry is in exactly one month', async () => {
+test('for any clocks a closed month never changes, and every entry is in exactly one month', async () => {
   await fc.assert(
     fc.asyncProperty(jumps, async (steps) => {
       const { log, credit, process } = createWorld()
@@ -303,7 +305,7 @@ test('whatever the clocks do, a closed month never changes, and every entry is i
   )
 })
 
-test('verification makes the report of each month anew, and names the closing that differs', () => {
+test('verification recomputes the report of each month, and names the closing that differs', () => {
   const event = (position: number, type: string, data: object, recordedAt: string) => ({
     id: `00000000-0000-7000-8000-${String(position).padStart(12, '0')}`,
     type,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { books } from '../../../projections/groups.ts'
 import type { Moment } from '../../../src/features/finance/input-forms.ts'
-import { closingMicros } from '../../../src/features/finance/journal-sums.ts'
+import { closingMicros } from '../../../src/features/finance/journal.ts'
 import { createMoments } from '../../../src/features/finance/moment.ts'
 import { createFinanceReader } from '../../../src/features/finance/reader.ts'
 import { totalsOfBook } from '../../../src/features/finance/trial-balance.ts'
@@ -20,7 +20,7 @@ const moment: fc.Arbitrary<Moment> = fc.oneof(
   fc.integer({ min: -10_000, max: 2_000_000 }).map((ms): Moment => ({ kind: 'time', atMs: startMs + ms })),
 )
 
-test('the laws below are asked of money of every kind', async () => {
+test('the properties below cover money of every kind', async () => {
   const seen = new Set<string>()
   for (const list of fc.sample(steps, { numRuns: 60, seed: 20_261_121 })) {
     const log = createMemoryLog()
@@ -30,7 +30,7 @@ test('the laws below are asked of money of every kind', async () => {
   assert.deepEqual([...seen].sort(), [...declaredKinds('src/domain/ledger/events.ts')].sort())
 })
 
-test('law: as of any position or time each book sums to zero, equals a fold of the log up to there, and has its totals at any depth', async (t) => {
+test('law: as of any position or time each book sums to zero, equals a fold of the log, and has its totals at any depth', async (t) => {
   const { pool } = await testDatabase(t)
   const none = { book: null, depth: null }
   await fc.assert(

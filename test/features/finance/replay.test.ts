@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { registerLedger } from '../../../src/features/finance/finance-commands.ts'
 import type { Moment } from '../../../src/features/finance/input-forms.ts'
-import { closingMicros } from '../../../src/features/finance/journal-sums.ts'
+import { closingMicros } from '../../../src/features/finance/journal.ts'
 import { createSum, replay } from '../../../src/features/finance/replay.ts'
 import { registerReplay } from '../../../src/features/finance/replay-command.ts'
 import { decode } from '../../platform/projections/engine.ts'
@@ -52,7 +52,7 @@ test('law: a sum of safe integers is exact, however large it grows', () => {
   )
 })
 
-test('a replay says what the journal says, and needs none of its tables', async (t) => {
+test('a replay equals the journal and needs none of its tables', async (t) => {
   const { run, pool, head } = await ledgerWorld(t, [registerLedger, registerReplay])
   const balance = JSON.parse((await run('ledger', 'trial-balance', '--json')).out)
   await pool.query('drop schema read cascade')

@@ -29,7 +29,7 @@ test('after a chargeback', async (t) => {
   await shop.untilBalance(buyer.key, 0)
 
   await t.test(
-    'a trial balance has the same totals however it is cut, and its lines add up to them',
+    'a trial balance has the same totals for any grouping, and its lines add up to them',
     async () => {
       const sides = ['openingMicros', 'debitMicros', 'creditMicros', 'balanceMicros'] as const
       const whole = await ask('trial-balance?book=service')
@@ -60,7 +60,7 @@ test('after a chargeback', async (t) => {
   )
 
   await t.test(
-    'nothing had moved as of any instant before the first event, however long before',
+    'no money has moved at any instant before the first event',
     async () => {
       for (const early of ['1969-12-31', '0001-01-01', '0000-01-01', '0000-01-01T00:00:00%2B14:00']) {
         const { accounts, position } = await ask(`trial-balance?book=service&as_of=${early}`)
@@ -71,7 +71,7 @@ test('after a chargeback', async (t) => {
     },
   )
 
-  await t.test('the command line prints what HTTP answers, without the page', async () => {
+  await t.test('the command line prints the HTTP response without the page', async () => {
     const compared = async (path: string, ...command: readonly string[]) => {
       const { position } = await ask('trial-balance')
       const query = `${path.includes('?') ? '&' : '?'}limit=100&to=${position}`
@@ -85,7 +85,7 @@ test('after a chargeback', async (t) => {
     await compared(`accounts/${buyer.accountId}/statement`, 'statement', buyer.accountId)
   })
 
-  await t.test('a table of balances leaves out what is at zero, one of movements does not', async () => {
+  await t.test('a table of balances omits zero balances, and a table of movements does not', async () => {
     assert.doesNotMatch(await ledger('trial-balance'), /assets:gateway:stripe/)
     assert.match(
       await ledger('trial-balance', '--from', '1'),
@@ -130,7 +130,7 @@ test('after a chargeback', async (t) => {
     },
   )
 
-  await t.test("that of a reseller's customer names its deposit in the reseller's book", async () => {
+  await t.test("one of a reseller's customer names its deposit in the reseller's book", async () => {
     const acme = await openReseller(shop, 'Acme', 'btcpay')
     const made = await shop.open(acme.key, { amount_cents: 1000 }, customer('c-1'))
     await shop.act(made.deposit_id, 'pay', 1000)
@@ -154,13 +154,13 @@ test('after a chargeback', async (t) => {
   })
 })
 
-test('an account is found, and a book refused, as the command line does it', async (t) => {
+test('an account is found, and a book refused, as on the command line', async (t) => {
   const { client, financeToken: key, env, ...stage } = await openStage(t)
   const get = (path: string) => client.get(`${finance}/${path}`, { key })
   const { accountId } = await stage.customer({ cents: 1234 })
   const wallet = `liabilities:wallet:${accountId}`
 
-  await t.test('the id of an account stands for its wallet', async () => {
+  await t.test('the id of an account selects its wallet', async () => {
     for (const path of ['', '/statement']) {
       const byId = await get(`accounts/${accountId}${path}`)
       assert.equal(byId.status, 200, byId.text)
@@ -169,7 +169,7 @@ test('an account is found, and a book refused, as the command line does it', asy
     }
   })
 
-  await t.test('a book that is none is 400 with what a book is, also beside an account', async () => {
+  await t.test('an unknown book is 400 with the accepted books, also with an account', async () => {
     const message = 'there is no book zz; a book is service, or reseller:ACCOUNT_ID'
     for (const path of ['trial-balance', `accounts/${wallet}`, `accounts/${wallet}/statement`]) {
       const { status, body } = await get(`${path}?book=zz`)
@@ -184,7 +184,7 @@ test('an account is found, and a book refused, as the command line does it', asy
     assert.equal(customers.body.code, 'invalid_parameter', 'who is no reseller has no book')
   })
 
-  await t.test("a reseller's book that nothing moved in yet is empty, and not unknown", async () => {
+  await t.test("a reseller's book without movements is empty, and not unknown", async () => {
     const { accountId: reseller } = await stage.customer({ cents: 0, reseller: true })
     const { status, body } = await get(`trial-balance?book=reseller:${reseller}`)
     assert.deepEqual([status, body.total, body.totals], [200, 0, []])
@@ -193,7 +193,7 @@ test('an account is found, and a book refused, as the command line does it', asy
   })
 
   await t.test(
-    'an account that several resellers have is of none of them until a book is named',
+    'an account name of several resellers needs a book',
     async () => {
       const [one, other] = [
         await stage.customer({ cents: 100, reseller: true }),

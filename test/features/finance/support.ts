@@ -11,7 +11,7 @@ const account = fc.constantFrom(...accounts)
 const customer = fc.constantFrom('cus_ada' as CustomerId, 'cus_bob' as CustomerId)
 const signedMicros = fc.integer({ min: -60_000_000, max: 30_000_000 }).filter((micros) => micros !== 0)
 
-/** Deposits, adjustments of every reason, and what a reseller's customers do. */
+/** Deposits, adjustments of every reason, and movements of a reseller's customers. */
 const furtherSteps: readonly fc.Arbitrary<Step>[] = [
   fc.tuple(account, fc.integer({ min: 1, max: 5000 })).map(
     ([a, cents]): Step =>
@@ -54,7 +54,7 @@ export const moneyKindsOf = async (log: EventLog): Promise<string[]> =>
     ),
   ].sort()
 
-/** A log in which `acc_two` is a reseller and both have money; then whatever the steps do. */
+/** A log in which `acc_two` is a reseller and both have money, and then the given steps. */
 export const playInto = async (log: EventLog, list: readonly Step[]): Promise<Shop> => {
   for (const accountId of accounts) {
     const data = { accountId, reseller: accountId === 'acc_two' }

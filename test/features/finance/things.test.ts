@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { allRegistrations } from '../../../src/app/commands.ts'
 import { exportLedger } from '../../../src/features/exports/export-log.ts'
 import type { Format } from '../../../src/features/exports/journal-formats.ts'
-import { resourceKind } from '../../../src/features/finance/resource-ids.ts'
+import { resourceKind } from '../../../src/features/finance/input-forms.ts'
 import { parsePosition } from '../../../src/kernel/log-position.ts'
 import { decode } from '../../../src/platform/eventstore/codec.ts'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
@@ -32,7 +32,7 @@ const idsIn = (value: unknown): readonly string[] => {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(idsIn) : []
 }
 
-/** The gateways of the resellers stand in the books by their references, and by provider and rail beside them. */
+/** The books name the gateways of the resellers by reference, provider and rail. */
 const gatewaysAreNamed = async (run: ReturnType<typeof deskOf>, log: EventLog): Promise<void> => {
   const { accounts } = (await run('ledger', 'trial-balance')).json
   type Account = { readonly book: string; readonly account: string; readonly gateway: string | null }
@@ -85,7 +85,7 @@ const gatewaysAreNamed = async (run: ReturnType<typeof deskOf>, log: EventLog): 
   assert.match(await written('csv'), new RegExp(`,${book},${account},.*,stripe card$`, 'm'))
 }
 
-test('every thing that the log names by an id is explained by it', async (t) => {
+test('every resource with an id in the log can be explained by it', async (t) => {
   const shop = await playBusiness(t)
   const { core } = shop.farebox
   const run = deskOf(shop.farebox, await allRegistrations())
@@ -138,7 +138,7 @@ test('every thing that the log names by an id is explained by it', async (t) => 
   assert.deepEqual(short.chain, whole.chain.slice(-2))
 })
 
-test('what an account has is listed and shown by its id, and no secret is in it', async (t) => {
+test('the resources of an account are listed and shown by id, without secrets', async (t) => {
   const shop = await playBusiness(t)
   const run = deskOf(shop.farebox, await allRegistrations())
   const { key, accountId } = await shop.customer({ cents: 10_000 })

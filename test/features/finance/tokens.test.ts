@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { maxActiveKeys } from '../../../src/domain/accounts/decide.ts'
+import { isKeyActive } from '../../../src/domain/accounts/fold.ts'
 import type { FinanceTokenEvent } from '../../../src/domain/finance/tokens.ts'
 import {
   decideTokenIssue,
   decideTokenRevocation,
   type FinanceTokens,
   financeTokenFold,
-  isTokenActive,
-  maxActiveTokens,
 } from '../../../src/domain/finance/tokens.ts'
 import {
   createFinanceDirectory,
@@ -68,7 +68,7 @@ test('law: a token works from its issue to its revocation or its expiry, and at 
             ends.set(`fin_${one.id}`, expiresAtMs ?? Number.POSITIVE_INFINITY)
           } else assert.ok(one.livesMs !== null && one.livesMs <= 0)
         }
-        for (const [id, endMs] of ends) assert.equal(isTokenActive(state.get(id)!, nowMs), nowMs < endMs, id)
+        for (const [id, endMs] of ends) assert.equal(isKeyActive(state.get(id)!, nowMs), nowMs < endMs, id)
       }
     }),
   )
@@ -80,7 +80,7 @@ test('law: a token works from its issue to its revocation or its expiry, and at 
     expiresAtMs: null,
     commitment: 'c',
   })
-  for (let n = 0; n < maxActiveTokens; n++) {
+  for (let n = 0; n < maxActiveKeys; n++) {
     const decision = decideTokenIssue(full, issueOf(n), 0)
     assert.equal(decision.outcome, 'decided')
     if (decision.outcome === 'decided')
@@ -93,11 +93,11 @@ test('law: a token works from its issue to its revocation or its expiry, and at 
   }
   assert.deepEqual(decideTokenIssue(full, issueOf(100), 0), {
     outcome: 'refused',
-    refusal: { code: 'too_many_tokens', limit: maxActiveTokens },
+    refusal: { code: 'too_many_keys', limit: maxActiveKeys },
   })
 })
 
-test('the form of a token is that of a key with another prefix, and no key has it', () => {
+test('a token has the form of a key with another prefix, and no key has this form', () => {
   const token = financeTokenForm.generate()
   assert.match(token, /^fbf_[0-9A-Za-z]{40}$/)
   assert.equal(financeTokenForm.parse(token), token)
@@ -106,7 +106,7 @@ test('the form of a token is that of a key with another prefix, and no key has i
   assert.equal(financeTokenForm.parse(typo), null)
 })
 
-test('a token opens the books and nothing else, ends at once when revoked or expired, and is kept as a hash', async (t) => {
+test('a token opens only the books, ends at once when revoked or expired, and is stored as a hash', async (t) => {
   const { client, farebox: service, env, demo } = await openStage(t)
   const books = '/finance/v1/trial-balance'
   const made = await farebox(
@@ -150,14 +150,14 @@ test('a token opens the books and nothing else, ends at once when revoked or exp
     operator,
   )
   assert.ok(short.outcome === 'done')
-  assert.equal((await client.get(books, { key: short.token })).status, 200)
+  assert.equal((await client.get(books, { key: short.key })).status, 200)
   const at = (aheadMs: number) =>
     createFinanceDirectory({ ...core, clock: () => issuedMs + aheadMs, clockProblem: () => null })
-  assert.deepEqual(await at(59_999).byToken(short.token), { tokenId: short.tokenId })
-  assert.equal(await at(60_000).byToken(short.token), null)
+  assert.deepEqual(await at(59_999).byToken(short.key), { tokenId: short.keyId })
+  assert.equal(await at(60_000).byToken(short.key), null)
 })
 
-test('a token that never expires is asked for by that name, and the answer says so', async (t) => {
+test('a token without expiry must be requested explicitly, and the response says so', async (t) => {
   const { env } = await openStage(t)
   const { code, out } = await farebox(
     t,

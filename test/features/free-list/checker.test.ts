@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type pg from 'pg'
-import { addCandidates } from '../../../src/features/free-list/endpoint-candidates.ts'
 import { readStats } from '../../../src/features/free-list/endpoint-reads.ts'
+import { addCandidates } from '../../../src/features/free-list/endpoint-store.ts'
 import { CheckUnavailable } from '../../../src/features/free-list/probe-port.ts'
 import { planProxies } from '../../../src/sandbox/free-list/plan.ts'
 import { testDatabase } from '../../support/postgres.ts'
@@ -20,7 +20,7 @@ const totals = async (pool: pg.Pool, nowMs: number) => {
   return { endpoints, checks, successes, live: states.live ?? 0 }
 }
 
-test('while the judge is away nothing is held against anybody, and what was not checked is checked afterwards', async (t) => {
+test('while the judge is down no check counts, and the missing checks are made up afterwards', async (t) => {
   const { pool } = await testDatabase(t)
   const running = await startWorld(t, working)
   const { prober, place } = await startProber(t)
@@ -45,7 +45,7 @@ test('while the judge is away nothing is held against anybody, and what was not 
   assert.deepEqual(await totals(pool, startMs), { endpoints: 20, checks: 20, successes: 20, live: 20 })
 })
 
-test('two checkers count each check once, and a third goes on where they were stopped', async (t) => {
+test('two checkers count each check once, and a third continues where they were stopped', async (t) => {
   const { pool } = await testDatabase(t)
   const running = await startWorld(t, working)
   const clock = { nowMs: startMs }
@@ -63,7 +63,7 @@ test('two checkers count each check once, and a third goes on where they were st
   assert.deepEqual(await totals(pool, clock.nowMs), { endpoints: 20, checks: 40, successes: 40, live: 20 })
 })
 
-test('what was put off while the clock was a month ahead is checked as soon as the clock is right', async (t) => {
+test('checks that a clock ahead by a month delayed run as soon as the clock is right', async (t) => {
   const { pool } = await testDatabase(t)
   const running = await startWorld(t, working)
   const { prober, place } = await startProber(t, () => startMs)
@@ -79,7 +79,7 @@ test('what was put off while the clock was a month ahead is checked as soon as t
   assert.equal((await totals(pool, startMs)).checks, places.length - 1, 'a day is the longest pause')
 })
 
-test('nothing is dropped in a year without an answer, and what answers again is listed again', async (t) => {
+test('no endpoint is dropped in a year without an answer, and one that answers again is listed again', async (t) => {
   const { pool } = await testDatabase(t)
   const [planned] = working
   const clock = { nowMs: startMs }

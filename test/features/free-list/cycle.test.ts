@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type pg from 'pg'
 import { type Endpoint, socketAddressText } from '../../../src/domain/free-list/endpoint.ts'
-import { addCandidates } from '../../../src/features/free-list/endpoint-candidates.ts'
 import {
   type EndpointRow,
   endpointColumns,
   endpointOf,
 } from '../../../src/features/free-list/endpoint-reads.ts'
 import { nextCheckDelayMs } from '../../../src/features/free-list/endpoint-status.ts'
+import { addCandidates } from '../../../src/features/free-list/endpoint-store.ts'
 import { faults, type PlannedProxy, planProxies } from '../../../src/sandbox/free-list/plan.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { readLive, startChecker, startProber, startWorld } from './world.ts'
@@ -48,7 +48,7 @@ const startCycle = async (t: TestContext, count: number) => {
   return { clock, pool, running, checker, places }
 }
 
-test('after one cycle every fact of the list is true, and no liar is listed', async (t) => {
+test('after one cycle every field of the list is true, and no lying proxy is listed', async (t) => {
   const count = soak ? 2_000 : 154
   const { clock, pool, running, checker, places } = await startCycle(t, count)
   assert.equal(await addCandidates(pool, [...places, ...places.slice(0, 9)], clock.nowMs), count)

@@ -18,7 +18,7 @@ const others = judgeKeys(masterKey(randomBytes(32)))
 const nowMs = 1_800_000_000_000
 const nonce = makeNonce(keys.nonces, nowMs, 'abcdefghijkl')
 
-test('the judge answers nonces of this service alone, for two minutes', async (t) => {
+test('the judge answers only nonces of this service, for two minutes', async (t) => {
   const { judge } = await startProber(t, () => nowMs)
   const ask = async (path: string, method = 'GET') => {
     const answer = await fetch(`http://127.0.0.1:${judge.httpPort}/${path}`, { method })
@@ -44,7 +44,7 @@ test('the judge answers nonces of this service alone, for two minutes', async (t
   tls.destroy()
 })
 
-test('an answer that anybody changed, made up or gave before is none', () => {
+test('a changed, invented or repeated answer is refused', () => {
   const text = answerText(keys.answers, nonce, { ip: '203.0.113.7', headers: [['Via', '1.1 proxy']] })
   assert.ok(readAnswer(keys.answers, nonce, Buffer.from(text)))
   assert.equal(
@@ -64,7 +64,7 @@ test('an answer that anybody changed, made up or gave before is none', () => {
     assert.equal(readAnswer(keys.answers, nonce, Buffer.from(made)), null)
 })
 
-test('anonymity is told from where a request came out and from what was done to its headers', () => {
+test('anonymity is derived from the exit address and the changed headers', () => {
   const sent = [
     ['Host', '198.51.100.1:8080'],
     ['Accept', '*/*'],

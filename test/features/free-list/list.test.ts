@@ -53,7 +53,7 @@ const world: readonly Recorded[] = [
   { ip: '9.9.9.10', port: 80, state: 'never_answered' },
 ]
 
-test('the list holds the proxies that answered their last check, the best first, with true figures', async (t) => {
+test('the list contains the proxies that answered their last check, the best first, with true figures', async (t) => {
   const { anybody } = await listed(t, world)
   const { body } = await anybody.get('/api/proxy-list')
   assert.deepEqual(
@@ -69,7 +69,7 @@ test('the list holds the proxies that answered their last check, the best first,
   assert.equal(body.count, 4)
 })
 
-test('filters leave what they name, and txt has one line a proxy', async (t) => {
+test('filters keep what they name, and txt has one line for each proxy', async (t) => {
   const { anybody } = await listed(t, world)
   const lines = async (query: string): Promise<string> =>
     (await anybody.get(`/api/proxy-list?format=txt&${query}`)).text
@@ -84,7 +84,7 @@ test('filters leave what they name, and txt has one line a proxy', async (t) => 
   assert.equal((await anybody.get('/api/proxy-list?limit=99999')).body.count, 4)
 })
 
-test('the answer that was ready is the one that the ordinary way gives', async (t) => {
+test('a prebuilt answer equals the computed one', async (t) => {
   const { baseUrl, anybody } = await listed(t, world)
   for (const query of ['format=txt', 'format=json&limit=3', 'format=txt&protocol=socks5', '']) {
     const url = `${baseUrl}/api/proxy-list${query && '?'}${query}`
@@ -99,7 +99,7 @@ test('the answer that was ready is the one that the ordinary way gives', async (
   }
 })
 
-test('who has the list already is told so', async (t) => {
+test('a client with the current list gets 304', async (t) => {
   const { anybody, baseUrl, pool } = await listed(t, world)
   const etag = (await anybody.get('/api/proxy-list')).headers.get('etag') ?? ''
   const again = () => fetch(`${baseUrl}/api/proxy-list`, { headers: { 'If-None-Match': etag } })
@@ -109,7 +109,7 @@ test('who has the list already is told so', async (t) => {
   await until(async () => (await again()).status === 200)
 })
 
-test('an endpoint that stops answering leaves the list within seconds, and comes back by itself', async (t) => {
+test('an endpoint that stops answering leaves the list within seconds, and returns by itself', async (t) => {
   const { anybody, pool } = await listed(t, world)
   const has = async () => (await anybody.get('/api/proxy-list?format=txt')).text.includes('8.8.8.8:3128')
   assert.ok(await has())
@@ -145,7 +145,7 @@ test('bad parameters are refused with the accepted set', async (t) => {
   }
 })
 
-test('an address gets 120 lists at once, then 429 with the seconds to wait', async (t) => {
+test('an address gets 120 lists in a burst, then 429 with the seconds to wait', async (t) => {
   const { anybody } = await listed(t, [], { FAREBOX_RATE_LIMIT: 'on' })
   const startMs = performance.now()
   const answers: Called[] = []

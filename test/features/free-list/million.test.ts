@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { addCandidates } from '../../../src/features/free-list/endpoint-candidates.ts'
-import { createRecordStore } from '../../../src/features/free-list/endpoint-store.ts'
-import { freeListChecks } from '../../../src/features/free-list/workers.ts'
+import { addCandidates, createRecordStore } from '../../../src/features/free-list/endpoint-store.ts'
+import { freeListChecks } from '../../../src/features/free-list/process.ts'
 import { planProxies } from '../../../src/sandbox/free-list/plan.ts'
 import { machineMs } from '../../support/machine-time.ts'
 import { testDatabase } from '../../support/postgres.ts'
@@ -22,7 +21,7 @@ const startMs = 1_800_000_000_000
 
 const megabytes = (): number => Math.round(process.memoryUsage.rss() / 2 ** 20)
 
-test('a record of many endpoints is checked on time, in little memory, and a restart begins at once', async (t) => {
+test('a record of many endpoints is checked on time with little memory, and a restart starts at once', async (t) => {
   const { pool } = await testDatabase(t)
 
   const live = await startWorld(
@@ -78,7 +77,7 @@ test('a record of many endpoints is checked on time, in little memory, and a res
   clock.sinceMs = performance.now()
   const usual = await run(seconds)
   const usualChecks = (await checked()) - checksBefore
-  // What is written half a second later counts as late for that long; the rest is the machine's.
+  // A result written half a second later counts as late for that long; the rest is the machine's.
   assert.ok(usual.latestMs < (soak ? 10_000 : 5_000), `${usual.latestMs} ms late`)
 
   // A day and a half without a checker: everything is due at once, and live ones come first.

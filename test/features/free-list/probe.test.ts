@@ -6,7 +6,7 @@ import { startProber, startWorld } from './world.ts'
 
 const signal = new AbortController().signal
 
-test('a check finds the truth of proxies of every protocol, anonymity and fault', async (t) => {
+test('a check determines protocol, anonymity and fault of every proxy correctly', async (t) => {
   const planned = planProxies(84)
   assert.deepEqual(new Set(planned.map(({ fault }) => fault)), new Set(faults))
   // Even periods: those that flap are there.

@@ -14,7 +14,7 @@ type Listed = {
   readonly proxies: readonly { readonly ip: string; readonly port: number }[]
 }
 
-test('a start fills the list from the feeds of its sandbox; its lines work; the process that checks is replaced when it is killed', async (t) => {
+test('a start fills the list from its sandbox feeds; its lines work; a killed checker process is replaced', async (t) => {
   const env = { FAREBOX_DATA: await usedDirectory(t), FAREBOX_FREELIST_CHECKER: 'on' }
   const server = await startFarebox(t, env)
   const list = async (query = ''): Promise<Listed> =>
@@ -29,7 +29,7 @@ test('a start fills the list from the feeds of its sandbox; its lines work; the 
   assert.ok(filled.proxies.every(({ ip }) => ip.startsWith('127.80.')))
 
   const stats = async () => JSON.parse((await farebox(t, ['freelist', 'stats', '--json'], env)).out)
-  // Those that keep silent are told last.
+  // Silent ones are reported last.
   const { states } = await until(async () => {
     const found = await stats()
     return found.endpoints === 44 && found.states.untested === undefined ? found : null
@@ -71,7 +71,7 @@ test('a start fills the list from the feeds of its sandbox; its lines work; the 
   await until(async () => (await workers()).length === 0)
 })
 
-test('a file is imported by its candidates, and what may not be checked is refused', async (t) => {
+test('a file is imported by its candidates, and forbidden addresses are refused', async (t) => {
   const env = { FAREBOX_DATA: await usedDirectory(t) }
   const file = `${env.FAREBOX_DATA}/list.txt`
   await writeFile(file, '127.80.9.9:8080\n10.0.0.1:80\n127.0.0.1:80\nno proxy\n127.80.9.9:25\n')

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { bitsOf, protocols, protocolsOf, socketAddressText } from '../../../src/domain/free-list/endpoint.ts'
-import { type CandidateRules, candidateRefusal } from '../../../src/features/free-list/endpoint-candidates.ts'
 import {
   addLatency,
   countCheck,
@@ -11,11 +10,12 @@ import {
   medianOf,
   uptimeOf,
 } from '../../../src/features/free-list/endpoint-status.ts'
+import { type CandidateRules, candidateRefusal } from '../../../src/features/free-list/endpoint-store.ts'
 
 const hourMs = 3_600_000
 const never: HourCounters = { bytes: Buffer.alloc(0), hour: 0 }
 
-test('uptime is the share of the checks of this hour and the 23 before it, whenever they were', () => {
+test('uptime is the share of the checks of this hour and the 23 before it, at any time', () => {
   fc.assert(
     fc.property(
       fc.array(fc.record({ afterMs: fc.nat(3 * hourMs), success: fc.boolean() }), { maxLength: 60 }),
@@ -63,7 +63,7 @@ test('latency is the median of the last ten', () => {
   assert.equal(medianOf(Buffer.alloc(0)), null)
 })
 
-test('protocols are kept as bits', () => {
+test('protocols are stored as bits', () => {
   fc.assert(
     fc.property(fc.subarray([...protocols]), (some) => assert.deepEqual(protocolsOf(bitsOf(some)), some)),
   )

@@ -11,7 +11,7 @@ import type { CheckResult } from '../../../src/features/free-list/probe-port.ts'
 const minuteMs = 60_000
 const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
 
-test('what answered is asked again within 2 to 5 minutes, what did not within a day, at last nearly once a day', () => {
+test('a live endpoint is checked again within 2 to 5 minutes, a dead one within a day, later about once a day', () => {
   fc.assert(
     fc.property(random, fc.integer({ min: 1, max: 5_000 }), (drawn, failures) => {
       const live = nextCheckDelayMs({ state: 'live', failures: 0 }, drawn)
@@ -68,7 +68,7 @@ const silent: CheckResult = {
   detail: 'it refuses connections, or nothing leads there',
 }
 
-test('an endpoint that answered once is never one that never answered, and one that answers again is live at once', () => {
+test('an endpoint that answered once is distinguished from one that never did, and is live when it answers again', () => {
   fc.assert(
     fc.property(fc.array(fc.boolean(), { minLength: 1, maxLength: 40 }), (answers) => {
       let [standing, nowMs] = [untested, 1_800_000_000_000]
@@ -82,7 +82,7 @@ test('an endpoint that answered once is never one that never answered, and one t
         assert.equal(checked.checks, at + 1)
         assert.equal(checked.successes, before.filter(Boolean).length)
         assert.equal(checked.failures, answer ? 0 : before.length - 1 - before.lastIndexOf(true))
-        // What it was found to be stays on record.
+        // Its former results stay stored.
         assert.equal(checked.anonymity, before.includes(true) ? 'anonymous' : null)
         standing = checked
         nowMs = checked.nextDueMs

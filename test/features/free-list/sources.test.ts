@@ -54,7 +54,7 @@ const source = (id: string, from: Source['from'], format: Source['format'] = 'te
   everyMinutes: 10,
 })
 
-test('a feed is read in the forms in which lists of proxies are found', () => {
+test('a feed is read in the usual forms of proxy lists', () => {
   const text = [
     '203.0.113.1:80',
     'socks5://203.0.113.2:1080 # fast',
@@ -117,7 +117,7 @@ test('a feed may begin with a byte order mark, and be NDJSON, JSON keyed by prot
   assert.throws(() => parseFeed('{"ip":"203.0.113.1","port":80}\n{', 'json'), SyntaxError)
 })
 
-test('a line of NDJSON that cannot be read is counted and skipped, where most lines are JSON', () => {
+test('an unreadable line of NDJSON is counted and skipped, if most lines are JSON', () => {
   const line = (at: number) => JSON.stringify({ ip: `203.0.113.${at}`, port: 80 })
   const candidates = [1, 2, 3].map((at) => ({ ip: `203.0.113.${at}`, port: 80 }))
   const found = (...lines: string[]) => parseFeed(lines.join('\n'), 'json')
@@ -129,7 +129,7 @@ test('a line of NDJSON that cannot be read is counted and skipped, where most li
   assert.throws(() => parseFeed(list.slice(0, -2), 'json'), SyntaxError, 'a list that was cut off')
 })
 
-test('a feed cannot have the ports of one host searched', () => {
+test('a feed cannot make the service scan the ports of one host', () => {
   const places: SocketAddress[] = Array.from({ length: 5_000 }, (_, at) => ({
     ip: '203.0.113.1',
     port: at + 1,
@@ -139,7 +139,7 @@ test('a feed cannot have the ports of one host searched', () => {
   assert.equal(parseFeed(text, 'text').leftOut, 4_900)
 })
 
-test('a file of sources says what is wrong with it, and takes none but public https hosts and files', async (t) => {
+test('a source file is refused with its error, and accepts only public https hosts and files', async (t) => {
   const wrong = (entry: object, expected: RegExp) =>
     assert.throws(
       () => parseSources(JSON.stringify({ sources: [{ id: 'one', ...entry }] })),
@@ -184,7 +184,7 @@ test('a file of sources says what is wrong with it, and takes none but public ht
   await assert.rejects(readSources(join(folder, 'absent.json')), /FAREBOX_FREELIST_SOURCES: .*ENOENT/)
 })
 
-test('feeds are read on their schedules, whole only when they changed, and later when they fail', async (t) => {
+test('feeds are read on their schedules, completely only after a change, and later after a failure', async (t) => {
   const { pool } = await testDatabase(t)
   const { baseUrl, send, asked } = await startFeedServer(t)
   const folder = await mkdtemp(join(tmpdir(), 'farebox-feeds-'))
@@ -198,7 +198,7 @@ test('feeds are read on their schedules, whole only when they changed, and later
     { source: source('json', { url: `${baseUrl}/_sandbox/freelist/proxies.json` }, 'json'), send },
     { source: source('gone', { url: `${baseUrl}/_sandbox/freelist/absent` }), send },
     { source: source('own', { file }), send },
-    // What a configuration file cannot name is refused once more where it is sent.
+    // The sender also refuses what a configuration file cannot name.
     { source: source('private', { url: `${baseUrl}/_sandbox/freelist/proxies.txt` }), send: outside.send },
   ]
   const clock = { nowMs: 1_800_000_000_000 }
@@ -248,7 +248,7 @@ test('feeds are read on their schedules, whole only when they changed, and later
   assert.deepEqual(rows, [{ count: 21, untested: 21 }])
 })
 
-test('a full record takes no more, and loses none', async (t) => {
+test('a full record accepts no more endpoints, and loses none', async (t) => {
   const { pool } = await testDatabase(t)
   const { baseUrl, send } = await startFeedServer(t)
   const feeds = createFeeds({

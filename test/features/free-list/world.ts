@@ -11,7 +11,7 @@ import {
 import { readEndpoints, readLiveMarks } from '../../../src/features/free-list/endpoint-reads.ts'
 import { createRecordStore } from '../../../src/features/free-list/endpoint-store.ts'
 import { judgeKeys, makeNonce, startJudge } from '../../../src/features/free-list/judge.ts'
-import { createProber, type Prober } from '../../../src/features/free-list/prober.ts'
+import { createProber, type Prober } from '../../../src/features/free-list/open-checking.ts'
 import type { JudgeTarget } from '../../../src/features/free-list/proxy-protocols.ts'
 import { masterKey } from '../../../src/platform/vault/keys.ts'
 import type { PlannedProxy } from '../../../src/sandbox/free-list/plan.ts'
@@ -22,7 +22,7 @@ import { memoryRecords } from '../../support/memory-records.ts'
 export const keys = judgeKeys(masterKey(randomBytes(32)))
 const draw = (): string => randomBytes(9).toString('base64url')
 
-/** A judge on this machine and a prober that asks it. */
+/** A judge on this machine and a prober that uses it. */
 export const startProber = async (t: TestContext, clock: () => number = Date.now) => {
   const listen = { host: '127.0.0.1', httpPort: 0, tlsPort: 0 }
   const judge = await startJudge({ keys, listen, clock })

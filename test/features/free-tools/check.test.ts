@@ -5,16 +5,19 @@ import { Registry } from 'prom-client'
 import { socketAddressText } from '../../../src/domain/free-list/endpoint.ts'
 import { createIpData } from '../../../src/features/free-list/ip-data.ts'
 import { type Check, CheckUnavailable } from '../../../src/features/free-list/probe-port.ts'
-import { createCheckProxies, createCheckSlots } from '../../../src/features/free-tools/check-proxies.ts'
+import {
+  createCheckProxies,
+  createCheckSlots,
+  readProxy,
+} from '../../../src/features/free-tools/check-proxies.ts'
 import { freeProxyCheckRoutes } from '../../../src/features/free-tools/check-routes.ts'
-import { readProxy } from '../../../src/features/free-tools/proxy-text.ts'
 import { openApiDocument } from '../../../src/platform/api-docs/openapi-document.ts'
-import { createHttpMetrics } from '../../../src/platform/http/http-metrics.ts'
+import { createHttpMetrics } from '../../../src/platform/http/gauges.ts'
 import { createRateLimiter } from '../../../src/platform/http/rate-limit.ts'
 import { createHttpServer } from '../../../src/platform/http/server.ts'
 import type { Resolve } from '../../../src/platform/outgoing/target.ts'
+import { withSandboxLocations } from '../../../src/sandbox/exit-locations.ts'
 import { planProxies } from '../../../src/sandbox/free-list/plan.ts'
-import { withSandboxLocations } from '../../../src/sandbox/free-list/sandbox-locations.ts'
 import { type Document, httpClient } from '../../support/http.ts'
 import { until } from '../../support/until.ts'
 import { startProber, startWorld } from '../free-list/world.ts'
@@ -72,7 +75,7 @@ const dialsNothing: Check = async (place) => assert.fail(`${socketAddressText(pl
 
 const until1s = { timeoutMs: 5_000 }
 
-test('a check says of each proxy what is true of it', async (t) => {
+test('a check reports the true properties of each proxy', async (t) => {
   const planned = planProxies(24)
   const running = await startWorld(t, planned)
   const { prober } = await startProber(t)
@@ -107,7 +110,7 @@ test('a check says of each proxy what is true of it', async (t) => {
   assert.deepEqual([one.body.alive, one.body.protocols], [true, ['http']])
 })
 
-test('a check that streams sends each result as it comes, and the summary last', async (t) => {
+test('a streaming check sends each result as it arrives, and the summary last', async (t) => {
   const running = await startWorld(t, planProxies(12))
   const { prober } = await startProber(t)
   const { baseUrl } = await serve(t, { check: prober.check, sandbox: true })
@@ -138,7 +141,7 @@ test('a check that streams sends each result as it comes, and the summary last',
   assert.equal(events.at(-1)?.data.checked, 12)
 })
 
-test('who hangs up ends the checks, however the answer was to come', async (t) => {
+test('a client that disconnects ends the checks, for every form of answer', async (t) => {
   const begun: AbortSignal[] = []
   const hangs: Check = (_place, _options, signal) => {
     begun.push(signal)
@@ -173,7 +176,7 @@ test('who hangs up ends the checks, however the answer was to come', async (t) =
   }
 })
 
-test('a proxy is read in every usual form, and as nothing else', () => {
+test('a proxy is read in every usual form, and other texts are refused', () => {
   const login = { username: 'ann', password: 's3cret' }
   const forms = {
     '8.8.8.8:3128': ['8.8.8.8', 3128, null, null],
@@ -214,7 +217,7 @@ test('a proxy is read in every usual form, and as nothing else', () => {
   for (const text of none) assert.equal(readProxy(text), null, text)
 })
 
-/** Each leads, or would lead, to where nobody may have this service send anything. */
+/** Each resolves, or would resolve, to a target that this service must never call. */
 const forbidden = [
   '127.0.0.1:80',
   '127.1:80',
@@ -274,7 +277,7 @@ const names: Readonly<Record<string, readonly string[]>> = {
   'ours.example': ['9.9.9.9'],
 }
 
-test('nothing is dialled at a private, reserved or own address, whichever way it is written', async (t) => {
+test('no private, reserved or own address is dialled, in any spelling', async (t) => {
   const resolve: Resolve = async (name) => names[name] ?? nobody(name)
   const { anybody } = await serve(t, { check: dialsNothing, resolve, own: ['9.9.9.9'] })
   for (const proxy of forbidden) {
@@ -286,7 +289,7 @@ test('nothing is dialled at a private, reserved or own address, whichever way it
   }
 })
 
-test('a name is asked for once, and what is dialled is the address that was looked at', async (t) => {
+test('a name is resolved once, and the resolved address is dialled', async (t) => {
   const answers = [['8.8.8.8'], ['127.0.0.1']]
   let asked = 0
   const dialled: string[] = []
@@ -300,13 +303,13 @@ test('a name is asked for once, and what is dialled is the address that was look
   assert.deepEqual([asked, dialled], [1, ['8.8.8.8:3128']])
 })
 
-test('a name without an address is a proxy that does not work', async (t) => {
+test('a name without an address is a failed proxy', async (t) => {
   const { anybody } = await serve(t, { check: dialsNothing })
   const { body } = await anybody.get('/api/proxy-check?proxy=nowhere.example:3128')
   assert.deepEqual([body.alive, body.error, body.proxy], [false, 'host_not_found', 'nowhere.example:3128'])
 })
 
-test('bad requests are refused with what is accepted', async (t) => {
+test('bad requests are refused with the accepted values', async (t) => {
   const { anybody } = await serve(t, { check: dialsNothing })
   const post = (json: unknown) => anybody.post('/api/proxy-check', json)
   const good = '8.8.8.8:80'
@@ -338,7 +341,7 @@ test('bad requests are refused with what is accepted', async (t) => {
   }
 })
 
-test('a caller has so many checks at once and a second, and no more', async (t) => {
+test('a caller has a limited number of checks at once and per second', async (t) => {
   const waiting: (() => void)[] = []
   const waits: Check = async () => {
     await new Promise<void>((resolve) => waiting.push(resolve))

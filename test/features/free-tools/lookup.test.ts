@@ -5,7 +5,7 @@ import { httpClient } from '../../support/http.ts'
 import { startService } from '../../support/service.ts'
 import { record } from '../free-list/support/recorded.ts'
 
-test('a look-up tells place, network, and whether a proxy answers there', async (t) => {
+test('a look-up gives location, network, and whether a proxy answers there', async (t) => {
   const service = await startService(t)
   const anybody = httpClient(service.baseUrl, service.document)
   const hourAgo = Date.now() - 3_600_000
@@ -33,7 +33,7 @@ test('a look-up tells place, network, and whether a proxy answers there', async 
   assert.deepEqual(await known('9.9.9.11'), [false, false], 'it answered a month ago')
 })
 
-test('every form of an address is read as what it is, and private ones have no place', async (t) => {
+test('every form of an address is recognized, and private ones have no location', async (t) => {
   const service = await startService(t)
   const anybody = httpClient(service.baseUrl, service.document)
   const lookUp = async (ip: string) => (await anybody.get(`/api/ip-lookup?ip=${encodeURIComponent(ip)}`)).body
@@ -72,7 +72,7 @@ test('every form of an address is read as what it is, and private ones have no p
   }
 })
 
-test('without the data packages fields are null, and the answer says which are missing', async () => {
+test('without the data packages fields are null, and the response names the missing ones', async () => {
   const data = createIpData({ country: null, city: null, network: null })
   const facts = await data.of('8.8.8.8')
   assert.ok(Object.values(facts).every((value) => value === null))

@@ -35,8 +35,8 @@ const conformance = async (
 }
 
 /**
- * The suite also tries what a server need not have: tools of its own making, resources, prompts, questions to the user. This
- * server answers as one does that has none of them.
+ * The suite also tests optional features: its own tools, resources, prompts, questions to the user. This
+ * server answers as one without them.
  */
 const absent =
   /\bMethod not found|\bTool \S+ not found|^Not testable: server (?:does not list|exposes no tool)|^Prerequisite failed: could not get initial InputRequiredResult|^Expected InputRequiredResult with inputRequests/
@@ -73,7 +73,7 @@ test('the tools over the Model Context Protocol', async (t) => {
   ])
 
   for (const [revision, scenarios] of Object.entries(mustPass))
-    await t.test(`the protocol's own suite of ${revision} finds nothing wrong`, async (t) => {
+    await t.test(`the protocol's own test suite of ${revision} passes`, async (t) => {
       const found = await conformance(t, `${baseUrl}/mcp`, revision)
       for (const [scenario, checks] of found)
         for (const { id, status, errorMessage = '' } of checks)
@@ -114,7 +114,7 @@ test('the tools over the Model Context Protocol', async (t) => {
       assert.equal(own.structuredContent.ip, '127.0.0.1')
     })
 
-  await t.test('null for an argument that may be left out is the same as leaving it out', async (t) => {
+  await t.test('null for an optional argument equals an omitted one', async (t) => {
     const client = await connected(t, baseUrl, 'auto')
     const own = await call(client, 'ip_lookup', { ip: null })
     assert.equal(own.structuredContent.ip, '127.0.0.1')
@@ -135,7 +135,7 @@ test('the tools over the Model Context Protocol', async (t) => {
     assert.equal(missing.isError, true)
   })
 
-  await t.test('what a tool refuses is a result that says why', async (t) => {
+  await t.test('a refusal of a tool is a result with the reason', async (t) => {
     const client = await connected(t, baseUrl, 'auto')
     const refusals = [
       [
@@ -156,7 +156,7 @@ test('the tools over the Model Context Protocol', async (t) => {
     }
   })
 
-  await t.test('a client that takes JSON gets JSON, however it says so', async () => {
+  await t.test('a client that accepts JSON gets JSON, in every form of the header', async () => {
     for (const accept of ['application/json', '*/*', 'application/*', 'text/html, application/json;q=0.5']) {
       const answer = await fetch(`${baseUrl}/mcp`, {
         method: 'POST',
@@ -177,7 +177,7 @@ test('the tools over the Model Context Protocol', async (t) => {
     }
   })
 
-  await t.test('a page of any site may call it, with a preflight first', async () => {
+  await t.test('a page of any site may call it, with a preflight request', async () => {
     const preflight = await fetch(`${baseUrl}/mcp`, {
       method: 'OPTIONS',
       headers: {
@@ -199,7 +199,7 @@ test('the tools over the Model Context Protocol', async (t) => {
     assert.equal(answer.headers.get('access-control-expose-headers'), '*')
   })
 
-  await t.test('pages that lead their own name here may not call it, and only POST is there', async () => {
+  await t.test('pages that rebind their own name may not call it, and only POST is accepted', async () => {
     const post = (origin: string | null) =>
       fetch(`${baseUrl}/mcp`, {
         method: 'POST',
@@ -222,7 +222,7 @@ test('the tools over the Model Context Protocol', async (t) => {
     }
   })
 
-  await t.test('what is no request of the protocol is an error of the protocol', async () => {
+  await t.test('an invalid request is a protocol error', async () => {
     const send = async (body: string) => {
       const answer = await fetch(`${baseUrl}/mcp`, { method: 'POST', headers, body })
       return [
@@ -235,7 +235,7 @@ test('the tools over the Model Context Protocol', async (t) => {
   })
 })
 
-test('a tool has the limit of its operation over HTTP, whichever way it is asked', async (t) => {
+test('a tool has the limit of its HTTP operation, for every way of calling it', async (t) => {
   const { baseUrl } = await startService(t, { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_LOOKUP: '2/1' })
   const client = await connected(t, baseUrl, 'auto')
   assert.equal((await fetch(`${baseUrl}/api/ip-lookup?ip=8.8.8.8`)).status, 200)

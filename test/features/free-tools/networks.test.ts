@@ -2,16 +2,15 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { pino } from 'pino'
 import { socketAddressText } from '../../../src/domain/free-list/endpoint.ts'
-import { addCandidates } from '../../../src/features/free-list/endpoint-candidates.ts'
 import { readEndpoints, readLiveMarks } from '../../../src/features/free-list/endpoint-reads.ts'
+import { addCandidates } from '../../../src/features/free-list/endpoint-store.ts'
 import { createIpData } from '../../../src/features/free-list/ip-data.ts'
 import { createLiveList } from '../../../src/features/free-list/live-list.ts'
 import { createCensusReader } from '../../../src/features/free-tools/census.ts'
 import { readPage, readRanges } from '../../../src/features/free-tools/network-reads.ts'
 import { createNetworks } from '../../../src/features/free-tools/rank-networks.ts'
-import { sandboxLocationOf } from '../../../src/sandbox/exit-locations.ts'
+import { sandboxLocationOf, withSandboxLocations } from '../../../src/sandbox/exit-locations.ts'
 import { planProxies } from '../../../src/sandbox/free-list/plan.ts'
-import { withSandboxLocations } from '../../../src/sandbox/free-list/sandbox-locations.ts'
 import { httpClient } from '../../support/http.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { startService } from '../../support/service.ts'
@@ -20,7 +19,7 @@ import { startChecker, startProber, startWorld } from '../free-list/world.ts'
 
 const dayMs = 86_400_000
 
-test('a network shows what is live of it, what was, and what never was', async (t) => {
+test('a network shows its live, former and never live endpoints', async (t) => {
   const service = await startService(t)
   const { pool } = service.farebox.core
   const anybody = httpClient(service.baseUrl, service.document)
@@ -103,7 +102,7 @@ test('a network shows what is live of it, what was, and what never was', async (
   assert.equal((await anybody.get('/api/networks?limit=0')).body.code, 'invalid_limit')
 })
 
-test('after a year without an answer nothing has left the record, and what answers again is live by itself', async (t) => {
+test('after a year without an answer no endpoint has left the record, and one that answers again becomes live', async (t) => {
   const { pool } = await testDatabase(t)
   const flapping = planProxies(154).filter(({ fault }) => fault === 'flapping')
   const [one] = flapping
@@ -119,7 +118,7 @@ test('after a year without an answer nothing has left the record, and what answe
   const asn = sandboxLocationOf(one.ip)!.asn
   const logger = pino({ level: 'silent' })
   const data = withSandboxLocations(createIpData({ country: null, city: null, network: null }))
-  // Nothing is kept from one look to the next.
+  // Nothing is cached between two reads.
   let looks = 0
   const monotonicMs = () => (looks += 1e6)
   const census = createCensusReader({
@@ -161,7 +160,7 @@ test('after a year without an answer nothing has left the record, and what answe
   const away = await look()
   assert.deepEqual([away.counts.live, away.counts.not_answering], [0, 1])
 
-  // A year in which it is away whenever it is looked at: by the record alone, for the clock leaps over the checks between.
+  // A year in which every check fails: only in the record, because the clock skips the checks between.
   clock.nowMs += 2 * periodMs * Math.ceil((365 * dayMs) / (2 * periodMs))
   const aged = await look()
   assert.deepEqual([aged.counts.live, aged.counts.not_answering, aged.counts.retesting], [0, 1, 1])

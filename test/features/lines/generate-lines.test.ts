@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { anyTargeting } from '../../../src/domain/exits/exit-targeting.ts'
+import { anyTargeting } from '../../../src/domain/exits/line.ts'
 import {
   generateLines,
   type LineFormat,
@@ -24,7 +24,7 @@ const lineOf = (protocol: LineProtocol, format: LineFormat, gateway: typeof plai
     credential,
   })[0]
 
-test('lines of https name the port that speaks TLS, where there is one', () => {
+test('https lines name the TLS port, if there is one', () => {
   assert.equal(lineOf('https', 'url', withTls), 'https://u7k2m9x4:secret@gw.example:9443')
   assert.equal(lineOf('https', 'host:port:user:pass', withTls), 'gw.example:9443:u7k2m9x4:secret')
   assert.equal(lineOf('https', 'custom', withTls), 'https gw.example 9443')
@@ -34,7 +34,7 @@ test('lines of https name the port that speaks TLS, where there is one', () => {
   assert.equal(lineOf('https', 'url', plain), 'http://u7k2m9x4:secret@gw.example:9000')
 })
 
-test('the connection of a plan names the port that speaks TLS, or null', () => {
+test('the connection of a plan names the TLS port, or null', () => {
   assert.deepEqual(connectionOf(withTls, credential).ports, { http: 9000, https: 9443, socks5: 9000 })
   assert.deepEqual(connectionOf(plain, credential).ports, { http: 9000, https: null, socks5: 9000 })
 })

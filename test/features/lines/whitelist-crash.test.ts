@@ -14,7 +14,7 @@ import {
 } from '../../../src/features/lines/whitelist-removals.ts'
 import type { AccountId, PlanId } from '../../../src/kernel/ids.ts'
 import type { CommandRunner } from '../../../src/platform/commands/command.ts'
-import { readStreamState } from '../../../src/platform/commands/handle.ts'
+import { readStreamState } from '../../../src/platform/commands/command.ts'
 import { testScheduler } from '../../support/scheduler.ts'
 import { until } from '../../support/until.ts'
 import { cause, serviceWorld } from '../accounts/world.ts'
@@ -63,7 +63,7 @@ const crashWorld = async (t: TestContext) => {
   return { ...world, endsBefore, poolThatEnds, rows, allowedRows, allowed, restart }
 }
 
-test('a process that ends before it records a removal leaves nothing that lets an address in', async (t) => {
+test('a process that ends before it records a removal leaves no entry that admits an address', async (t) => {
   const world = await crashWorld(t)
   const { pool } = world
   const added = await whitelistOf(world).add(plan, [entry], false, cause)
@@ -77,7 +77,7 @@ test('a process that ends before it records a removal leaves nothing that lets a
   assert.equal((await world.allowed()).size, 0)
 })
 
-test('a process that ends before it records that an entry was moved leaves the new plan alone', async (t) => {
+test('a process that ends before it records a moved entry leaves only the new plan', async (t) => {
   const world = await crashWorld(t)
   const { pool } = world
   assert.equal((await whitelistOf(world).add(plan, [entry], false, cause)).outcome, 'added')
@@ -91,7 +91,7 @@ test('a process that ends before it records that an entry was moved leaves the n
   assert.deepEqual(await world.allowedRows([...before, ...now]), [false, true])
 })
 
-test('a process that ends between the event and the row leaves the entry as it was', async (t) => {
+test('a process that ends between the event and the row leaves the entry unchanged', async (t) => {
   const world = await crashWorld(t)
   const { runner } = world
   const broken = whitelistOf({ pool: world.poolThatEnds, runner })
@@ -107,7 +107,7 @@ test('a process that ends between the event and the row leaves the entry as it w
   assert.deepEqual(await world.allowedRows(rows), [false])
 })
 
-test('an entry that is sent again as it is writes no event', async (t) => {
+test('an entry that is sent again unchanged adds no event', async (t) => {
   const world = await crashWorld(t)
   const whitelist = whitelistOf(world)
   const first = await whitelist.add(plan, [entry], false, cause)
@@ -118,7 +118,7 @@ test('an entry that is sent again as it is writes no event', async (t) => {
   assert.deepEqual(again.entries, [{ ...first.entries[0]!, label: 'office' }])
 })
 
-test('changes of one whitelist at once, by several processes, leave what the log allows, and never too much', async (t) => {
+test('simultaneous changes of one whitelist by several processes leave what the log allows, and never more', async (t) => {
   const world = await crashWorld(t)
   const processes = [whitelistOf(world), whitelistOf({ pool: world.pool, runner: world.elsewhere.runner })]
   const networks = Array.from({ length: 5 }, (_, at) => `203.0.113.${at + 1}/32`)

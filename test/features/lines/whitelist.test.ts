@@ -5,7 +5,7 @@ import { startRealWorker, whoami } from '../../gateway/support/real-worker.ts'
 import { startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 
-test('an address of a whitelist connects without credentials and goes out where its entry says', async (t) => {
+test('a whitelisted address connects without credentials and exits where its entry says', async (t) => {
   const service = await startService(t, { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' })
   const { buyer } = service
   const { port } = await startRealWorker(t, service)
@@ -39,7 +39,7 @@ test('an address of a whitelist connects without credentials and goes out where 
     return place.country === country && (os === undefined || place.os === os)
   }
 
-  await t.test('before it is listed it is asked for credentials', async () => {
+  await t.test('before it is listed it needs credentials', async () => {
     assert.match(await ask(), /^HTTP\/1\.1 407 [\s\S]*X-Proxy-Error: credentials_required/)
     assert.equal((await planOf(plan)).whitelistCount, 0)
   })
@@ -72,7 +72,7 @@ test('an address of a whitelist connects without credentials and goes out where 
     await until(async () => !(await goesOutOf('fr')()), { what: 'anywhere' })
   })
 
-  await t.test('credentials that are sent win', async () => {
+  await t.test('credentials take precedence', async () => {
     const { username, password } = (await planOf(plan)).connection
     await list({ country: 'fr' })
     const place = await whoami(`http://${username}-country-jp:${password}@127.0.0.1:${port}`)
@@ -81,7 +81,7 @@ test('an address of a whitelist connects without credentials and goes out where 
     assert.match(wrong, /^HTTP\/1\.1 407 [\s\S]*X-Proxy-Error: wrong_credentials/)
   })
 
-  await t.test('another plan takes it with move alone, and by its own abilities', async () => {
+  await t.test('another plan takes the entry only with move, and with its own abilities', async () => {
     const basicPlan = await bought('residential-basic')
     const taken = await list({ country: 'us' }, basicPlan)
     assert.deepEqual([taken.status, taken.body.code, taken.body.movable], [409, 'address_taken', true])

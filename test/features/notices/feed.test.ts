@@ -54,7 +54,7 @@ const titlesOf = async ({ client }: Pick<Stage, 'client'>, key: string, query = 
 const notice = (title: string, audience = 'ALL', kind = 'INFO') =>
   ['--title', title, '--body', 'From 2026-12-01 on.', '--audience', audience, '--kind', kind] as const
 
-test('the feed has what stands for one’s own audiences, newest first, and filters it', async (t) => {
+test("the feed has the current notices of one's own audiences, newest first, with filters", async (t) => {
   const room = await newsroom(t)
   const { buyer, reseller, scraper } = room.demo
   await room.publish(...notice('for all'))
@@ -79,7 +79,7 @@ test('the feed has what stands for one’s own audiences, newest first, and filt
   assert.equal((await titlesOf(room, blocked.key)).length, 3, 'a blocked account reads the feed')
 })
 
-test('a notice drops out when it expires, by hand or at its time', async (t) => {
+test('a notice leaves the feed when it expires, manually or automatically', async (t) => {
   const room = await newsroom(t)
   const { key } = room.demo.buyer
   const id = await room.publish(...notice('by hand'))
@@ -107,7 +107,7 @@ test('a notice drops out when it expires, by hand or at its time', async (t) => 
   assert.equal(JSON.parse((await room.run('list', '--all', '--json')).out).notices.length, 2)
 })
 
-test('unread is the account’s own, true until it is set, and outlives what reads make', async (t) => {
+test('unread belongs to the account, is true until it is set, and survives a rebuild', async (t) => {
   const room = await newsroom(t)
   const { buyer } = room.demo
   const second = await room.issueKey(buyer.accountId)
@@ -130,7 +130,7 @@ test('unread is the account’s own, true until it is set, and outlives what rea
   assert.deepEqual(await unread(other.key), { left: true, opened: true }, 'another account')
 })
 
-test('the feed shows the fifty newest', async (t) => {
+test('the feed shows the fifty newest notices', async (t) => {
   const room = await newsroom(t)
   for (let n = 0; n < 52; n += 1) {
     await room.run('publish', ...notice(`n ${n}`))
@@ -145,7 +145,7 @@ test('the feed shows the fifty newest', async (t) => {
   )
 })
 
-test('a wrong notice ends with exit code 2 and nothing is written; a reference publishes once', async (t) => {
+test('a wrong notice exits with 2 and nothing is written; a reference publishes once', async (t) => {
   const room = await newsroom(t)
   const { log } = room.farebox.core
   const before = await log.head()

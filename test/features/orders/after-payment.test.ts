@@ -9,7 +9,7 @@ import { addresses, openStore } from './store.ts'
 
 type Store = Awaited<ReturnType<typeof openStore>>
 
-/** A store whose customers hear of their orders through a bot. */
+/** A store whose customers get messages about their orders from a bot. */
 const openTold = async (t: TestContext) => {
   const store = await openStore(t)
   const bot = `${store.farebox.config.dataDir}/bot.json`
@@ -25,7 +25,9 @@ const told = async ({ sandbox }: Store): Promise<readonly string[]> => {
   return messages.map(({ text }) => text)
 }
 
-/** Asks for four addresses for the customer, who can be told, and gives the pay page that came with the refusal. */
+/**
+ * Orders four addresses for the customer, who can get messages, and returns the payment page of the refusal.
+ */
 const ask = async (store: Store, customer: string, key = store.reseller.key) => {
   const headers = { 'Idempotency-Key': `order of ${customer}`, 'X-Reseller-Customer-Id': customer }
   const short = await store.client.post('/api/v1/orders', store.four, { key, headers })
@@ -48,7 +50,7 @@ const pay = async (store: Store, { depositId, chargeCents }: { depositId: string
   return orderId as string
 }
 
-/** The order failed for this reason, both books kept their money, and whoever asks again is told so. */
+/** The order failed for this reason, both books kept their money, and a retry gets the same answer. */
 const assertFailed = async (
   store: Store,
   orderId: string,
@@ -76,7 +78,7 @@ const assertFailed = async (
   await store.sound()
 }
 
-test('a payment whose product was parked meanwhile: the order fails, the credit stays, the customer is told', async (t) => {
+test('a payment whose product was parked meanwhile: the order fails, the credit stays, the customer is notified', async (t) => {
   const store = await openTold(t)
   const { core } = store.farebox
   const page = await ask(store, 'alice')
@@ -104,7 +106,7 @@ test('a payment whose product was parked meanwhile: the order fails, the credit 
   await store.sound()
 })
 
-test('a payment for a reseller who was blocked meanwhile: the order fails, the credit stays, the customer is told', async (t) => {
+test('a payment for a reseller who was blocked meanwhile: the order fails, the credit stays, the customer is notified', async (t) => {
   const store = await openTold(t)
   const { accountId, key } = store.reseller
   const page = await ask(store, 'alice')
@@ -122,7 +124,7 @@ test('a payment for a reseller who was blocked meanwhile: the order fails, the c
   assert.deepEqual([again.status, again.body.code], [403, 'account_blocked'])
 })
 
-test('a payment that comes when the key has reached its cap: the order fails, the credit stays, the customer is told', async (t) => {
+test('a payment for a key that has reached its cap: the order fails, the credit stays, the customer is notified', async (t) => {
   const store = await openTold(t)
   const { accountId, key } = store.reseller
   const cost = store.quote.yourCostCents
@@ -140,7 +142,7 @@ test('a payment that comes when the key has reached its cap: the order fails, th
   })
 })
 
-test('a payment for what was sold out meanwhile: the order fails, the credit stays, the customer is told', async (t) => {
+test('a payment for a product that sold out meanwhile: the order fails, the credit stays, the customer is notified', async (t) => {
   const store = await openTold(t)
   const { key } = store.reseller
   const page = await ask(store, 'alice')
@@ -194,7 +196,7 @@ test("a payment while the reseller's wallet is short: the order waits a day for 
   assert.equal((await store.read(left)).status, 'failed', 'what has failed is not placed by a later credit')
 })
 
-test('a held order whose customer spent the credit is not tried, so that it keeps no other waiting, and fails after its day', async (t) => {
+test('a waiting order whose customer spent the credit is not retried, so that it delays no other, and fails after its day', async (t) => {
   const store = await openTold(t)
   const { accountId, key } = store.reseller
   const { yourCostCents: cost } = store.quote

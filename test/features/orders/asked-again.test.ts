@@ -5,7 +5,7 @@ import { operator } from '../../contract/stage.ts'
 import { until } from '../../support/until.ts'
 import { openStore } from './store.ts'
 
-/** A customer's order that was short of credit awaits its invoice; here it is asked for again once the credit is there. */
+/** A customer's order without enough credit awaits its invoice; here it is repeated after a credit. */
 const openAsked = async (t: import('node:test').TestContext) => {
   const store = await openStore(t)
   const { accountId } = store.reseller
@@ -26,7 +26,7 @@ const openAsked = async (t: import('node:test').TestContext) => {
   }
 }
 
-test('an order that another key asks for again is spent by that key, under its cap', async (t) => {
+test('an order that is repeated with another key is spent by that key, under its cap', async (t) => {
   const store = await openAsked(t)
   const { yourCostCents: cost } = store.quote
   const capped = await store.issueKey(store.accountId, cost)
@@ -53,7 +53,7 @@ test('an order that another key asks for again is spent by that key, under its c
   await store.sound()
 })
 
-test('an order whose product is parked by then is refused, charged nothing, and placed once the product is back', async (t) => {
+test('an order whose product is parked meanwhile is refused, charged nothing, and placed once the product is active again', async (t) => {
   const store = await openAsked(t)
   assert.equal((await store.ask('alice')).status, 402)
   await store.creditInCash('alice')

@@ -5,8 +5,8 @@ import { operate } from '../../support/operator.ts'
 import { startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 
-/** The fields of the form that buys what a page has quoted. */
-/** What the form of a product sends as it is shown. */
+/** The form fields that buy the quoted item of a page. */
+/** The default submission of a product's form. */
 const orderFormOf = ({ html }: Page): Record<string, string> => {
   const [form = ''] = /<form [^>]*data-asks[\s\S]*?<\/form>/.exec(html) ?? []
   const fields: Record<string, string> = {}
@@ -78,7 +78,7 @@ test('a customer buys in the console', async (t) => {
     }
   })
 
-  await t.test('what is asked for is quoted as the API does, and keeps what was typed', async () => {
+  await t.test('the requested item is quoted as by the API, and the input is kept', async () => {
     const query = 'quantity=3&country=DEU&period_days=7'
     const page = await browser.get(`${isp}?${query}`)
     const quoted = await api(`/products/isp-static/price?${query}`)
@@ -95,7 +95,7 @@ test('a customer buys in the console', async (t) => {
     assert.equal((await browser.get('/console/catalogue/none')).status, 404)
   })
 
-  await t.test('an order is paid by the session, leads to its page, and sent again is the same', async () => {
+  await t.test('an order is paid by the session, leads to its page, and is the same when sent again', async () => {
     const before = await balance()
     const page = await browser.get(`${isp}?quantity=2`)
     const form = orderFormOf(page)
@@ -131,7 +131,7 @@ test('a customer buys in the console', async (t) => {
     assert.equal(taken.body.code, 'idempotency_conflict')
   })
 
-  await t.test('a price that changed is refused with the new one, and nothing is ordered', async () => {
+  await t.test('a changed price is refused with the new one, and nothing is ordered', async () => {
     const before = await balance()
     const form = orderFormOf(await browser.get(`${isp}?quantity=2`))
     const refused = await browser.post(isp, { ...form, expected: '1' })
@@ -145,7 +145,7 @@ test('a customer buys in the console', async (t) => {
     assert.match(orderIdIn(await browser.post(isp, orderFormOf(refused))), /^ord_/)
   })
 
-  await t.test('bad input of a form orders nothing', async () => {
+  await t.test('invalid form input orders nothing', async () => {
     const before = await balance()
     for (const change of [
       { country: 'XXX' },
@@ -163,7 +163,7 @@ test('a customer buys in the console', async (t) => {
     assert.equal(await balance(), before)
   })
 
-  await t.test('what a wallet misses is said, with the way to add it', async () => {
+  await t.test('the missing amount of a wallet is shown, with a link to add it', async () => {
     const poor = await freshAccount(service, 'poor@example.com', { cents: 100 })
     const visitor = await signedIn(service, poor.accountId)
     const premium = '/console/catalogue/residential-premium'
@@ -181,7 +181,7 @@ test('a customer buys in the console', async (t) => {
     assert.match(orderIdIn(await visitor.post(premium, orderFormOf(page))), /^ord_/)
   })
 
-  await t.test('bad input of a top-up is answered beside its field', async () => {
+  await t.test('invalid top-up input is reported at its field', async () => {
     for (const [amount, method, field] of [
       ['1.234', 'card', 'amount'],
       ['', 'card', 'amount'],
@@ -197,7 +197,7 @@ test('a customer buys in the console', async (t) => {
     assert.equal((await browser.get(`/console/deposits/dep_${'0'.repeat(32)}`)).status, 404)
   })
 
-  await t.test('a reseller pays its cost, and sees what a customer pays', async () => {
+  await t.test("a reseller pays its cost, and sees the customer's price", async () => {
     const shop = await freshAccount(service, 'shop@example.com', { reseller: true, cents: 30_000 })
     const set = ['--account', shop.accountId, '--discount', '20', '--markup', '1.5']
     assert.equal((await operate(['reseller', 'set', ...set], service.env)).code, 0)
@@ -216,7 +216,7 @@ test('a customer buys in the console', async (t) => {
     )
   })
 
-  await t.test('the books verify', async () => {
+  await t.test('the books pass verification', async () => {
     const { code, out } = await operate(['ledger', 'verify', '--json'], service.env)
     assert.equal(code, 0, out)
   })

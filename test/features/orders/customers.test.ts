@@ -46,7 +46,7 @@ test('orders for customers', async (t) => {
   await until(async () => (await reseller.get(quotePath)).body.marginCents > 0)
   const { body: quote } = await reseller.get(quotePath)
 
-  await t.test('without credit are refused with the shortfall, and leave no customer behind', async () => {
+  await t.test('without credit are refused with the shortfall, and create no customer', async () => {
     const short = await reseller.post(orders, addresses(3), as('alice', 'a'))
     assert.deepEqual([short.status, short.body.code], [402, 'customer_credit_insufficient'])
     assert.equal(short.body.shortfallCents, quote.amountCents)
@@ -58,7 +58,7 @@ test('orders for customers', async (t) => {
     assert.equal((await reseller.get('/api/v1/reseller/customers')).body.total, 0)
   })
 
-  await t.test('take the price from the credit and the cost from the wallet', async () => {
+  await t.test('debit the price from the credit and the cost from the wallet', async () => {
     await pay('alice', quote.amountCents + 7, 'cash')
     const before = await wallet()
     const { status, body } = await reseller.post(orders, addresses(3), as('alice', 'a'))
@@ -78,7 +78,7 @@ test('orders for customers', async (t) => {
     )
   })
 
-  await t.test('are answered once for a key, whoever the customer is', async () => {
+  await t.test('are placed once for a key, for any customer', async () => {
     const again = await reseller.post(orders, addresses(3), as('alice', 'a'))
     assert.deepEqual([again.status, again.headers.get('idempotency-replayed')], [200, 'true'])
     const other = await reseller.post(orders, addresses(3), as('bob', 'a'))
@@ -93,7 +93,7 @@ test('orders for customers', async (t) => {
     assert.equal(await creditOf('carol'), 100_000)
   })
 
-  await t.test('are guarded by the price that the customer pays', async () => {
+  await t.test('are protected by the expected price of the customer', async () => {
     const guard = { ...addresses(3), expected_amount_cents: quote.yourCostCents }
     const changed = await reseller.post(orders, guard, as('carol', 'guard'))
     assert.deepEqual([changed.status, changed.body.code], [409, 'price_changed'])
@@ -114,13 +114,13 @@ test('orders for customers', async (t) => {
     assert.equal(await wallet(), before)
     const { body: after } = await reseller.get(`${orders}/${body.orderId}`)
     assert.deepEqual([after.status, after.refundedCents], ['refunded', quote.amountCents])
-    // What was sold, and what of it was given back: nothing of the margin is kept.
+    // The sale and its refund: no margin remains.
     assert.deepEqual([after.refundedCostCents, after.marginCents], [quote.yourCostCents, quote.marginCents])
     const again = await desk('orders', 'refund', '--order', body.orderId)
     assert.deepEqual([again.code, again.json.code], [1, 'refund_refused'])
   })
 
-  await t.test('that a plan is held for top up that customer, not another and not the reseller', async () => {
+  await t.test("for a held plan top up that customer's plan, not another's and not the reseller's", async () => {
     const traffic = { product_id: 'residential-premium', quantity: 1 }
     const own = await reseller.post(orders, traffic, { headers: { 'Idempotency-Key': 'own' } })
     const first = await reseller.post(orders, traffic, as('carol', 'p1'))
@@ -131,7 +131,7 @@ test('orders for customers', async (t) => {
   })
 
   await t.test(
-    'top up and extend what a customer holds, on its credit and only when it is named',
+    "top up and extend a customer's plans and rentals, on its credit and only when it is named",
     async () => {
       const own = await reseller.post(
         orders,
@@ -201,7 +201,7 @@ test('orders for customers', async (t) => {
     },
   )
 
-  await t.test('show whom they are for by both ids, wherever they are read', async () => {
+  await t.test('show their customer by both ids, in every read', async () => {
     const { body: order } = await reseller.post(orders, addresses(1), as('carol', 'named'))
     assert.equal(order.customer, 'carol')
     const { orders: listed } = (await reseller.get(`${orders}?limit=100`)).body
@@ -221,7 +221,7 @@ test('orders for customers', async (t) => {
     )
   })
 
-  await t.test("name the reseller's wallet first when both are short", async () => {
+  await t.test("report the reseller's wallet first when both are short", async () => {
     const cents = await wallet()
     const taken = ['--account', accountId, '--cents', String(1 - cents), '--reference', 'spent']
     await run('wallet', 'adjust', ...taken)

@@ -22,7 +22,7 @@ const cause = { actor: { kind: 'system', name: 'test' }, correlationId: 'test' }
 const clock = Date.now
 const startCents = 100_000
 
-test('the order of extended addresses is refunded at the command line after its extension, and not before', async (t) => {
+test('the order of extended addresses is refunded on the command line after its extension, and not before', async (t) => {
   const service = await startService(t)
   const { buyer } = service
   const desk = deskOf(service.farebox, [registerOrders])
@@ -69,7 +69,7 @@ test('the order of extended addresses is refunded at the command line after its 
   assert.equal(await rented(order.orderId), 0)
 })
 
-/** A fresh account with two rentals, in a product of its own. */
+/** A new account with two rentals of its own product. */
 const sceneOf = async (honest: ShopProcess, n: number) => {
   const accountId = `acc_case_${n}` as AccountId
   const productId = `product-${n}`
@@ -85,7 +85,7 @@ const sceneOf = async (honest: ShopProcess, n: number) => {
 }
 type Scene = Awaited<ReturnType<typeof sceneOf>>
 
-/** What both orders and their rentals came to, and what is left in the wallet. */
+/** The final state of both orders and their rentals, and the wallet's balance. */
 const endOf = async (log: EventLog, process: ShopProcess, scene: Scene) => {
   const rentals = new Set<string>()
   for await (const stored of log.readStream(stockStream(scene.productId, 'USA'))) {
@@ -103,7 +103,7 @@ const endOf = async (log: EventLog, process: ShopProcess, scene: Scene) => {
   }
 }
 
-test('an extension and a refund at once, from two processes, end in one of them and never in both', async (t) => {
+test('a simultaneous extension and refund from two processes end in one of them and never in both', async (t) => {
   const { url } = await testDatabase(t)
   const log = await openLog(url)
   t.after(() => log.close())
@@ -111,7 +111,7 @@ test('an extension and a refund at once, from two processes, end in one of them 
   const ends: string[] = []
   for (let n = 0; n < 24; n += 1) {
     const scene = await sceneOf(one, n)
-    // A process that knows the stock from before, so that it decides on what it remembers.
+    // A process that has the stock in its cache, so that it decides on cached data.
     if (n % 2 === 0) await two.stock(scene.productId, [`10.1.${n}.1`])
     const refund = () => two.refund(scene.orderId, 'once', { kind: 'whole' })
     const extend = () =>
@@ -139,7 +139,7 @@ test('an extension and a refund at once, from two processes, end in one of them 
   t.diagnostic(`${ends.filter((kind) => kind === 'refunded').length} of ${ends.length} were refunded`)
 })
 
-test('a refund that the service makes by itself lands, and what an extension has paid for goes on', async (t) => {
+test('a refund that the service decides is completed, and a paid extension continues', async (t) => {
   const { url } = await testDatabase(t)
   const log = await openLog(url)
   t.after(() => log.close())
@@ -159,7 +159,7 @@ test('a refund that the service makes by itself lands, and what an extension has
   await process.end()
 })
 
-test('on a log without atomic items an extension that comes between the steps of a refund keeps its rentals', async (t) => {
+test('on a log without atomic appends an extension between the steps of a refund keeps its rentals', async (t) => {
   const { url, pool } = await testDatabase(t)
   const log = await openLog(url)
   t.after(() => log.close())
@@ -167,7 +167,10 @@ test('on a log without atomic items an extension that comes between the steps of
   const honest = createShopProcess(prefixLog(log), clock)
   const both = { order: 'refunded', extension: 'completed', rentals: 2, spentCents: 500 }
 
-  /** The refund of a process in which the extension comes before an append, and which then goes on or dies. */
+  /**
+   * The refund of a process in which the extension lands before an append, and which then continues or
+   * crashes.
+   */
   const refundWith = async (n: number, before: 'ledger' | 'stock', dies: boolean) => {
     const scene = await sceneOf(honest, n)
     let came = false
@@ -189,14 +192,14 @@ test('on a log without atomic items an extension that comes between the steps of
   }
 
   for (const [n, before] of (['ledger', 'stock'] as const).entries()) {
-    await t.test(`before the ${before} is written, and the refund goes on`, async () => {
+    await t.test(`before the ${before} is written, and the refund continues`, async () => {
       const { scene, answer } = await refundWith(2 * n, before, false)
       assert.ok(answer && 'kind' in answer && answer.kind === 'refunded', JSON.stringify(answer))
       assert.deepEqual([...answer.keptProxyIds].sort(), [...scene.proxyIds].sort())
       assert.deepEqual(await endOf(log, honest, scene), both)
     })
 
-    await t.test(`before the ${before} is written, and the process dies: the reactor ends it`, async () => {
+    await t.test(`before the ${before} is written, and the process dies: the reactor completes it`, async () => {
       const { scene } = await refundWith(2 * n + 1, before, true)
       await caughtUp(engine, log, ['hot'])
       const reactor = startCompletionReactor({

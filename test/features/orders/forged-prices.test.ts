@@ -12,7 +12,7 @@ import { until } from '../../support/until.ts'
 const orders = '/api/v1/orders'
 const five = { product_id: 'residential-premium', quantity: 5 }
 
-test('an order is priced by the log, whatever the read tables of prices say', async (t) => {
+test('an order is priced by the log, whatever the read tables of prices contain', async (t) => {
   const stage = await openStage(t)
   const { pool } = stage.farebox.core
   const reseller = await stage.customer({ cents: 100_000, reseller: true })

@@ -8,7 +8,7 @@ for (const { product, country, meta } of [
   { product: 'ipv4-datacenter', country: 'CAN', meta: {} },
   { product: 'mobile-dedicated', country: 'GBR', meta: {} },
 ])
-  test(`what is free of ${product} is told by the options and by a refusal, and one order gets all of it`, async (t) => {
+  test(`the free addresses of ${product} in the options and in a refusal are correct, and one order gets all of them`, async (t) => {
     const town = await openTown(t)
     const { key } = await town.customer({ cents: 100_000_000 })
     const { body: options } = await town.client.get(`/api/v1/products/${product}/options`, { key })

@@ -44,7 +44,7 @@ describe('an own order on a rail', () => {
     await town.sound()
   })
 
-  test('asked for thirty times at once under one key is made once: 201, and 200 to every other', async (t) => {
+  test('requested thirty times at once under one key is created once: 201, and 200 for every other', async (t) => {
     const town = await openTown(t)
     const { key } = await town.customer({ cents: 0 })
     const headers = { 'Idempotency-Key': 'thirty' }
@@ -62,7 +62,7 @@ describe('an own order on a rail', () => {
     await town.sound()
   })
 
-  test('says what is charged and for which deposit, and so do its read, the list and the command', async (t) => {
+  test('shows the charge and its deposit, and so do its read, the list and the command', async (t) => {
     const town = await openTown(t)
     const { key, accountId } = await town.customer({ cents: 0 })
     const headers = { 'Idempotency-Key': 'small' }
@@ -90,7 +90,7 @@ describe('an own order on a rail', () => {
     assert.equal((await town.client.get(`/api/v1/deposits/${body.depositId}`, { key })).body.pay_url, null)
   })
 
-  test('has no pay page from the moment that its invoice expires, though the provider tells nobody', async (t) => {
+  test('has no payment page after its invoice expired, even without a callback', async (t) => {
     const town = await openTown(t)
     const { key } = await town.customer({ cents: 0 })
     const headers = { 'Idempotency-Key': 'expires' }
@@ -106,7 +106,7 @@ describe('an own order on a rail', () => {
     assert.equal((await town.client.get(`/api/v1/deposits/${body.depositId}`, { key })).body.pay_url, null)
   })
 
-  test('is canceled when its invoice closes, and money that still arrives is credited', async (t) => {
+  test('is canceled when its invoice closes, and later money is credited', async (t) => {
     const town = await openTown(t, { FAREBOX_DEPOSIT_LOOK_MS: '500' })
     const { key } = await town.customer({ cents: 0 })
     const headers = { 'Idempotency-Key': 'closes' }
@@ -144,7 +144,7 @@ describe('an own order on a rail', () => {
 })
 
 describe('an order for a customer that is short of credit', () => {
-  test('carries a pay page, the same on every retry, and is placed under its key when that is paid', async (t) => {
+  test('has a payment page, the same on every retry, and is placed under its key when that is paid', async (t) => {
     const town = await openStore(t)
     const { quote } = town
     const asked = addresses(4, { method: 'card' })
@@ -185,7 +185,7 @@ describe('an order for a customer that is short of credit', () => {
     await town.sound()
   })
 
-  test('is placed by the retry itself when no callback came', async (t) => {
+  test('is placed by the retry itself when no callback arrived', async (t) => {
     const town = await openStore(t)
     await town.switches({ lost: 1 })
     const short = await town.order(addresses(4, { method: 'card' }), 'k', 'alice')
@@ -195,7 +195,7 @@ describe('an order for a customer that is short of credit', () => {
     await town.sound()
   })
 
-  test('that is underpaid keeps what came, and the next retry invoices the rest', async (t) => {
+  test('that is underpaid keeps the payment, and the next retry invoices the rest', async (t) => {
     const town = await openStore(t)
     const asked = addresses(4, { method: 'card' })
     const short = await town.order(asked, 'k', 'alice')
@@ -221,7 +221,7 @@ describe('an order for a customer that is short of credit', () => {
     await town.sound()
   })
 
-  test('has no pay page without a live rail, and none above $5,000', async (t) => {
+  test('has no payment page without a live rail, and none above $5,000', async (t) => {
     const town = await openStore(t)
     for (const asked of [addresses(4), addresses(4, { method: 'crypto' }), addresses(4, { method: 'pix' })]) {
       const short = await town.order(asked, JSON.stringify(asked), 'alice')
@@ -264,7 +264,7 @@ describe('an order for a customer that is short of credit', () => {
     await town.sound()
   })
 
-  test('whose reseller runs short before the payment is held, and placed by the next credit', async (t) => {
+  test('whose reseller runs short before the payment waits, and is placed by the next credit', async (t) => {
     const town = await openStore(t)
     const { accountId, key } = town.reseller
     const short = await town.order(addresses(4, { method: 'card' }), 'k', 'alice')
@@ -292,7 +292,7 @@ describe('an order for a customer that is short of credit', () => {
     await town.sound()
   })
 
-  test('that is sold out by the time it is paid fails, and the credit stays', async (t) => {
+  test('that is sold out when it is paid fails, and the credit stays', async (t) => {
     const town = await openStore(t)
     const { key } = town.reseller
     const few = {

@@ -30,7 +30,7 @@ const caller = {
   reseller: true,
 } as Caller
 
-/** What a process that has just started takes orders and refunds with, at a time, on a log without atomic items. */
+/** Orders and refunds of a process that has just started, at a given time, on a log without atomic items. */
 const processAt = (real: EventLog, nowMs: number, stopAt?: StopAt) => {
   const log = prefixLog(real, stopAt)
   const limits = { resendFirstMs: 1, resendMaxMs: 4, unknownOutcomeWaitMs: 200, closeMs: 20 }
@@ -94,7 +94,7 @@ const finishes = {
   },
 }
 
-describe('a refund that a crash cut off and that is finished when the wallet has forgotten it', () => {
+describe('a refund that a crash interrupted and that is completed after the wallet no longer remembers it', () => {
   for (const customer of [false, true])
     for (const moved of [false, true])
       for (const [how, finish] of Object.entries(finishes)) {
@@ -116,7 +116,7 @@ describe('a refund that a crash cut off and that is finished when the wallet has
             }
           }
           const customerId = forCustomer(planOrder('ord_any')).customerId as CustomerId
-          /** Money comes in on both sides, which makes the wallet forget what is older than seven days. */
+          /** Credits on both sides, which make the wallet drop movements older than seven days. */
           const pay = (reference: string) => async (process: Process) => {
             const movement = { accountId: buyer, amountCents: 10_000, reference } as const
             await process.wallets.credit(movement, cause)

@@ -6,8 +6,9 @@ import { openShop, type Shop } from '../deposits/support.ts'
 import { addresses, openStore } from './store.ts'
 
 /**
- * What a payment does rests on streams that it does not write: the account, the stock, the order. Operators change them
- * from another process, whose events this one has not read: here the real command line.
+ * The effect of a payment depends on streams that it does not write: the account, the stock, the order.
+ * Operators change them in another process (here the real command line), whose events this process has not
+ * read.
  */
 const openWatched = async (t: TestContext) => {
   const shop = await openShop(t)
@@ -43,7 +44,7 @@ const orderOnPage = async ({ client }: Shop, key: string, name: string, body: ob
   return { orderId: order.orderId as string, depositId: depositId as string, cents: order.amountCents }
 }
 
-/** Pays the order's invoice; how the order stands once the money is credited. */
+/** Pays the order's invoice; returns the order once the money is credited. */
 const paid = async (shop: Shop, key: string, order: Awaited<ReturnType<typeof orderOnPage>>) => {
   await shop.act(order.depositId, 'pay', Math.max(1_000, order.cents))
   await shop.reads(key, order.depositId, { status: 'paid' })
@@ -51,7 +52,7 @@ const paid = async (shop: Shop, key: string, order: Awaited<ReturnType<typeof or
   return [status, failureReason]
 }
 
-test('an order that is paid after its account was blocked fails, though one before it was placed', async (t) => {
+test('an order paid after its account was blocked fails, though an earlier one was placed', async (t) => {
   const shop = await openWatched(t)
   const { key, accountId } = await customerFromDesk(shop)
   const [before, after] = [await orderOnPage(shop, key, '1'), await orderOnPage(shop, key, '2')]
@@ -60,7 +61,7 @@ test('an order that is paid after its account was blocked fails, though one befo
   assert.deepEqual(await paid(shop, key, after), ['failed', 'account_blocked'])
 })
 
-test('an order that is paid after its account was unblocked is placed, though one before it failed', async (t) => {
+test('an order paid after its account was unblocked is placed, though an earlier one failed', async (t) => {
   const shop = await openWatched(t)
   const { key, accountId } = await customerFromDesk(shop)
   const [before, after] = [await orderOnPage(shop, key, '1'), await orderOnPage(shop, key, '2')]
@@ -89,7 +90,7 @@ test('an order of addresses that is paid after the operator stocked them is plac
   assert.deepEqual(await paid(shop, key, order), ['completed', null])
 })
 
-test('a chargeback blocks its account again that the operator unblocked after the one before', async (t) => {
+test('a chargeback blocks its account again if the operator unblocked it after an earlier one', async (t) => {
   const shop = await openWatched(t)
   const { key, accountId } = await shop.customer({ cents: 0 })
   const deposit = async () => {

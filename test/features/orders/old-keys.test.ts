@@ -51,7 +51,7 @@ const creditWallet = async (log: EventLog): Promise<void> => {
 const planA = 'pln_a' as PlanId
 const planB = 'pln_b' as PlanId
 
-describe('a key that is sent again when the wallet has forgotten its order', () => {
+describe('a key that is repeated after the wallet no longer remembers its order', () => {
   for (const [name, over] of [
     ['a log with atomic items', (log: EventLog) => log],
     ['a log that writes the appends of an item one after another', (log: EventLog) => prefixLog(log)],
@@ -60,7 +60,7 @@ describe('a key that is sent again when the wallet has forgotten its order', () 
       ['its plan remembers it', planB],
       ['its plan has forgotten it too', planA],
     ] as const)
-      test(`answers its order and moves nothing, on ${name}, when ${who}`, async (t) => {
+      test(`returns its order and moves nothing, on ${name}, when ${who}`, async (t) => {
         const log = over({ ...createMemoryLog(), atomicItems: true })
         await creditWallet(log)
         const first = shopAt(log, start)

@@ -4,7 +4,7 @@ import { registerOrders } from '../../support/register-orders.ts'
 import { deskOf } from '../resellers/desk.ts'
 import { openTown } from './store.ts'
 
-test("orders show tells each refund's time and what the operator gave as its reference", async (t) => {
+test("orders show prints each refund's time and its reference", async (t) => {
   const town = await openTown(t)
   const desk = deskOf(town.farebox, [registerOrders])
   const { key, accountId } = town.reseller
@@ -41,7 +41,7 @@ test("orders show tells each refund's time and what the operator gave as its ref
   await town.sound()
 })
 
-test("orders list pages through an account's orders, newest first, with whom each is for", async (t) => {
+test("orders list pages through an account's orders, newest first, with their customers", async (t) => {
   const town = await openTown(t)
   const desk = deskOf(town.farebox, [registerOrders])
   const { key, accountId } = town.reseller

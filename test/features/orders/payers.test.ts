@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { payerRules } from '../../../src/audit/invariants/spend-cap-invariants.ts'
 import type { WalletDebited } from '../../../src/domain/ledger/events.ts'
-import { orderedBy } from '../../../src/domain/shared/order-terms.ts'
-import type { Payer } from '../../../src/features/orders/payer.ts'
+import { orderedBy } from '../../../src/features/orders/prepare-order.ts'
+import type { Payer } from '../../../src/features/orders/prepare-order.ts'
 import type { Actor, RecordedEvent } from '../../../src/kernel/event.ts'
 import type { AccountId, KeyId } from '../../../src/kernel/ids.ts'
 import { ledgerStream } from '../../../src/kernel/streams.ts'
@@ -60,7 +60,7 @@ const shop = async () => {
   }
 }
 
-test('an order of a session names the session and no key; caps of keys neither hold for it nor count it', async () => {
+test('an order of a session names the session and no key; caps of keys neither limit nor count it', async () => {
   const { order, debits, close } = await shop()
   for (const payer of [person, person, key, person]) await order(payer)
   await assert.rejects(order(key), { code: 'spend_cap_reached' })
@@ -78,7 +78,7 @@ test('an order of a session names the session and no key; caps of keys neither h
   await close()
 })
 
-test('a session of somebody else pays nothing', async () => {
+test('a session of another account pays nothing', async () => {
   const { order, debits, close } = await shop()
   for (const subjectId of ['acc_other', 'stf_operator'])
     await assert.rejects(order({ ...person, actor: { ...session, subjectId } }), /cannot pay for acc_buyer/)
@@ -86,7 +86,7 @@ test('a session of somebody else pays nothing', async () => {
   await close()
 })
 
-test('verification finds orders that were paid by a session or a key that may not have', () => {
+test('verification finds orders paid by a session or a key without the right', () => {
   const found = (ordered: KeyId | null, actor: Actor): string => {
     let said = ''
     const rows = {

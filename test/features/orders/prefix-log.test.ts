@@ -15,7 +15,7 @@ import type { StreamName } from '../../../src/kernel/streams.ts'
 import { ledgerStream, orderStream, planStream, stockStream } from '../../../src/kernel/streams.ts'
 import { decode } from '../../../src/platform/eventstore/codec.ts'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
-import { idempotentAnswer } from '../../../src/platform/http/idempotency.ts'
+import { idempotentAnswer } from '../../../src/platform/http/route.ts'
 import { openChosenLog } from '../../platform/eventstore/chosen-log.ts'
 import { caughtUp, type Engine, silent, startEngine } from '../../platform/projections/engine.ts'
 import { testDatabase } from '../../support/postgres.ts'
@@ -34,10 +34,10 @@ const stops: Readonly<Record<string, Stop | 'conflict'>> = {
 }
 
 const clock = Date.now
-/** The reactors leave what is young to its handler. */
+/** The reactors leave young orders to their handler. */
 const laterClock = () => Date.now() + 600_000
 
-/** One log and the read tables beside it, for all cases: each has an account and a product of its own. */
+/** One log and its read tables, for all cases: each has its own account and product. */
 type World = { readonly log: EventLog; readonly pool: pg.Pool; readonly engine: Engine }
 
 let count = 0
@@ -58,7 +58,7 @@ const key = 'the-key'
 const orderOf = ({ accountId }: Case, name = key): OrderId => orderIdOf(accountId, name)
 const credited = 100_000
 
-/** A flow: what stands before it, and the step that is stopped, which may be asked for again and again. */
+/** A flow: its preconditions, and the interrupted step, which can be repeated. */
 type Flow = {
   readonly before?: (at: Case) => Promise<unknown>
   readonly step: (process: ShopProcess, at: Case) => Promise<unknown>
@@ -179,7 +179,7 @@ const factsOf = async ({ world, accountId, productId }: Case) => {
   return facts
 }
 
-/** What the read tables say of a case. */
+/** The read tables of a case. */
 const tablesOf = async (at: Case) => {
   const { pool, engine, log } = at.world
   await caughtUp(engine, log, ['hot'])
@@ -227,7 +227,7 @@ const setTheScene = async (world: World, flow: Flow): Promise<Case> => {
   return at
 }
 
-/** One look of each reactor of a process that has just started. */
+/** One round of each reactor of a process that has just started. */
 const runReactors = async ({ world }: Case): Promise<void> => {
   const { pool, log, engine } = world
   await caughtUp(engine, log, ['hot'])
@@ -272,7 +272,7 @@ const stopOnce = (at: Case, n: number, stop: Stop | 'conflict') => {
   return { stopAt, appends: () => appends }
 }
 
-describe('over a log that stops after a prefix', () => {
+describe('over a log that stops after some appends', () => {
   let world: World
   const cleanups: (() => unknown)[] = []
   before(async () => {
@@ -290,7 +290,7 @@ describe('over a log that stops after a prefix', () => {
   })
 
   for (const [name, flow] of Object.entries(flows))
-    test(`${name} ends as it does uninterrupted, wherever and however it is stopped`, async () => {
+    test(`${name} ends as without interruption, wherever and however it is stopped`, async () => {
       const whole = await setTheScene(world, flow)
       const uninterrupted = stopOnce(whole, -1, 'conflict')
       await runStopped(whole, flow, uninterrupted.stopAt)
@@ -324,7 +324,7 @@ describe('over a log that stops after a prefix', () => {
         }
     })
 
-  test('an order that loses the race for the last address ends refunded and is answered as that order, 201', async () => {
+  test('an order that loses the race for the last address is refunded and returned as that order, 201', async () => {
     const at = createCase(world)
     const rivals = `${at.accountId}_rival` as AccountId
     await at.other.openAccount(at.accountId)
@@ -364,7 +364,7 @@ describe('over a log that stops after a prefix', () => {
     await rival.end()
   })
 
-  test('a debit without its order, found by ten requests at once in two processes, is answered 201 once', async () => {
+  test('a debit without its order, found by ten simultaneous requests in two processes, is answered with 201 once', async () => {
     const at = createCase(world)
     await at.other.openAccount(at.accountId)
     await at.other.credit(at.accountId, credited, 'start')
@@ -387,7 +387,7 @@ describe('over a log that stops after a prefix', () => {
     await processes[0].end()
   })
 
-  test('an extension that is paid and whose rentals are refunded meanwhile says that they ended, and is refunded', async () => {
+  test('a paid extension whose rentals are refunded meanwhile reports that they ended, and is refunded', async () => {
     const at = await setTheScene(world, { ...flows['an extension']!, reactor: 'is not asked' })
     const proxyIds = await proxyIdsOf(at, orderOf(at, 'bought'))
     let raced = false

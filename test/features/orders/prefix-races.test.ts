@@ -22,7 +22,7 @@ const buyers = 3
 const startCents = 3_000
 const startMicros = startCents * 10_000
 
-/** One request of one buyer, under a key of its own; `refund` asks for an order that was acknowledged before. */
+/** One request of one buyer, under its own key; `refund` refunds an order that was acknowledged before. */
 type Request =
   | { readonly kind: 'addresses'; readonly buyer: number; readonly quantity: number }
   | { readonly kind: 'traffic'; readonly buyer: number }
@@ -77,7 +77,7 @@ const stoppedBy =
   () =>
     next.next().value as Stop | null
 
-test('two processes whose log stops at random charge once, refund once, rent no address twice and end', async (t) => {
+test('two processes whose log stops at random charge once, refund once, and rent no address twice', async (t) => {
   const { url, pool } = await testDatabase(t)
   const log = await openChosenLog(t, url)
   t.after(() => log.close())
@@ -95,7 +95,7 @@ test('two processes whose log stops at random charge once, refund once, rent no 
         await honest.openAccount(account)
         await honest.credit(account, startCents, 'start')
       }
-      // Fewer than are asked for, so that some lose.
+      // Fewer than requested, so that some orders lose.
       await honest.stock(
         productId,
         [1, 2, 3, 4, 5].map((n) => `10.${world >> 8}.${world & 255}.${n}`),
@@ -116,12 +116,12 @@ test('two processes whose log stops at random charge once, refund once, rent no 
           ? { kind: 'addresses', productId, quantity: asked.quantity }
           : { kind: 'held-plan', productId: `traffic-${productId}` }
 
-      /** Asks once; what a refusal or an outage says is no matter: the log is what is looked at. */
+      /** Sends one request; refusals and outages do not matter: the log is checked. */
       const ask = async (process: ShopProcess, n: number): Promise<void> => {
         const asked = requests[n]![1]
         const account = accounts[asked.buyer]!
         if (asked.kind === 'refund') {
-          // Asked again it is for the same order, whatever was placed since.
+          // A retry is for the same order, whatever was placed since.
           const orderId = refundOf.get(n) ?? [...orderIds.values()][asked.of % orderIds.size]
           if (orderId) refundOf.set(n, orderId)
           const wanted =
@@ -158,7 +158,7 @@ test('two processes whose log stops at random charge once, refund once, rent no 
       }
       for (const { process } of running) await process.end()
 
-      // Another process completes what is left; then every client asks again, twice.
+      // Another process completes the rest; then every client repeats its requests, twice.
       const after = createShopProcess(prefixLog(log), Date.now)
       const deps = {
         scheduler: testScheduler(),
@@ -171,7 +171,7 @@ test('two processes whose log stops at random charge once, refund once, rent no 
         startCompletionReactor({ ...deps, complete: after.complete }),
         startMovementReactor({ ...deps, wallets: after.wallets }),
       ]
-      // What an ended process had sent may still land after the first look.
+      // Requests of an ended process may still land after the first read.
       const nothingOpen = async (): Promise<boolean> => {
         await caughtUp(engine, log)
         for (const poller of pollers) await poller.runNow()
@@ -188,7 +188,7 @@ test('two processes whose log stops at random charge once, refund once, rent no 
     { numRuns: runs, endOnFailure: true },
   )
 
-  /** What the tables say is what the ledger says, and both say that every order ended. */
+  /** The tables equal the ledger, and both show that every order ended. */
   async function audit(of: EventLog, accounts: readonly AccountId[], productId: string): Promise<void> {
     await caughtUp(engine, of)
     const left = await pool.query('select * from read.open_orders')

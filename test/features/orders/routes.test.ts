@@ -25,7 +25,7 @@ test('orders over HTTP', async (t) => {
   const { buyer, reseller, scraper, baseUrl } = service
   const balance = async () => (await buyer.get('/api/v1/wallet')).body.balanceCents as number
 
-  /** Asks for something that is to be refused, and sees that nothing was charged. */
+  /** Sends a request that must be refused, and checks that nothing was charged. */
   const refused = async (json: unknown, status: number, code: string, message: RegExp, name = 'refused') => {
     const before = await balance()
     const answer = await buyer.post(orders, json, key(name))
@@ -35,7 +35,7 @@ test('orders over HTTP', async (t) => {
     return answer.body
   }
 
-  await t.test('a plan is bought from the wallet, and read at once', async () => {
+  await t.test('a plan is bought from the wallet and can be read at once', async () => {
     const before = await balance()
     const quote = await buyer.get('/api/v1/products/residential-premium/price?quantity=5')
     const { status, body } = await buyer.post(
@@ -53,7 +53,7 @@ test('orders over HTTP', async (t) => {
     assert.deepEqual(read.body.orderIds, [body.orderId])
   })
 
-  await t.test('ordering the product again tops up the plan that is held', async () => {
+  await t.test('ordering the product again tops up the held plan', async () => {
     const { body } = await buyer.post(orders, plan(3), key('b'))
     const read = await buyer.get(`/api/v1/plans/${body.planId}`)
     assert.equal(read.body.dataGbTotal, 8)
@@ -61,7 +61,7 @@ test('orders over HTTP', async (t) => {
     assert.equal(listed.body.total, 1)
   })
 
-  await t.test('a top-up by the plan adds to it, and answers the plan with the order', async () => {
+  await t.test('a top-up by plan id adds to the plan and returns it with the order', async () => {
     const [held] = (await buyer.get('/api/v1/plans')).body.plans
     const path = `/api/v1/plans/${held.planId}/topup`
     const { status, body } = await buyer.post(path, { quantity: 2 }, key('top'))
@@ -74,7 +74,7 @@ test('orders over HTTP', async (t) => {
     assert.deepEqual([absent.status, absent.body.code], [404, 'not_found'])
   })
 
-  await t.test('a plan that is bought anew is not topped up', async () => {
+  await t.test('a separate new plan is not topped up', async () => {
     const { body } = await buyer.post(
       orders,
       { product_id: 'residential-unlimited', quantity: 1 },
@@ -86,7 +86,7 @@ test('orders over HTTP', async (t) => {
     assert.match(answer.body.error, /POST \/api\/v1\/orders/)
   })
 
-  await t.test('addresses are rented, listed with credentials, and never given twice', async () => {
+  await t.test('addresses are rented, listed with credentials, and never rented twice', async () => {
     const first = await buyer.post(orders, addresses(3), key('c'))
     assert.equal(first.status, 201)
     const second = await buyer.post(orders, addresses(3), key('d'))
@@ -101,7 +101,7 @@ test('orders over HTTP', async (t) => {
     assert.match(lines.text, /^(\S+:9000:[a-z0-9]+:[A-Za-z0-9]+\n){3}$/)
   })
 
-  await t.test('a retry with its key answers the same order and charges once', async () => {
+  await t.test('a retry with its key returns the same order and charges once', async () => {
     const before = await balance()
     const first = await buyer.post(orders, addresses(1), key('retry'))
     const again = await buyer.post(orders, addresses(1), key('retry'))
@@ -117,7 +117,7 @@ test('orders over HTTP', async (t) => {
     assert.equal(guarded.status, 200)
   })
 
-  await t.test('null and the method wallet are the same request as leaving the field out', async () => {
+  await t.test('null and the method wallet equal an omitted field', async () => {
     const unset = { fulfillment_meta: null, method: null, expected_amount_cents: null }
     const same = [plan(4), plan(4, { method: 'wallet' }), plan(4, unset)]
     for (const [at, first] of same.entries()) {
@@ -140,7 +140,7 @@ test('orders over HTTP', async (t) => {
     assert.deepEqual([one.status, two.status, two.body.orderId], [201, 200, one.body.orderId], one.text)
   })
 
-  await t.test('a hundred requests under one key at once make one order', async () => {
+  await t.test('a hundred simultaneous requests with one key create one order', async () => {
     const before = await balance()
     const answers = await Promise.all(
       Array.from({ length: 100 }, () => buyer.post(orders, plan(1), key('at-once'))),
@@ -151,7 +151,7 @@ test('orders over HTTP', async (t) => {
   })
 
   await t.test(
-    'a key that stands for another request is refused, whatever the other request is',
+    'a key that was used with a different request is refused, for any kind of request',
     async () => {
       await refused(plan(2), 409, 'idempotency_conflict', /different request/, 'retry')
       await refused({ product_id: 'nothing', quantity: 1 }, 409, 'idempotency_conflict', /different/, 'retry')
@@ -166,7 +166,7 @@ test('orders over HTTP', async (t) => {
   )
 
   await t.test(
-    'a key that stands for a request about something else is refused, though product and body are the same',
+    'a key that was used for another resource is refused, even if product and body are the same',
     async () => {
       const bought = await buyer.post(orders, plan(2), key('bought'))
       assert.equal(bought.status, 201, bought.text)
@@ -196,14 +196,14 @@ test('orders over HTTP', async (t) => {
     },
   )
 
-  await t.test('without a key the server makes one and tells it', async () => {
+  await t.test('without a key the server generates one and returns it', async () => {
     const { headers, body } = await buyer.post(orders, plan(1))
     const made = headers.get('idempotency-key') ?? ''
     const again = await buyer.post(orders, plan(1), key(made))
     assert.deepEqual([again.status, again.body.orderId], [200, body.orderId])
   })
 
-  await t.test('what is wrong with a body is said before anything is charged', async () => {
+  await t.test('a wrong body is refused before anything is charged', async () => {
     await refused({ quantity: 1 }, 400, 'missing_product', /product_id/)
     await refused({ product_id: null, quantity: 1 }, 400, 'missing_product', /product_id/)
     await refused({ product_id: 5, quantity: 1 }, 400, 'invalid_body', /product_id/)
@@ -234,7 +234,7 @@ test('orders over HTTP', async (t) => {
   })
 
   await t.test(
-    'a parked product is refused until it is back, a retired one names its successor',
+    'a parked product is refused until it is active again, a retired one names its successor',
     async () => {
       await refused({ product_id: 'isp-gateway', quantity: 50 }, 409, 'product_unavailable', /parked/)
       const body = await refused(
@@ -247,7 +247,7 @@ test('orders over HTTP', async (t) => {
     },
   )
 
-  await t.test('a price that is not the expected one is refused with the current figures', async () => {
+  await t.test('a price that differs from the expected one is refused with the current figures', async () => {
     const body = await refused({ ...plan(5), expected_amount_cents: 1 }, 409, 'price_changed', /cents/)
     const quote = await buyer.get('/api/v1/products/residential-premium/price?quantity=5')
     assert.deepEqual(
@@ -256,14 +256,14 @@ test('orders over HTTP', async (t) => {
     )
   })
 
-  await t.test('more addresses than are free are refused and none is given', async () => {
+  await t.test('an order for more addresses than are free is refused and gets none', async () => {
     const { body } = await buyer.get('/api/v1/products/isp-static')
     const before = (await buyer.get('/api/v1/proxies')).body.total
     await refused(addresses(body.maxQuantity), 409, 'out_of_stock', /options/)
     assert.equal((await buyer.get('/api/v1/proxies')).body.total, before)
   })
 
-  await t.test('a short wallet is refused with what is missing, and the key stays free', async () => {
+  await t.test('a short wallet is refused with the missing amount, and the key stays free', async () => {
     const scraping = await scraper.post(orders, plan(1), key('scraper'))
     assert.deepEqual([scraping.status, scraping.body.code], [403, 'missing_scope'])
     const cents = await balance()
@@ -273,7 +273,7 @@ test('orders over HTTP', async (t) => {
     assert.equal((await buyer.post(orders, plan(1), key('later'))).status, 201)
   })
 
-  await t.test('a customer is named on reseller keys only, and has no credit before a deposit', async () => {
+  await t.test('only reseller keys can name a customer, who has no credit before a deposit', async () => {
     const named = (name: string) => ({
       headers: { 'Idempotency-Key': name, 'X-Reseller-Customer-Id': 'c-1' },
     })
@@ -288,7 +288,7 @@ test('orders over HTTP', async (t) => {
     assert.deepEqual([own.status, own.body.yourCostCents], [201, own.body.amountCents])
   })
 
-  await t.test("another account's order, plan and addresses read as absent", async () => {
+  await t.test("another account's order, plan and addresses are not found", async () => {
     const [order] = (await buyer.get(orders)).body.orders
     const [held] = (await buyer.get('/api/v1/plans')).body.plans
     const [proxy] = (await buyer.get('/api/v1/proxies')).body.proxies
@@ -307,7 +307,7 @@ test('orders over HTTP', async (t) => {
     for (const answer of foreign) assert.deepEqual([answer.status, answer.body.code], [404, 'not_found'])
   })
 
-  await t.test('labels are kept, and the empty one is taken away', async () => {
+  await t.test('labels are stored, and an empty label removes one', async () => {
     const [held] = (await buyer.get('/api/v1/plans')).body.plans
     const path = `/api/v1/plans/${held.planId}`
     assert.equal(
@@ -326,7 +326,7 @@ test('orders over HTTP', async (t) => {
   })
 
   await t.test(
-    'rentals are extended from their own end, once a key, and only those that are named',
+    'rentals are extended from their own end, once per key, and only the named ones',
     async () => {
       const { body: order } = await buyer.post(orders, addresses(2), key('ext-order'))
       const [kept, left] = order.proxyIds
@@ -359,7 +359,7 @@ test('orders over HTTP', async (t) => {
   )
 
   await t.test(
-    'a rental is extended up to ten years ahead, and further ones are charged nothing',
+    'a rental is extended up to ten years ahead, and beyond that nothing is charged',
     async () => {
       const { body: order } = await buyer.post(orders, addresses(1, { period_days: 365 }), key('decade'))
       const path = `/api/v1/proxies?order_id=${order.orderId}`
@@ -370,7 +370,7 @@ test('orders over HTTP', async (t) => {
           key(`year ${year}`),
         )
       for (let year = 2; year <= 9; year += 1) assert.equal((await extend(year)).status, 201)
-      // Asked at once, so that each is prepared before any is placed.
+      // Sent at once, so that each is prepared before any is placed.
       const answers = await Promise.all([10, 10.1, 10.2, 10.3].map(extend))
       assert.deepEqual(answers.map(({ status, body }) => body.code ?? status).sort(), [
         201,
@@ -389,7 +389,7 @@ test('orders over HTTP', async (t) => {
   )
 
   await t.test(
-    'an instant that no rental can end at is taken as the first or last one that can',
+    'an instant outside the possible ends of rentals is treated as the first or last possible one',
     async () => {
       const before = async (instant: string) => {
         const path = `/api/v1/proxies?expires_before=${encodeURIComponent(instant)}`
@@ -433,7 +433,7 @@ test('orders over HTTP', async (t) => {
     }
   })
 
-  await t.test('a blocked account reads everything and orders nothing', async () => {
+  await t.test('a blocked account can read everything and order nothing', async () => {
     const { core } = service.farebox
     const accounts = createAccounts(core)
     const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
@@ -448,7 +448,7 @@ test('orders over HTTP', async (t) => {
     await accounts.unblock(accountId as AccountId, cause)
   })
 
-  await t.test('an order that is complete is left alone by the completion reactor', async () => {
+  await t.test('the completion reactor does not change a complete order', async () => {
     const [order] = (await buyer.get(orders)).body.orders
     const head = await service.farebox.core.log.head()
     const completed = await createCompletion(service.farebox.core)(order.orderId, null)

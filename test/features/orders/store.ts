@@ -23,7 +23,7 @@ export const addresses = (quantity: number, more: object = {}) => ({
   ...more,
 })
 
-/** The whole service with the stand-ins, and an operator at its desk. */
+/** The whole service with the stand-ins, and an operator. */
 export const openTown = async (t: TestContext, settings: Readonly<Record<string, string>> = {}) => {
   const shop = await openShop(t, settings)
   const desk = deskOf(shop.farebox, [registerReseller, registerCustomers, registerWallet, registerOrders])

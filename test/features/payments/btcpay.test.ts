@@ -13,7 +13,7 @@ const credentials = {
 }
 const nowMs = 1_698_766_100_000
 
-/** Answers by method and path, and what was asked. */
+/** Answers by method and path, and the received requests. */
 const server = (answers: Readonly<Record<string, unknown>>) => {
   const asked: { what: string; body: unknown; headers: Readonly<Record<string, string>> | undefined }[] = []
   const send: Send = async (url, init = {}) => {
@@ -78,7 +78,7 @@ test('settled payments count at the rate of the invoice, rounded down to a micro
     assert.throws(() => settledPayments(methods(odd, 'Settled')), GatewayUnavailable, odd)
 })
 
-test('an invoice of more payments than any payer makes is an outage, whatever method they are listed under', () => {
+test('an invoice with an impossible number of payments is an outage, for any payment method', () => {
   const [method] = methods('0.00007766', 'Settled')
   const of = (count: number, name: string) => ({
     ...method!,
@@ -105,7 +105,7 @@ test('an invoice is read with its payments; numbers may be JSON numbers or texts
   assert.equal(await gateway.fetch('invoice:unknown'), null)
 })
 
-test('an invoice is looked for before it is made, since the API has no idempotency key', async () => {
+test('an invoice is searched before it is created, because the API has no idempotency key', async () => {
   const request = {
     depositId: 'dep_a',
     amountCents: 500,
@@ -138,7 +138,7 @@ test('an invoice is looked for before it is made, since the API has no idempoten
   })
 })
 
-test("payers are sent to a page by https and nowhere else, whatever a reseller's server says", async () => {
+test("payers are sent to https pages only, whatever a reseller's server returns", async () => {
   const create = (checkoutLink: string) =>
     server({ [`GET ${store}?orderId=dep_a`]: [{ ...invoice, checkoutLink }] }).gateway.createInvoice({
       depositId: 'dep_a',
@@ -159,7 +159,7 @@ test("payers are sent to a page by https and nowhere else, whatever a reseller's
     await assert.rejects(create(odd), GatewayUnavailable, odd)
 })
 
-test('an invoice that ends after the year 9999, or before 1970, is an outage: no table could hold when', async () => {
+test('an invoice that ends after the year 9999, or before 1970, is an outage: no table can store that time', async () => {
   const create = (times: object) =>
     server({ [`GET ${store}?orderId=dep_a`]: [{ ...invoice, ...times }] }).gateway.createInvoice({
       depositId: 'dep_a',
@@ -172,7 +172,7 @@ test('an invoice that ends after the year 9999, or before 1970, is an outage: no
       await assert.rejects(create({ [field]: odd }), GatewayUnavailable, `${field} ${odd}`)
 })
 
-test('an answer that the documentation does not have, or none, is an outage', async () => {
+test('an undocumented answer, or none, is an outage', async () => {
   const { gateway } = server({
     [`GET ${store}/x`]: { id: 'x', status: 'Sleeping' },
     [`GET ${store}/y`]: '<html>',
@@ -180,7 +180,7 @@ test('an answer that the documentation does not have, or none, is an outage', as
   for (const id of ['x', 'y']) await assert.rejects(gateway.fetch(`invoice:${id}`), GatewayUnavailable)
 })
 
-test('an answer of more values than any invoice has is an outage before they are read: everybody would wait', async () => {
+test('an answer with more values than any invoice has is an outage before they are read, so that it delays nothing', async () => {
   const read = (list: string) =>
     server({
       [`GET ${store}/${invoice.id}`]: invoice,
@@ -203,7 +203,7 @@ test('an answer of more values than any invoice has is an outage before they are
   assert.equal(whole?.kind === 'invoice' && whole.payments.length, 500)
 })
 
-test('ids of payments are at most 200 printable characters: a server that sends another one is an outage', async () => {
+test('a payment id other than at most 200 printable characters is an outage', async () => {
   const read = (id: string) => {
     const [method] = methods('0.00007766', 'Settled')
     const payments = [{ ...method?.payments[0], id }]
@@ -229,7 +229,7 @@ test('ids of payments are at most 200 printable characters: a server that sends 
     await assert.rejects(read(id), GatewayUnavailable, JSON.stringify(id))
 })
 
-test('what an invoice says of itself is bounded: a long currency is an outage, an odd reference none of ours', async () => {
+test('fields of an invoice are bounded: a long currency is an outage, an unknown reference is not ours', async () => {
   const read = (over: object) =>
     server({
       [`GET ${store}/${invoice.id}`]: { ...invoice, ...over },
@@ -240,7 +240,7 @@ test('what an invoice says of itself is bounded: a long currency is an outage, a
   assert.equal((await read({}))?.depositId, 'dep_a')
 })
 
-test('what a refund paid out is summed; pull payments of other names are of no deposit', async () => {
+test('paid-out amounts of a refund are summed; pull payments with other names belong to no deposit', async () => {
   const refund = (name: string, payouts: unknown) =>
     server({
       [`GET ${store}/${invoice.id}`]: invoice,
@@ -293,7 +293,7 @@ const signed = (text: string, secret = credentials.webhookSecret) => ({
   'btcpay-sig': `sha256=${createHmac('sha256', Buffer.from(secret, 'utf8')).update(text).digest('hex')}`,
 })
 
-test('a callback is checked over the bytes as they came, and by its age, past and future', () => {
+test('a callback is checked over its received bytes, and by its age, past and future', () => {
   const { gateway } = server({})
   const verify = (text: string, headers: object) => gateway.verify(Buffer.from(text), headers as never, nowMs)
   assert.deepEqual(verify(body, signed(body)), {
@@ -371,14 +371,14 @@ const published = [
   },
 ] as const
 
-test('published deliveries with their published signatures are taken, and not with one byte changed', () => {
+test('published deliveries with their published signatures are accepted, and refused with one changed byte', () => {
   for (const { secret, signature, atMs, deliveryId, body: sent } of published) {
     const gateway = createBtcpayGateway({ ...credentials, webhookSecret: secret }, () =>
       assert.fail('nothing is sent'),
     )
     const verify = (text: string, now: number = atMs) =>
       gateway.verify(Buffer.from(text), { 'btcpay-sig': signature }, now)
-    // A new invoice is nothing to look up: only who made it waits for it.
+    // A new invoice is not looked up: only its creator waits for it.
     assert.deepEqual(verify(sent), { ok: true, callback: { eventId: deliveryId, reference: null } })
     assert.deepEqual(verify(sent.replace('InvoiceCreated', 'InvoiceSettled')), {
       ok: false,

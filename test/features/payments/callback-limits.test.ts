@@ -24,7 +24,7 @@ const liveGateway = (gatewayId: string, owner: string | null): LiveGateway => ({
   ),
 })
 
-test("a reseller's gateway has a share of callbacks that only its own signature uses up", async (t) => {
+test("only correctly signed callbacks use up the callback limit of a reseller's gateway", async (t) => {
   const { pool } = await testDatabase(t)
   const known = new Map(
     [liveGateway('own', null), liveGateway('gw_one', 'acc_one'), liveGateway('gw_two', 'acc_two')].map(

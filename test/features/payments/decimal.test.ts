@@ -12,7 +12,7 @@ import fc from '../../support/fast-check.ts'
 
 const decimal = (text: string): Decimal => parseDecimalText(text) ?? assert.fail(text)
 
-test('a decimal is read as it was written, and nothing else is one', () => {
+test('a decimal is read exactly as written, and other texts are refused', () => {
   assert.deepEqual(decimal('25.00'), { digits: 2500n, scale: 2 })
   assert.deepEqual(decimal('1e-7'), { digits: 1n, scale: 7 })
   assert.deepEqual(decimal('12E+2'), { digits: 1200n, scale: 0 })
@@ -38,7 +38,7 @@ test('a product and a share are exact and rounded down, for any figures', () => 
   )
 })
 
-test('an amount that no wallet can hold is refused, not rounded', () => {
+test('an amount that exceeds any wallet is refused, not rounded', () => {
   assert.throws(() => productMicros(decimal('1e15'), decimal('1e15')), GatewayUnavailable)
   assert.throws(() => productMicros(decimal('-1'), decimal('1')), GatewayUnavailable)
 })

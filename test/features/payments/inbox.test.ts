@@ -11,7 +11,7 @@ import { until } from '../../support/until.ts'
 const logger = pino({ level: 'silent' })
 const scheduler = testScheduler()
 
-test('callbacks that were done a month ago are forgotten, what waits is kept for ever', async (t) => {
+test('processed callbacks are deleted after a month, and waiting ones are never deleted', async (t) => {
   const { pool } = await testDatabase(t)
   const inbox = createInbox(pool, Date.now)
   for (const eventId of ['old', 'new', 'waits']) await inbox.store('gw_1', { eventId, reference: 'in_1' })
@@ -39,7 +39,7 @@ test('callbacks that were done a month ago are forgotten, what waits is kept for
   assert.deepEqual(await kept(), ['new', 'waits'])
 })
 
-test('a gateway that hangs keeps its places and no more, and what others have does not count', async (t) => {
+test('a hanging gateway uses only its own slots, and slots of others do not count', async (t) => {
   const { pool } = await testDatabase(t)
   const inbox = createInbox(pool, Date.now)
   const workers = createWorkers({

@@ -8,7 +8,7 @@ import { createStripeGateway } from '../../../src/features/payments/stripe.ts'
 import { createLogger } from '../../../src/platform/http/logging.ts'
 import type { Send } from '../../../src/platform/outgoing/send.ts'
 
-/** What a provider may write of a payer, in every place that it writes. */
+/** Text that a provider may write about a payer, in every field. */
 const payer = 'Jane Payer jane@payer.example'
 
 const answering =
@@ -52,7 +52,7 @@ const gateways = (send: Send): readonly PaymentGateway[] => [
   }),
 ]
 
-/** The line that a caller of a gateway logs of what was thrown. */
+/** The line that a caller of a gateway logs for an exception. */
 const lineOf = (error: unknown): string => {
   let line = ''
   const sink = new Writable({
@@ -73,7 +73,7 @@ const failureOf = async (gateway: PaymentGateway): Promise<unknown> => {
   )
 }
 
-test('nothing that a provider wrote stands in the log line of its failure, and the kind of the failure does', async () => {
+test("a failure's log line contains the kind of failure and nothing that a provider wrote", async () => {
   const kinds = new Map<string, string>()
   for (const [what, send] of Object.entries(sends))
     for (const gateway of gateways(send)) {

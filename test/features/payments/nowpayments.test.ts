@@ -73,14 +73,14 @@ const server = (answers: Readonly<Record<string, unknown>>) => {
 const { gateway } = server({})
 const verify = (text: string, headers: object) => gateway.verify(Buffer.from(text), headers as never, 0)
 
-test('the published notification, signed by the published function, is taken', () => {
+test('the published notification, signed by the published function, is accepted', () => {
   const verdict = verify(published, { 'x-nowpayments-sig': signature(published) })
   assert.ok(verdict.ok)
   assert.equal(verdict.callback.reference, 'payment:123456789')
   assert.match(verdict.callback.eventId, /^123456789 finished [0-9a-f]{32}$/)
 })
 
-test('a body that is sent sorted is checked as it came: writing 0.0000001 anew would change it', () => {
+test('a body that arrives sorted is checked as received: rewriting 0.0000001 would change it', () => {
   const sorted = '{"fee":{"depositFee":0.0000001},"payment_id":5,"payment_status":"finished"}'
   const asSent = createHmac('sha512', ipnSecret).update(sorted).digest('hex')
   assert.equal(verify(sorted, { 'x-nowpayments-sig': asSent }).ok, true)
@@ -104,7 +104,7 @@ const notification = (more: unknown): string =>
   JSON.stringify({ payment_status: 'finished', payment_id: 5, more })
 const nested = (levels: number): unknown => (levels === 0 ? 0 : [nested(levels - 1)])
 
-test('a body is sorted up to 16 KiB and 16 levels; one that is sent sorted may be larger', () => {
+test('a body is sorted up to 16 KiB and 16 levels; one that arrives sorted may be larger', () => {
   const taken = (text: string): boolean => verify(text, { 'x-nowpayments-sig': signature(text) }).ok
   const raw = (text: string): string => createHmac('sha512', ipnSecret).update(text).digest('hex')
   const sized = (bytes: number): string =>
@@ -113,21 +113,21 @@ test('a body is sorted up to 16 KiB and 16 levels; one that is sent sorted may b
   assert.equal(verify(sized(200_000), { 'x-nowpayments-sig': raw(sized(200_000)) }).ok, true)
   const deep = (levels: number): boolean => {
     const text = notification(nested(levels - 1))
-    // The page's own function makes objects of lists, so the signature is made here.
+    // The page's own function turns lists into objects, so the signature is computed here.
     const body = JSON.stringify({ more: nested(levels - 1), payment_id: 5, payment_status: 'finished' })
     return verify(text, { 'x-nowpayments-sig': raw(body) }).ok
   }
   assert.deepEqual([deep(16), deep(17)], [true, false])
 })
 
-test('a body of nothing but brackets is refused like any other, and nothing is thrown', () => {
+test('a body of only brackets is refused like any other, and nothing is thrown', () => {
   const refused = { ok: false, why: 'signature' }
   for (const text of ['['.repeat(5_000), `${'['.repeat(5_000)}${']'.repeat(5_000)}`, '{"a":'.repeat(2_000)])
     for (const sig of ['zz', 'a'.repeat(128)])
       assert.deepEqual(verify(text, { 'x-nowpayments-sig': sig }), refused)
 })
 
-test('nothing of a body is read when its signature has no form of one', () => {
+test('a body is not read when its signature has the wrong form', () => {
   let reads = 0
   const body = Buffer.from(published)
   body.toString = () => {
@@ -143,14 +143,14 @@ test('nothing of a body is read when its signature has no form of one', () => {
   assert.ok(reads > 0)
 })
 
-test('the published notification of a withdrawal says nothing of a deposit', () => {
+test('the published notification of a withdrawal reports no deposit', () => {
   const withdrawal =
     '{"id":"123456789","batch_withdrawal_id":"987654321","status":"CREATING","currency":"usdttrc20","amount":"50"}'
   const verdict = verify(withdrawal, { 'x-nowpayments-sig': signature(withdrawal) })
   assert.ok(verdict.ok && verdict.callback.reference === null)
 })
 
-/** The answer of `GET /v1/payment/5524759814` on the page: 180 TRX came where 165.652609 were asked for $5. */
+/** The answer of `GET /v1/payment/5524759814` on the page: 180 TRX arrived and 165.652609 were due for $5. */
 const overpaid = {
   payment_id: 5524759814,
   payment_status: 'finished',
@@ -169,7 +169,7 @@ const overpaid = {
   outcome_currency: 'trx',
 }
 
-test('what arrived is the price times what was paid of what was asked, rounded down', () => {
+test('the received amount is the price times the paid share of the requested amount, rounded down', () => {
   const texts = {
     payment_id: '5524759814',
     price_currency: 'usd',
@@ -187,7 +187,7 @@ test('what arrived is the price times what was paid of what was asked, rounded d
   assert.equal(arrivedOf({ ...texts, payment_status: 'expired', actually_paid: null }), null)
 })
 
-test('a status is that of all payments of the invoice', () => {
+test('the status of an invoice covers all its payments', () => {
   const of = (...statuses: string[]) => statusOf(statuses.map((payment_status) => ({ payment_status })))
   assert.equal(of(), 'open')
   assert.equal(of('waiting'), 'open')
@@ -199,7 +199,7 @@ test('a status is that of all payments of the invoice', () => {
   assert.equal(of('failed'), 'failed')
 })
 
-test('a notification is looked up: the payment, then all of its invoice, and only those of the same reference', async () => {
+test('a notification is verified with the API: the payment, then all payments of its invoice with the same reference', async () => {
   const invoiceId = 4522625843
   const { gateway: live, asked } = server({
     'GET /payment/5524759814': { ...overpaid, invoice_id: invoiceId },
@@ -227,7 +227,7 @@ test('a notification is looked up: the payment, then all of its invoice, and onl
   assert.match(asked.at(-1) ?? '', /invoiceId=4522625843/)
 })
 
-test('a repeated deposit, which names neither order nor invoice, belongs to those of its parent', async () => {
+test('a repeated deposit, which names neither order nor invoice, belongs to the order of its parent', async () => {
   const { gateway: live } = server({
     'GET /payment/7': {
       ...overpaid,

@@ -7,7 +7,7 @@ import {
   reportOfSession,
 } from '../../../src/features/payments/stripe.ts'
 
-/** The sample of https://docs.stripe.com/api/checkout/sessions/object, the fields that stand before `url`. */
+/** The sample of https://docs.stripe.com/api/checkout/sessions/object, the fields before `url`. */
 const published = JSON.parse(`{
   "id": "cs_test_a11YYufWQzNY63zpQ6QSNRQhkUpVph4WRmzW0zWJO2znZKdVujZ0N0S22u",
   "object": "checkout.session",
@@ -82,7 +82,7 @@ test('the published session: open and unpaid, credits nothing', () => {
   })
 })
 
-test('paid, it credits amount_total once, under the id of the session', () => {
+test('a paid session credits amount_total once, under the id of the session', () => {
   const paid = { ...published, status: 'complete', payment_status: 'paid', metadata: { deposit_id: 'dep_a' } }
   assert.deepEqual(reportOfSession(paid), {
     kind: 'invoice',
@@ -94,7 +94,7 @@ test('paid, it credits amount_total once, under the id of the session', () => {
   })
 })
 
-test('complete and unpaid is a delayed payment: under way, or failed when its intent says so', () => {
+test('a complete and unpaid session is a delayed payment: pending, or failed if its intent failed', () => {
   const complete = { ...published, status: 'complete' }
   assert.equal(reportOfSession(complete).status, 'processing')
   const intent = (status: string) =>
@@ -121,7 +121,7 @@ const publishedDispute = JSON.parse(`{
   "status": "warning_needs_response"
 }`)
 
-test('the published dispute is an inquiry and took nothing; what moved is told by its balance transactions', () => {
+test('the published dispute is an inquiry and took nothing; its balance transactions show what moved', () => {
   assert.deepEqual(disputeStateOf(publishedDispute), { state: 'inquiry' })
   const state = (status: Stripe.Dispute.Status, ...amounts: readonly number[]) => {
     const balance_transactions = amounts.map(
@@ -138,7 +138,7 @@ test('the published dispute is an inquiry and took nothing; what moved is told b
   assert.equal(state('warning_closed', 0), 'inquiry', 'a fee alone')
 })
 
-test('what a dispute moved besides the disputed amount is named, and decides who has the money', () => {
+test('amounts that a dispute moved besides the disputed amount are listed, and decide the owner of the money', () => {
   const of = (currency: string, ...amounts: readonly number[]) => {
     const balance_transactions = amounts.map((amount) => ({ amount, currency }) as Stripe.BalanceTransaction)
     return disputeStateOf({ ...publishedDispute, status: 'lost', balance_transactions })
@@ -154,7 +154,7 @@ test('what a dispute moved besides the disputed amount is named, and decides who
   assert.deepEqual(of('jpy', -1500, 500), { state: 'withdrawn', adjusted: '-1000 jpy' })
 })
 
-test('a dispute is looked up: what it is about, and the session that its payment was for', async () => {
+test('a dispute is looked up with its charge and the session of its payment', async () => {
   const asked: string[] = []
   const api = createStripeGateway({ secretKey: 'sk_test_unused', webhookSecret: secret }, async (url) => {
     const { pathname, search } = new URL(url)
@@ -219,7 +219,7 @@ test('disputes and refunds are listed page by page since a time, without dispute
   )
 })
 
-test('a callback signed as the package signs is taken, and says only where to look', () => {
+test('a callback signed as the package signs is accepted, and used only as a hint to poll', () => {
   const body = event('checkout.session.completed', published)
   assert.deepEqual(verify(body, signed(body)), {
     ok: true,

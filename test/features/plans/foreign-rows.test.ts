@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { done, openStage } from '../../contract/stage.ts'
 import { signedIn } from '../../support/console.ts'
 
-test('credentials of plans and rentals are given to their owners alone, whatever somebody writes into the read tables', async (t) => {
+test('credentials of plans and rentals are returned to their owners only, whatever the read tables contain', async (t) => {
   const stage = await openStage(t)
   const { client } = stage
   const { pool } = stage.farebox.core
@@ -59,9 +59,9 @@ test('credentials of plans and rentals are given to their owners alone, whatever
   for (const secret of secrets) assert.ok(!shown.includes(secret), secret)
   assert.ok(shown.includes(own.proxyIds[0]), 'their own rental is listed')
 
-  // A price is that of the plan's product, and of what was rented.
+  // A price belongs to the plan's product, and to the rented item.
   const premium = await buy({ product_id: 'residential-premium', quantity: 1 }, key)
-  // Once it is read, the read tables have it: nothing writes over the change.
+  // Once it is read, the read tables have it: nothing overwrites the change.
   await done(client.get(`/api/v1/plans/${premium.planId}`, { key }))
   await pool.query(`update read.plans set product_id = 'residential-basic' where plan_id = $1`, [
     premium.planId,

@@ -6,7 +6,10 @@ import { runnerOver } from '../../platform/commands/purse.ts'
 import { openLog } from '../../platform/eventstore/open-postgres.ts'
 import { batchOf } from './traffic.ts'
 
-/** A gateway that sends its batches one after another and says which were answered, until it is killed or done. */
+/**
+ * A gateway that sends its batches one after another and reports the answered ones, until it is killed or
+ * done.
+ */
 const [url = '', reporter = '', first = '', last = '', plans = ''] = process.argv.slice(2)
 const planIds = plans.split(',') as PlanId[]
 const pool = createPool({ url, applicationName: 'gateway-process' })

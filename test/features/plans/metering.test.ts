@@ -31,7 +31,7 @@ const eventsOf = async (log: EventLog, planId: PlanId): Promise<readonly PlanEve
   return events
 }
 
-/** What the log says of a plan's traffic: every event adds up, and the last one says the sum. */
+/** A plan's traffic in the log: the events add up, and the last one contains the sum. */
 const loggedOf = async (log: EventLog, planId: PlanId) => {
   const events = await eventsOf(log, planId)
   const metered = events.filter((event) => event.type === 'TrafficMetered')
@@ -69,7 +69,7 @@ const metered = async (t: TestContext) => {
   }
 }
 
-test('a batch is counted whole and once; what no plan has is named and not counted', async (t) => {
+test('a batch is counted completely and once; traffic of unknown plans is listed and not counted', async (t) => {
   const { runner, log, meterOver } = await metered(t)
   const meter = meterOver(runner)
   const plan = await openPlan(runner, 'a', 10 * gb)
@@ -107,7 +107,7 @@ test('a batch is counted whole and once; what no plan has is named and not count
   assert.equal((await loggedOf(log, plan)).metered, 0, 'nothing was due')
 })
 
-test('the log hears of a plan every five minutes, and at once when it runs low', async (t) => {
+test("a plan's usage is appended every five minutes, and at once when the plan is low", async (t) => {
   const { runner, log, meterOver, wait } = await metered(t)
   const meter = meterOver(runner)
   const plan = await openPlan(runner, 'a', 10 * gb)
@@ -144,7 +144,7 @@ test('the log hears of a plan every five minutes, and at once when it runs low',
   })
 })
 
-test('traffic counted while the log is down is there when it is back', async (t) => {
+test('traffic counted during an outage of the log is appended after it', async (t) => {
   const { runner, log, meterOver } = await metered(t)
   const plan = await openPlan(runner, 'a', gb)
   await meterOver(runner).report({ reporter: 'g', sequence: 1, traffic: new Map([[plan, 1]]) })
@@ -158,7 +158,7 @@ test('traffic counted while the log is down is there when it is back', async (t)
   assert.deepEqual(await loggedOf(log, plan), { usedBytes: gb + 1, metered: 1, ranLow: 1, exhausted: 1 })
 })
 
-test('counted traffic is written to the log, however many counters before it are of plans that the log has not', async (t) => {
+test('counted traffic is appended, however many counters before it belong to unknown plans', async (t) => {
   const { runner, log, pool, meterOver, wait } = await metered(t)
   // As after the log alone was restored to an earlier point.
   await pool.query(
@@ -173,7 +173,7 @@ test('counted traffic is written to the log, however many counters before it are
   assert.equal((await loggedOf(log, plan)).usedBytes, gb)
 })
 
-test('random batches over two processes that lose answers and die come to the sum', async (t) => {
+test('random batches over two processes that lose answers and crash add up to the sum', async (t) => {
   const { runner, other, log, meterOver, wait } = await metered(t)
   const faults = ['none', 'none', 'none', 'before', 'after'] as const
   let run = 0
@@ -202,7 +202,7 @@ test('random batches over two processes that lose answers and die come to the su
             run: async (command) => {
               if (fault === 'before') throw new Error('it died before the log heard of it')
               const outcome = await own.run(command)
-              // Looks that append nothing are needed to start a counter at all.
+              // Polls that append nothing are needed to start a counter at all.
               if (fault === 'after' && outcome.position !== null) throw new Error('it died after')
               return outcome
             },
@@ -294,7 +294,7 @@ test('gateways that are killed and send again lose nothing and count nothing twi
   t.diagnostic(`${kills} kills`)
 })
 
-test('a plan runs low once however many report it at once, over two processes', async (t) => {
+test('a plan is low once, however many processes report it at once', async (t) => {
   const { runner, other, log, meterOver } = await metered(t)
   const meters = [runner, other].map(meterOver)
   for (let n = 0; n < 20; n += 1) {
@@ -314,7 +314,7 @@ test('a plan runs low once however many report it at once, over two processes', 
   }
 })
 
-test('a log that says more than its counter, as after a restore, lifts the counter', async (t) => {
+test('a log that is ahead of its counter, as after a restore, raises the counter', async (t) => {
   const { runner, pool, log, meterOver } = await metered(t)
   const plan = await openPlan(runner, 'a', 10 * gb)
   const meter = meterOver(runner)
@@ -327,7 +327,7 @@ test('a log that says more than its counter, as after a restore, lifts the count
   assert.equal((await loggedOf(log, plan)).usedBytes, 5 * gb)
 })
 
-test('what any process metered is read at once, by the API of every other', async (t) => {
+test('traffic that any process metered is read at once in every other', async (t) => {
   const stage = await openStage(t)
   const { client, demo, farebox } = stage
   const { key } = demo.buyer
@@ -350,7 +350,7 @@ test('what any process metered is read at once, by the API of every other', asyn
   const path = `/api/v1/plans/${planId}`
   assert.equal((await other.get(path, { key })).body.dataGbUsed, 0)
 
-  // No table is folded from here on, so that nothing but the counter can tell.
+  // No table is folded from here on, so that only the counter has the traffic.
   await farebox.projecting.pause()
   const meter = createMeter(farebox.core)
   await meter.report({ reporter: 'g', sequence: 1, traffic: new Map([[planId, 2.5 * gb]]) })

@@ -26,7 +26,7 @@ test('the page of a plan', async (t) => {
   const linesIn = (html: string): readonly string[] =>
     (/<textarea id="lines"[^>]*>\n?([^<]*)<\/textarea>/.exec(html)?.[1] ?? '').trim().split('\n')
 
-  await t.test('is linked from the list, the order and the overview’s plans', async () => {
+  await t.test('is linked from the list, the order and the plans of the overview', async () => {
     assert.match((await browser.get('/console/plans')).html, new RegExp(`href="${here}"`))
     const { orders } = (await call('/orders')).body
     const order = await browser.get(`/console/orders/${orders[0].orderId}`)
@@ -36,7 +36,7 @@ test('the page of a plan', async (t) => {
     assert.match(html, new RegExp(orders[0].orderId))
   })
 
-  await t.test('generates the lines that the API generates', async () => {
+  await t.test('generates the same lines as the API', async () => {
     const typed = { country: 'us', sticky: '30', protocol: 'socks5', count: '3', format: 'url' }
     const { html, status } = await browser.post(`${here}/lines`, { ...typed, as: 'page' })
     assert.equal(status, 200)
@@ -53,7 +53,7 @@ test('the page of a plan', async (t) => {
     assert.equal(file.html.trim().split('\n').length, 3)
   })
 
-  await t.test('offers regions and cities of the country that was chosen, and a line to try', async () => {
+  await t.test('offers regions and cities of the chosen country, and a test command', async () => {
     const none = await browser.get(`${here}/lines`)
     assert.doesNotMatch(none.html, /name="city"/)
     const { html } = await browser.get(`${here}/lines?country=us&city=dallas`)
@@ -64,7 +64,7 @@ test('the page of a plan', async (t) => {
     assert.match(other.html, /curl -x 'http:\/\/\w+-country-de:/, 'the line is of the city that is chosen')
   })
 
-  await t.test('says what is wrong with a line beside its field, and keeps what was typed', async () => {
+  await t.test('reports a wrong line at its field, and keeps the input', async () => {
     for (const [field, value] of [
       ['count', 'ten'],
       ['count', '0'],
@@ -99,7 +99,7 @@ test('the page of a plan', async (t) => {
     }
   })
 
-  await t.test('is topped up once at the price that was shown, and not at another', async () => {
+  await t.test('is topped up once at the shown price, and not at another', async () => {
     const before = (await call(`/plans/${planId}`)).body.dataGbTotal
     const page = await browser.get(`${here}/top-up?quantity=3`)
     const typed = { quantity: '3', form: hiddenField(page, 'form'), expected: hiddenField(page, 'expected') }
@@ -117,7 +117,7 @@ test('the page of a plan', async (t) => {
     assert.match(bad.html, /id="quantity-problem"/)
   })
 
-  await t.test('has a whitelist of addresses, each of one plan', async () => {
+  await t.test('has a whitelist of addresses, each for one plan', async () => {
     const add = (form: object) => browser.post(`${here}/whitelist`, form as Record<string, string>)
     assert.equal(
       (await add({ cidr: '93.184.216.34', label: '<b>office', country: 'us' })).to,
@@ -144,14 +144,14 @@ test('the page of a plan', async (t) => {
     assert.equal((await call(`/plans/${planId}/whitelist`)).body.total, 0)
   })
 
-  await t.test('has a label of the account’s own', async () => {
+  await t.test('has a label of its account', async () => {
     assert.equal((await browser.post(here, { label: 'crawler <1>' })).to, here)
     assert.match((await browser.get(here)).html, /<h1>crawler &lt;1&gt;<\/h1>/)
     assert.equal((await browser.post(here, { label: 'x'.repeat(65) })).status, 400)
     assert.equal((await call(`/plans/${planId}`)).body.label, 'crawler <1>')
   })
 
-  await t.test('is nobody else’s', async () => {
+  await t.test('is visible to its owner only', async () => {
     const foreign = await order(other.key, 'residential-premium', 1)
     const own = await browser.get(`${here}/top-up`)
     for (const end of ['', '/lines', '/whitelist', '/top-up'])
@@ -167,7 +167,7 @@ test('the page of a plan', async (t) => {
     }
   })
 
-  await t.test('shows staff who look at it no password', async () => {
+  await t.test('shows no password to staff', async () => {
     const operator = await staffBrowser(service, ['operator'])
     await operator.post('/console/staff', { account: account.accountId, reason: 'ticket 7' })
     const { html, status } = await operator.get(`${here}/lines`)

@@ -1,7 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { PlanId } from '../../../src/kernel/ids.ts'
 
-/** What a reporter counted in one batch: always the same for the same sequence, as a gateway that sends it again. */
+/**
+ * The counts of a reporter in one batch: the same for the same sequence, as for a gateway that sends it
+ * again.
+ */
 export const batchOf = (
   reporter: string,
   sequence: number,
@@ -19,7 +22,7 @@ export const batchOf = (
       .map(({ planId, bytes }) => [planId, bytes]),
   )
 
-/** What some batches of a reporter come to. */
+/** The sum of some batches of a reporter. */
 export const sumOf = (
   reporter: string,
   sequences: readonly number[],

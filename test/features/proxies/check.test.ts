@@ -18,7 +18,10 @@ const target = new URL('http://192.0.2.1/ip')
 const check = (port: number, rotates = false) =>
   checkRental(rental(port, rotates), target, () => performance.now())
 
-/** Stands where the gateway does. @returns its port */
+/**
+ * A stand-in for the gateway.
+ * @returns its port
+ */
 const answering = (
   t: TestContext,
   answer: { readonly status: number; readonly headers?: Record<string, string>; readonly text: string },
@@ -35,7 +38,7 @@ const answering = (
   })
 
 describe('the check of a rented address', () => {
-  test('asks the target through the address with its credentials', async (t) => {
+  test('sends a request to the target through the address with its credentials', async (t) => {
     const seen: { url?: string; login?: string } = {}
     const port = await answering(t, { status: 200, text: '127.0.0.1\n' }, seen)
     const { success, exitIp } = await check(port)
@@ -44,7 +47,7 @@ describe('the check of a rented address', () => {
     assert.equal(seen.login, `Basic ${Buffer.from('u:p').toString('base64')}`)
   })
 
-  test('says so when traffic goes out elsewhere, which only a mobile line may do', async (t) => {
+  test('reports another exit address, which is allowed for mobile lines only', async (t) => {
     const port = await answering(t, { status: 200, text: '203.0.113.9' })
     assert.deepEqual(
       { ...(await check(port)), elapsedMs: 0 },
@@ -58,7 +61,7 @@ describe('the check of a rented address', () => {
     assert.equal((await check(port, true)).success, true)
   })
 
-  test('tells why the gateway refused, why nothing was connected, and what a target said that knows no address', async (t) => {
+  test("reports why the gateway refused, why the connection failed, or the target's reply", async (t) => {
     const refused = await answering(t, {
       status: 502,
       headers: { 'x-proxy-error': 'target_refused', 'x-proxy-detail': 'The target refused the connection.' },
@@ -75,7 +78,7 @@ describe('the check of a rented address', () => {
     }
   })
 
-  test('is refused without a target, of a rental that has ended, of another account, and the sixth time in a minute', async (t) => {
+  test('is refused without a target, for an ended rental, for another account, and for the sixth check in a minute', async (t) => {
     let aheadMs = 0
     const { buyer, reseller } = await startService(
       t,

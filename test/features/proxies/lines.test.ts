@@ -17,7 +17,7 @@ const nextOf = (headers: Headers): string | null =>
   /^<(\/[^>]+)>; rel="next"$/.exec(headers.get('link') ?? '')?.[1] ?? null
 
 describe('rented addresses as lines of text', () => {
-  test('say how many there are, and lead on page by page until every address was given once', async (t) => {
+  test('are counted, and are paged until every address was returned once', async (t) => {
     const { client, ...stage } = await openYear(t)
     const { key } = await stage.customer({ cents: 1_000_000 })
     await done(client.post('/api/v1/orders', rent(73, 'ipv4-datacenter'), { key }))
@@ -55,18 +55,18 @@ describe('rented addresses as lines of text', () => {
       )
       assert.deepEqual(pages.flat(), all)
     }
-    // A filter goes on from page to page, and what is counted is what fits it.
+    // A filter continues from page to page, and the total counts matching entries.
     const none = await done(client.get(`${path}?format=txt&country=DEU`, { key }))
     assert.deepEqual(
       [none.text, none.headers.get('x-farebox-total'), none.headers.get('link')],
       ['', '0', null],
     )
-    // JSON says the same in its body.
+    // JSON has the same in its body.
     const json = await done(client.get(path, { key }))
     assert.deepEqual([json.body.total, json.headers.get('link')], [75, null])
   })
 
-  test('name only addresses that work, to their last instant; the others when they are asked for', async (t) => {
+  test('contain only working addresses, to their last instant; others on request', async (t) => {
     const { client, ...stage } = await openYear(t)
     const run = deskOf(stage.farebox, [registerOrders])
     const who: Customer = await stage.customer({ cents: 100_000 })
@@ -97,7 +97,7 @@ describe('rented addresses as lines of text', () => {
     stage.wait(dayMs)
     assert.deepEqual(await lines(), [])
     assert.deepEqual(await lines('&status=expired'), [...refundedIps, ...keptIps])
-    // The list for programs keeps what was: each entry says its status.
+    // The list for programs includes ended rentals: each entry has its status.
     const { proxies } = (await done(client.get(path, { key }))).body
     assert.deepEqual(
       proxies.map(({ status }: { status: string }) => status),

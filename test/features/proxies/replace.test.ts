@@ -7,7 +7,7 @@ import { isoTime } from '../../../src/kernel/clock.ts'
 import { decided } from '../../../src/kernel/decider.ts'
 import type { ProxyId } from '../../../src/kernel/ids.ts'
 import { stockStream } from '../../../src/kernel/streams.ts'
-import { handle } from '../../../src/platform/commands/handle.ts'
+import { handle } from '../../../src/platform/commands/command.ts'
 import { logInPostgres, type Service, startService } from '../../support/service.ts'
 import { assertVerified } from '../../support/verify.ts'
 import { deskOf } from '../resellers/desk.ts'
@@ -42,7 +42,7 @@ describe('replacing a rented address', () => {
   const replace = (id: string, json: object = { reason: 'not_working' }, headers = {}) =>
     service.buyer.call('POST', `${pathOf(id)}/replace`, { json, headers })
 
-  test('the rental goes on with another address of the same product and country, and the former one rests a day', async () => {
+  test('continues the rental with another address of the same product and country, and the old one rests a day', async () => {
     const [id = ''] = await rent()
     const old = await read(id)
     const { status, body } = await replace(id)
@@ -59,7 +59,7 @@ describe('replacing a rented address', () => {
     assert.deepEqual(rows, [{ hours: 24 }])
   })
 
-  test('a request that is sent again under its key replaces nothing more, and one under no key is refused for a day', async () => {
+  test('happens once per key when repeated, and is refused for a day without a key', async () => {
     const [id = ''] = await rent()
     const headers = { 'Idempotency-Key': 'swap-1' }
     const first = await replace(id, { reason: 'low_speed' }, headers)
@@ -75,13 +75,13 @@ describe('replacing a rented address', () => {
     assert.equal((await replace(id)).status, 200)
   })
 
-  test('of many requests at once one replaces the address', async () => {
+  test('happens once for many simultaneous requests', async () => {
     const [id = ''] = await rent()
     const answers = await Promise.all(Array.from({ length: 5 }, () => replace(id)))
     assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 409, 409, 409, 409])
   })
 
-  test('a mobile rental keeps its carrier, service and rotation', async () => {
+  test('keeps carrier, service and rotation of a mobile rental', async () => {
     const meta = { carrier_id: 'verizon-us', service: 'dedicated', rotation_minutes: 0 }
     const [id = ''] = await rent(1, 'mobile-dedicated', meta)
     const old = await read(id)
@@ -91,7 +91,7 @@ describe('replacing a rented address', () => {
     assert.deepEqual([body.carrier, body.service, body.rotation], [old.carrier, old.service, old.rotation])
   })
 
-  test('a comment is needed with the reason custom, and stands in the vault, not in the log', async () => {
+  test('needs a comment for the reason custom, which is stored in the vault, not in the log', async () => {
     const [id = ''] = await rent()
     for (const json of [{ reason: 'custom' }, { reason: 'ugly' }, { reason: 'custom', comment: '' }, {}])
       assert.equal((await replace(id, json)).body.code, 'invalid_body', JSON.stringify(json))
@@ -113,7 +113,7 @@ describe('replacing a rented address', () => {
     assert.match(listed.out, new RegExp(`${id} .* custom `))
   })
 
-  test("another account's rental is not found, one without another network has none to go to, and one that has ended stays", async () => {
+  test("is refused for another account's rental, without another network, and after the end", async () => {
     const [id = ''] = await rent()
     const foreign = await service.reseller.call('POST', `${pathOf(id)}/replace`, {
       json: { reason: 'not_working' },
@@ -125,7 +125,7 @@ describe('replacing a rented address', () => {
     assert.equal((await replace(id)).body.code, 'rental_ended')
   })
 
-  test('the log holds what verify asks, which finds a rental that got the address of another one', async () => {
+  test('leaves a log in which verify finds a rental with the address of another one', async () => {
     const { pool, log, keys, runner } = service.farebox.core
     const books = { pool, log, sealKey: keys.seal }
     await assertVerified(books, { logInPostgres })

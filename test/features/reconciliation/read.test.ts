@@ -19,7 +19,7 @@ const read = async (format: StatementFormat, text: string | Uint8Array, separato
   return { layout: layout.name, lines: found }
 }
 
-/** A line as a short text: what a test compares. */
+/** A line as a short text, for comparisons. */
 const short = (line: StatementLine): string =>
   [
     line.line,
@@ -365,7 +365,7 @@ for (const [name, format, text, message] of refused)
       await assert.rejects(read(format, text, ',', size), { name: 'FileProblem', message })
   })
 
-test('a declaration says at least what a line is, when and how much', async () => {
+test('a declaration needs at least the kind, the time and the amount of a line', async () => {
   const { missingOf } = await import('../../../src/features/reconciliation/statement-format.ts')
   const at = { at: 'Date', amount: 'Amount' }
   const cases: readonly (readonly [Declared['columns'], RegExp | null])[] = [

@@ -27,7 +27,7 @@ const depositBy =
     shop.deposit(one, cents, { gateway: 'stripe', reference: `cs_${depositId}`, depositId, ...known })
 const wait = (days: number) => async (shop: Shop) => shop.wait(days * dayMs)
 
-/** The log begins on 2026-11-21. What is paid on stripe, BTCPay and a reseller's own gateway. */
+/** The log begins on 2026-11-21. Payments on stripe, BTCPay and a reseller's own gateway. */
 const steps = [
   depositBy('dep_1', 2_500), // 21 November
   depositBy('dep_2', 1_000),
@@ -218,7 +218,7 @@ test('fees and payouts are posted once, and the account then moved as the balanc
     { account: 'expenses:gateway-fees:stripe', micros: '18630000' },
   ])
 
-  // What was booked stands: a report that says something else of the same line is a difference.
+  // The booking stays: a report with other figures of the same line is a difference.
   const changed = await file([payoutHeading, 'po_1,2026-11-25 00:00:00,usd,txn_6,-21.00,0.25,-21.25,payout'])
   const other = await json(...november, '--file', changed, '--post')
   assert.deepEqual([other.code, other.said.posting.otherwise, other.said.posting.now.other], [1, 1, 1])
@@ -242,7 +242,7 @@ test('fees and payouts are posted once, and the account then moved as the balanc
   )
 })
 
-test('every way in which both sides differ is found, with both amounts', async (t) => {
+test('every kind of difference is found, with both amounts', async (t) => {
   const { file, run, json } = await world(t)
   const balance = await file([
     heading,
@@ -296,7 +296,7 @@ test('every way in which both sides differ is found, with both amounts', async (
   assert.match(out, /\n4 more; --most lists more\n\n9 differences$/)
 })
 
-test('what one side booked in another month than the other agrees all the same', async (t) => {
+test('entries that both sides booked in different months agree', async (t) => {
   const { file, json } = await world(t)
   // dep_4 and the dispute that was won came on 3 December here, on 30 November there.
   const balance = await file([
@@ -320,7 +320,7 @@ test('what one side booked in another month than the other agrees all the same',
   )
 })
 
-test('crypto: converted amounts agree to the digits that the report writes', async (t) => {
+test('crypto: converted amounts agree to the digits of the report', async (t) => {
   const { file, json } = await world(t)
   const head =
     'InvoiceId,InvoiceCurrency,InvoiceStatus,PaymentReceivedDate,PaymentId,PaymentCurrency,PaymentAmount,PaymentInvoiceAmount'
@@ -343,7 +343,7 @@ test('crypto: converted amounts agree to the digits that the report writes', asy
     assert.deepEqual(said.said.coins, [{ currency: 'btc', lines: 2, amount: '0.00022500' }])
   }
 
-  // Without ids of payments, those of a deposit are told apart by their amounts.
+  // Without payment ids, the payments of a deposit are distinguished by amount.
   const payments = await file([
     'Date,InvoiceId,OrderId,PaymentMethodId,Confirmed,PaymentCurrency,PaymentAmount,InvoiceCurrency,InvoiceCurrencyAmount',
     '2026-11-20,inv_1,dep_b1,BTC-CHAIN,true,BTC,0.00021666,USD,12.9996083',
@@ -353,7 +353,7 @@ test('crypto: converted amounts agree to the digits that the report writes', asy
   assert.deepEqual([code, said.sums[0].lines], [0, 2])
 })
 
-test('what a provider does not count, or has not finished, matches nothing', async (t) => {
+test('uncounted and unfinished lines of a provider match nothing', async (t) => {
   const { file, run, json } = await world(t)
   const asked = async (...lines: readonly string[]) => {
     const { code, said } = await json('--gateway', 'btcpay', '--file', await file(lines))
@@ -444,7 +444,7 @@ test('more lines than fit into one batch', async (t) => {
   ])
 })
 
-test('wrong use is told with what is accepted, and compares nothing', async (t) => {
+test('wrong use is refused with the accepted values, and compares nothing', async (t) => {
   const { file, run } = await world(t)
   const good = await file(agreeing)
   const other = await file([payoutHeading, 'po_1,2026-11-25,usd,txn_6,-20.00,0.25,-20.00,payout'])

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
-import { createChatSigner } from '../../../src/features/accounts/customer-vault.ts'
+import { createChatSigner } from '../../../src/features/accounts/customers.ts'
 import { startMessageWorker } from '../../../src/features/resellers/customer-messages.ts'
 import type { SendOutcome } from '../../../src/features/resellers/telegram.ts'
 import { isoTime } from '../../../src/kernel/clock.ts'
@@ -25,7 +25,7 @@ const openMessages = async (t: TestContext, bots: Readonly<Record<string, Bot>>)
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const chats = createChatSigner(masterKey(randomBytes(32)))
-  // What is read of orders that ended; all of them were taken over.
+  // The read data of ended orders; all of them were taken over.
   await pool.query(`create table read.order_outcomes
     (order_id text, account_id text, customer_id text, outcome text, position bigint)`)
   let nextMs = nowMs
@@ -98,7 +98,10 @@ const openMessages = async (t: TestContext, bots: Readonly<Record<string, Bot>>)
   return { pool, worker, due, results, pass: (ms: number) => (nextMs += ms) }
 }
 
-/** As `openMessages`, with one bot that answers and one that does not before it is told to, nor holds up the test's end. */
+/**
+ * As `openMessages`, with one bot that answers and one that hangs until it is released, without delaying the
+ * test's end.
+ */
 const openHanging = async (t: TestContext) => {
   const over = Promise.withResolvers<SendOutcome>()
   const answer = (): void => over.resolve({ kind: 'sent' })
@@ -116,7 +119,7 @@ const openHanging = async (t: TestContext) => {
   return { ...messages, answer, asked: () => asked, allSent }
 }
 
-test("a reseller's bot that hangs holds up no other's messages, however many and however old its own are", async (t) => {
+test("a reseller's hanging bot does not delay others' messages, however many and however old its own are", async (t) => {
   const { worker, due, answer, asked, allSent } = await openHanging(t)
   await due('hangs', 100, 3_600_000)
   await due('answers', 40, 1_000)
@@ -124,12 +127,12 @@ test("a reseller's bot that hangs holds up no other's messages, however many and
   await until(allSent('answers'), { what: 'the messages of the bot that answers' })
   assert.equal(asked(), 4, 'of the other one so many are on their way at once')
   answer()
-  // What waited for room follows without a round's pause.
+  // Messages that waited for a slot follow without a round's pause.
   await until(allSent('hangs'))
   assert.equal(asked(), 100)
 })
 
-test('what a reseller has under way counts against its share of the next round', async (t) => {
+test('running messages of a reseller count against its share of the next round', async (t) => {
   const { worker, due, asked, allSent } = await openHanging(t)
   await due('hangs', 3, 3_600_000)
   await worker.runNow()
@@ -143,7 +146,7 @@ test('what a reseller has under way counts against its share of the next round',
   assert.equal(asked(), 4)
 })
 
-test('a chat that always moved is asked for ever more seldom, and given up in the end', async (t) => {
+test('a chat that always moved is retried less and less often, and finally abandoned', async (t) => {
   let asked = 0
   const { worker, due, results, pass } = await openMessages(t, {
     moves: async () => {
@@ -175,7 +178,7 @@ test('a chat that always moved is asked for ever more seldom, and given up in th
   assert.equal(asked, 32)
 })
 
-test('a bot that wants to be asked again in ten thousand years is asked again in a day', async (t) => {
+test('a bot that requests a retry in ten thousand years is retried in a day', async (t) => {
   const { worker, due, results } = await openMessages(t, {
     limits: async () => ({ kind: 'later', afterS: 3e11, why: 'error 429' }),
   })
@@ -185,7 +188,7 @@ test('a bot that wants to be asked again in ten thousand years is asked again in
   assert.equal((await results('limits'))[0]?.due_at, '2026-11-22T12:00:00.000Z')
 })
 
-test('the order of another reseller is told to nobody, though somebody writes it into the queue', async (t) => {
+test('an order of another reseller is never sent, even if it is inserted into the queue', async (t) => {
   const told: string[] = []
   const bot = async (chatId: string): Promise<SendOutcome> => {
     told.push(chatId)

@@ -41,7 +41,7 @@ const movement = (account: string, customer: string, cents: number, reference: s
   reference,
 ]
 
-test('a customer is made by its first credit, and a reference credits it once', async (t) => {
+test('a customer is created by its first credit, and a reference credits it once', async (t) => {
   const { run, account } = await shell(t)
   const reseller = await account('shop', '--reseller')
   const first = await run('customers', 'credit', ...movement(reseller, 'alice', 2_500, 'cash'))
@@ -72,7 +72,7 @@ test('a customer is made by its first credit, and a reference credits it once', 
   )
 })
 
-test('blanks around the own id of a customer are no part of it, as in a header', async (t) => {
+test("blanks around a customer's external id are removed, as in a header", async (t) => {
   const { run, account } = await shell(t)
   const reseller = await account('shop', '--reseller')
   const first = await run('customers', 'credit', ...movement(reseller, ' alice\t', 100, 'one'))
@@ -82,7 +82,7 @@ test('blanks around the own id of a customer are no part of it, as in a header',
   assert.deepEqual([json.total, json.customers[0].customer], [1, 'alice'])
 })
 
-test('customers of the same name under two resellers are two, with money of their own', async (t) => {
+test('customers of the same name under two resellers are two, with separate money', async (t) => {
   const { run, account } = await shell(t)
   const [one, two] = [await account('one', '--reseller'), await account('two', '--reseller')]
   const first = await run('customers', 'credit', ...movement(one, 'alice', 100, 'same'))
@@ -103,7 +103,7 @@ test('customers of the same name under two resellers are two, with money of thei
   }
 })
 
-test('a chargeback of more than the credit is owed, and the next payment pays it first', async (t) => {
+test('a chargeback above the credit becomes a debt, and the next payment pays it first', async (t) => {
   const { run, account } = await shell(t)
   const reseller = await account('shop', '--reseller')
   await run('customers', 'credit', ...movement(reseller, 'bob', 300, 'cash'))
@@ -114,7 +114,7 @@ test('a chargeback of more than the credit is owed, and the next payment pays it
   assert.equal(paid.json.creditCents, 50)
 })
 
-test('wrong use is told with exit code 2, and a correction below zero is refused', async (t) => {
+test('wrong use exits with 2, and a correction below zero is refused', async (t) => {
   const { run, account } = await shell(t)
   const reseller = await account('shop', '--reseller')
   const buyer = await account('buyer')

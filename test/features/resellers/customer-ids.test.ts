@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseExternalId } from '../../../src/kernel/external-id.ts'
 
-test("a reseller's own id is 1 to 128 printable characters, without the blanks around it", () => {
+test('an external id is 1 to 128 printable characters, without surrounding blanks', () => {
   for (const [text, id] of [
     ['alice-17', 'alice-17'],
     [' \talice 17\t ', 'alice 17'],
@@ -16,7 +16,7 @@ test("a reseller's own id is 1 to 128 printable characters, without the blanks a
     assert.equal(parseExternalId(none), null, JSON.stringify(none))
 })
 
-test('a long hostile text is looked at once', () => {
+test('a long hostile text is checked in little time', () => {
   const before = process.cpuUsage()
   for (const text of [' '.repeat(1_000_000), `${' \t'.repeat(500_000)}x`, `x${' '.repeat(1_000_000)}y`])
     parseExternalId(text)

@@ -6,7 +6,7 @@ import { openStore } from '../orders/store.ts'
 
 type Message = { readonly chat_id: number; readonly text: string }
 
-test('a customer is told once when its payment placed the order, and a bot that is down holds up nothing', async (t) => {
+test('a customer gets one message when its payment placed the order, and a bot that is down delays nothing', async (t) => {
   const store = await openStore(t)
   const { accountId, key } = store.reseller
   const { sandbox } = store
@@ -44,8 +44,9 @@ test('a customer is told once when its payment placed the order, and a bot that 
   await until(async () => (await rows())[0]?.result === 'sent')
   assert.equal((await rows())[0]?.attempts, 3)
 
-  // Read tables made anew from a log that was restored to an earlier point: the cursor is far ahead of all that comes.
-  // It starts over, and nobody is told again.
+  // Read tables rebuilt from a log that was restored to an earlier point: the cursor is far ahead of all
+  // events.
+  // It starts over, and no customer gets a second message.
   await store.farebox.core.pool.query(`update work.message_cursor set position = 1000000000;
     update engine.checkpoints set lineage = gen_random_uuid() where name = 'hot'`)
   const other = await store.order(store.four, 'second', 'bob')

@@ -22,7 +22,7 @@ import { connected, fillTables, startPlannedServer } from '../../support/planned
 const rows = 20_000
 const customers = 2_000
 
-test("what one customer has is read by that customer's index, however much the reseller has", async (t) => {
+test("a customer's data is read by its index, however much the reseller has", async (t) => {
   const server = await startPlannedServer(t)
   const pool = createPool({ url: server.url, applicationName: 'test' })
   atEnd(t, () => pool.end())

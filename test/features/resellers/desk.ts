@@ -15,7 +15,7 @@ export type Ran = {
   readonly code: number
   readonly out: string
   readonly err: string
-  // biome-ignore lint/suspicious/noExplicitAny: what a command prints is read freely
+  // biome-ignore lint/suspicious/noExplicitAny: the output of a command is read freely
   readonly json: any
 }
 

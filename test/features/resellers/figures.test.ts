@@ -8,7 +8,7 @@ import { violationsTable } from '../../../src/audit/invariants/violation.ts'
 import type { AccountState } from '../../../src/domain/accounts/fold.ts'
 import { quote } from '../../../src/domain/catalog/pricing.ts'
 import { isDedicated, type Product, type Tier } from '../../../src/domain/catalog/product.ts'
-import { parseMeta } from '../../../src/domain/catalog/targeting.ts'
+import { parseMeta } from '../../../src/domain/catalog/catalog.ts'
 import { resellerBook } from '../../../src/domain/ledger/books.ts'
 import type { LedgerEvent } from '../../../src/domain/ledger/events.ts'
 import { customerPurse, ledgerFold } from '../../../src/domain/ledger/fold.ts'
@@ -60,7 +60,7 @@ const country = 'USA'
 /** What else is sold, so that a price of one country and period is seen not to be that of another. */
 const elsewhere = 'DEU'
 
-/** Terms as an operator sets them, through their events and the table to what prices are made from. */
+/** Terms as an operator sets them, through their events and the table of prices. */
 const termsFor = async (product: Product, deal: Deal, periodDays: number) => {
   const account: AccountState = {
     reseller: true,
@@ -102,7 +102,10 @@ type Deal = {
   /** The retail price is that of another country. */
   readonly retailElsewhere: boolean
 }
-/** How much of what is left, in thousandths, or addresses in any order, by numbers that pick among those left. */
+/**
+ * A share of the remaining amount, in thousandths, or addresses in any order, by index among the remaining
+ * ones.
+ */
 type Part = { readonly thousandths: number } | { readonly picks: readonly number[] }
 
 const deal: fc.Arbitrary<Deal> = fc.record({
@@ -139,7 +142,7 @@ const bought = fc.oneof(
   }),
 )
 
-/** What the world's streams hold, as the log would give it, in the order in which it was written. */
+/** The events of the world's streams, in the order in which they were written. */
 const eventsOf = (
   written: readonly { readonly stream: StreamName; readonly event: DomainEvent; readonly atMs: number }[],
 ): readonly RecordedEvent[] => {
@@ -192,7 +195,7 @@ const tiersOf = (product: Product): readonly Tier[] => {
 
 const cents = (micros: number | undefined): number => (micros ?? 0) / 10_000
 
-test('quote, price list, charge, postings, refunds and margins agree to the cent, whatever the terms and parts', async () => {
+test('quote, price list, charge, postings, refunds and margins agree to the cent, for any terms and parts', async () => {
   let sold = 0
   let parts = 0
   await fc.assert(

@@ -70,7 +70,7 @@ type Sold = {
   back: { amountCents: number; costCents: number }
 }
 
-/** One reseller, and what it must have by what it did itself. */
+/** One reseller, and the state that follows from its own actions. */
 type Party = {
   readonly shop: Shop
   readonly unit: { readonly amountCents: number; readonly costCents: number }
@@ -80,16 +80,16 @@ type Party = {
   readonly labels: Map<string, string | null>
   readonly sold: Sold[]
   readonly keys: Set<number>
-  /** What it asked for under each customer and key, and what arrived. */
+  /** Its requests under each customer and key, and the answers. */
   readonly deposits: Map<string, { readonly id: string; readonly cents: number; paidCents: number }>
-  /** Every id that it was ever told. */
+  /** Every id that it ever received. */
   readonly told: Set<string>
 }
 
 const idPattern = /(?:ord|dep|pln|prx|cus|txn|ref)_[0-9a-z]{8,}/g
 const api = '/api/v1/reseller'
 
-test('resellers with customers of the same names never see, charge or credit those of each other', async (t) => {
+test("resellers with customers of the same names never see, charge or credit each other's", async (t) => {
   const service = await startService(t)
   const shops = shopsOf(service)
   const desk = deskOf(service.farebox)
@@ -129,7 +129,7 @@ test('resellers with customers of the same names never see, charge or credit tho
     open(2_500, 2_000_000, 'btcpay'),
   ])
   const { sandbox } = service.demo
-  /** The payer's hand: what it does to the invoice of a deposit. */
+  /** The payer's actions on the invoice of a deposit. */
   const pay = async (depositId: string, cents: number): Promise<void> => {
     const answer = await fetch(`${sandbox}/_sandbox/invoices/${depositId}/pay`, {
       method: 'POST',
@@ -294,7 +294,7 @@ test('resellers with customers of the same names never see, charge or credit tho
     }
   }
 
-  /** All that a reseller can read is what it did itself. */
+  /** A reseller can read only the results of its own actions. */
   const check = async (me: Party): Promise<void> => {
     const { client } = me.shop
     const [wallet, customers, byDay, byCustomer, statement, deposits] = await Promise.all([

@@ -7,7 +7,7 @@ import { emptyTerms } from '../../../src/domain/resellers/fold.ts'
 import { createLiveTerms } from '../../../src/features/resellers/live-prices.ts'
 import type { AccountId } from '../../../src/kernel/ids.ts'
 
-test('what is decided goes by the terms of the log, whatever the read table says', async () => {
+test('decisions use the terms of the log, whatever the read table contains', async () => {
   const reseller = { accountId: 'acc_reseller' as AccountId, reseller: true }
   const product = { id: 'residential-premium' } as Product
   let rows: { reseller_id: string; position: number; table: number }[] = []

@@ -50,7 +50,7 @@ test('the pages of a reseller', async (t) => {
   const read = async (path: string) => (await shop.client.get(`/api/v1/reseller/${path}`)).body
 
   await t.test(
-    'a month’s margins are those of the API, and its days and products add up to them',
+    "a month's margins equal the API's, and its days and products add up to them",
     async () => {
       const { html } = await browser.open(`/console/reseller/margins?month=${month}`)
       const { totals } = await read('statement')
@@ -77,7 +77,7 @@ test('the pages of a reseller', async (t) => {
   )
 
   await t.test(
-    'the statement has every sale and refund, leads to orders, and its file is what is shown',
+    'the statement has every sale and refund, links to orders, and its file equals the page',
     async () => {
       const { html } = await browser.open('/console/reseller/statement')
       const { lines } = await read('statement')
@@ -95,7 +95,7 @@ test('the pages of a reseller', async (t) => {
   )
 
   await t.test(
-    'customers are listed with their credit, found by the reseller’s own id, and labelled',
+    'customers are listed with their credit, found by external id, and labelled',
     async () => {
       const { html } = await browser.open('/console/reseller/customers')
       assert.match(html, />alice<\/a>/)
@@ -174,7 +174,7 @@ test('the pages of a reseller', async (t) => {
   })
 
   await t.test(
-    'another reseller’s customers are not there, and who is no reseller has no such pages',
+    "another reseller's customers are not found, and other accounts have no such pages",
     async () => {
       for (const path of [
         `customers/${rivals}`,

@@ -15,7 +15,7 @@ const isp = (quantity: number) => ({
 })
 const api = '/api/v1/reseller'
 
-test('what a reseller reads of its customers, margins and statement', async (t) => {
+test("a reseller's reads of its customers, margins and statement", async (t) => {
   const offsetTo = (time: string) => Date.parse(time) - Date.now()
   let offsetMs = offsetTo('2030-11-19T22:00:00Z')
   const service = await startService(t, {}, { clockOffsetMs: () => offsetMs })
@@ -69,7 +69,7 @@ test('what a reseller reads of its customers, margins and statement', async (t) 
 
   const margins = async (query: string) => (await client.get(`${api}/margins?${query}`)).body
 
-  await t.test('margins stand on their own dates, refunds are negative', async () => {
+  await t.test('margins count on their own dates, and refunds are negative', async () => {
     const byDay = await margins('')
     assert.deepEqual(byDay, {
       margins: [
@@ -88,7 +88,7 @@ test('what a reseller reads of its customers, margins and statement', async (t) 
     assert.deepEqual(await margins('limit=1&offset=3'), { margins: [], total: 3, limit: 1, offset: 3 })
   })
 
-  await t.test('margins are those of products and customers too', async () => {
+  await t.test('margins are grouped by product and customer too', async () => {
     assert.deepEqual((await margins('group_by=product')).margins, [
       row('residential-premium', 1, figures(first)),
       row('isp-static', 2, figures(second), figures(third), less(back), less(figures(second))),
@@ -100,7 +100,7 @@ test('what a reseller reads of its customers, margins and statement', async (t) 
     assert.deepEqual((await margins('group_by=customer&from=2030-11-21')).margins.length, 2)
   })
 
-  await t.test('a period may begin and end within days', async () => {
+  await t.test('a period may begin and end within a day', async () => {
     const total = async (from: string, to: string) => {
       const { totals, lines } = (await client.get(`${api}/statement?from=${from}&to=${to}`)).body
       const byDay = (await margins(`from=${from}&to=${to}`)).margins
@@ -127,7 +127,7 @@ test('what a reseller reads of its customers, margins and statement', async (t) 
     assert.equal(await total('0000-01-01', '9999-12-31T23:59:59Z'), 3)
   })
 
-  await t.test('every line of a statement leads back to its order and its event', async () => {
+  await t.test('every line of a statement links to its order and its event', async () => {
     const { body } = await client.get(`${api}/statement`)
     assert.deepEqual(
       body.lines.map((line: Record<string, unknown>) => [
@@ -178,7 +178,7 @@ test('what a reseller reads of its customers, margins and statement', async (t) 
     assert.deepEqual((await client.get(fromLater)).body.lines, body.lines.slice(2))
   })
 
-  await t.test('a statement is CSV too, and carries no formulas into a spreadsheet', async () => {
+  await t.test('a statement is available as CSV, without formulas', async () => {
     await shop.credit('=cmd("x"), y', 10_000)
     const odd = await shop.order('=cmd("x"), y', premium(1))
     assert.equal(odd.status, 201)
@@ -200,7 +200,7 @@ test('what a reseller reads of its customers, margins and statement', async (t) 
     assert.equal(part.headers.get('x-farebox-next-after'), lines[4].refundId)
   })
 
-  await t.test('customers show their credit and totals, and take a label and a chat', async () => {
+  await t.test('customers show their credit and totals, and accept a label and a chat', async () => {
     const list = (await client.get(`${api}/customers`)).body
     assert.deepEqual(
       list.customers.map((one: { customer: string }) => one.customer),
@@ -234,7 +234,7 @@ test('what a reseller reads of its customers, margins and statement', async (t) 
     assert.match(wrong.body.error, /^bot_chat_id must be the number of a chat such as 123456789, the @name/)
   })
 
-  await t.test('a wrong period or grouping is refused with what is accepted', async () => {
+  await t.test('a wrong period or grouping is refused with the accepted values', async () => {
     for (const query of ['from=2030-11-20&to=2030-11-20', 'from=yesterday', 'group_by=week', 'to=1'])
       for (const path of ['margins', 'statement']) {
         if (path === 'statement' && query.startsWith('group_by')) continue
@@ -255,7 +255,7 @@ test('what a reseller reads of its customers, margins and statement', async (t) 
       assert.equal((await client.get(`${api}/statement?${query}`)).body.code, code)
   })
 
-  await t.test('ordinary keys are refused, and other resellers see nothing of it', async () => {
+  await t.test('ordinary keys are refused, and other resellers see none of it', async () => {
     const other = await shops.open(1)
     for (const path of ['customers', `customers/${alice}`, 'margins', 'statement']) {
       const forbidden = await service.buyer.get(`${api}/${path}`)

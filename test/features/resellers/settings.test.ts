@@ -19,7 +19,7 @@ const streamOf = async ({ farebox }: Service, accountId: string) => {
 
 const isp = '/api/v1/products/isp-static'
 
-test('what an operator sets of a reseller is an event with its actor, and its prices follow within a moment', async (t) => {
+test('each setting of a reseller is an event with its actor, and prices change within a moment', async (t) => {
   const service = await startService(t)
   const { accountId } = service.demo.reseller
   const run = deskOf(service.farebox)
@@ -96,7 +96,7 @@ test('what an operator sets of a reseller is an event with its actor, and its pr
   assert.deepEqual([back.markup, back.sellable, back.website, back.discountPct], [null, null, null, '12.5'])
 })
 
-test("a reseller's own order is charged its cost, and the price guard compares with that", async (t) => {
+test("a reseller's own order is charged its cost, and the expected amount is compared with that", async (t) => {
   const service = await startService(t)
   const run = deskOf(service.farebox)
   await run(
@@ -129,7 +129,7 @@ test("a reseller's own order is charged its cost, and the price guard compares w
   assert.equal(before - after, 4_288)
 })
 
-test('credentials of gateways and bots are sealed in the vault; events name provider, rail and reference alone', async (t) => {
+test('credentials of gateways and bots are sealed in the vault; events contain only provider, rail and reference', async (t) => {
   const service = await startService(t)
   const { core } = service.farebox
   const { accountId } = service.demo.reseller
@@ -191,7 +191,7 @@ test('credentials of gateways and bots are sealed in the vault; events name prov
   assert.deepEqual(await vaultOf(core.keys.master).gateway(reference), expected)
 })
 
-test('a wrong input names what is accepted, exits with 2 and writes nothing', async (t) => {
+test('a wrong input is refused with the accepted values, exits with 2 and writes nothing', async (t) => {
   const service = await startService(t)
   const { core } = service.farebox
   const { reseller, buyer } = service.demo
@@ -266,7 +266,7 @@ test('a wrong input names what is accepted, exits with 2 and writes nothing', as
   assert.equal(rowCount, 0)
 })
 
-test('what a reseller does not sell its customers cannot order, and nothing is sold for nothing', async (t) => {
+test('customers cannot order what a reseller does not sell, and orders of 0 cents are refused', async (t) => {
   const service = await startService(t)
   const run = deskOf(service.farebox)
   const { accountId } = service.demo.reseller

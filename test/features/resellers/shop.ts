@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { RefundRequest } from '../../../src/domain/orders/refunds.ts'
 import { createAccounts } from '../../../src/features/accounts/account-service.ts'
-import { createCustomers } from '../../../src/features/accounts/customer-service.ts'
+import { createCustomers } from '../../../src/features/accounts/customers.ts'
 import { refundOrder } from '../../../src/features/orders/refund-order.ts'
 import { createMeter } from '../../../src/features/plans/meter-traffic.ts'
 import { createResellerCredentials } from '../../../src/features/resellers/gateway-credentials.ts'
@@ -35,7 +35,7 @@ export type Shop = {
   }>
 }
 
-/** What the operator does on a running service. */
+/** The operator's actions on a running service. */
 export const shopsOf = (service: Service) => {
   const { core } = service.farebox
   const accounts = createAccounts(core)

@@ -18,7 +18,7 @@ const send = (answer: Send) =>
   })
 
 describe('the Telegram adapter', () => {
-  test('asks for sendMessage as the Bot API documents it', async () => {
+  test('calls sendMessage as the Bot API documents it', async () => {
     const asked: { url: string; body: unknown }[] = []
     const telegram = createTelegram({
       token,
@@ -37,7 +37,7 @@ describe('the Telegram adapter', () => {
     ])
   })
 
-  test('tells what passes from what stays, by the answers that Telegram publishes', async () => {
+  test('classifies the published errors of Telegram as temporary or permanent', async () => {
     const cases: readonly [number, object, object][] = [
       [
         429,
@@ -95,7 +95,7 @@ describe('the Telegram adapter', () => {
     assert.equal(page.kind, 'later')
   })
 
-  test('never tells the token, whatever goes wrong', async () => {
+  test('never reveals the token in an error', async () => {
     const broken = await send(async (url) => {
       throw Object.assign(new TypeError(`fetch of ${url} failed`), { cause: { code: 'ECONNRESET' } })
     })
@@ -106,7 +106,7 @@ describe('the Telegram adapter', () => {
     assert.deepEqual(timeout, { kind: 'later', afterS: null, why: 'TimeoutError' })
   })
 
-  test('speaks with the stand-in over the wire, in its calm and in its faults', async (t) => {
+  test('works with the stand-in over the wire, with and without faults', async (t) => {
     const sandbox = await startSandbox({ records: memoryRecords(), clock: Date.now, port: 0 })
     const outgoing = sandboxOutgoing(sandbox.baseUrl)
     t.after(async () => {
@@ -142,7 +142,7 @@ describe('the Telegram adapter', () => {
         [77, message.text],
       ],
     )
-    // The stand-in takes what the real one takes: a form and a query too.
+    // The stand-in accepts what the real one accepts: a form and a query too.
     const form = await fetch(`${sandbox.baseUrl}/bot${token}/sendMessage`, {
       method: 'POST',
       body: new URLSearchParams({ chat_id: '5', text: 'form' }),

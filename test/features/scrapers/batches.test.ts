@@ -8,7 +8,7 @@ import { startBatchWorker } from '../../../src/features/scrapers/batch-worker.ts
 import type { TakeScrape } from '../../../src/features/scrapers/call-rate.ts'
 import type { ScrapeOutcome } from '../../../src/features/scrapers/provider-port.ts'
 import type { KeyId } from '../../../src/kernel/ids.ts'
-import { readStreamState } from '../../../src/platform/commands/handle.ts'
+import { readStreamState } from '../../../src/platform/commands/command.ts'
 import { masterKey } from '../../../src/platform/vault/keys.ts'
 import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
 import { caughtUp, silent, startEngine } from '../../platform/projections/engine.ts'
@@ -62,14 +62,14 @@ const batchWorld = async (t: TestContext, answers: Answers, cents = 100) => {
   return { ...world, batches, items, accept, work, finished, engine }
 }
 
-/** By what is asked for. */
+/** By the requested input. */
 const outcomes: Readonly<Record<string, ScrapeOutcome>> = {
   none: { kind: 'target_not_found' },
   shut: { kind: 'target_restricted' },
   nothing: { kind: 'nothing', data: {}, nextCursor: null, cached: false },
 }
 
-test('each call of a batch is made and billed as a call of its own, and the batch ends once all are over', async (t) => {
+test('each call of a batch is made and billed separately, and the batch ends after all of them', async (t) => {
   const tries = new Map<string, number>()
   const world = await batchWorld(t, ({ subreddit: name }) => {
     const n = (tries.get(name as string) ?? 0) + 1
@@ -102,14 +102,14 @@ test('each call of a batch is made and billed as a call of its own, and the batc
   )
   assert.equal(await world.batches.result(world.accountId, batch.batch_id, 3), null)
   assert.equal(await world.batches.result(world.accountId, batch.batch_id, 7), null)
-  // The same request again gives what stands; another under its id is refused.
+  // The same request again returns the existing batch; another under its id is refused.
   const again = await world.accept('batch-1', asked)
   assert.deepEqual([again.isNew, again.batch.finished_at], [false, over.batch.finished_at])
   await assert.rejects(world.accept('batch-1', ['other']), { code: 'idempotency_conflict' })
   assert.equal(tries.size, asked.length)
 })
 
-test('an input that the scraper does not take refuses the whole batch, by its place', async (t) => {
+test('an input that the scraper does not accept refuses the whole batch, by its position', async (t) => {
   const world = await batchWorld(t, () => found({}))
   const refused = world.batches.accept(
     {
@@ -126,7 +126,7 @@ test('an input that the scraper does not take refuses the whole batch, by its pl
   assert.equal(rows.length, 0)
 })
 
-test('a wallet that runs dry ends the calls that it cannot pay', async (t) => {
+test('an empty wallet ends the calls that it cannot pay', async (t) => {
   const world = await batchWorld(t, () => found({}), 1)
   const { batch } = await world.accept('dry', ['a', 'b', 'c', 'd', 'e'])
   world.work()
@@ -137,10 +137,10 @@ test('a wallet that runs dry ends the calls that it cannot pay', async (t) => {
   assert.deepEqual(await world.wallet(), { available: 1_000, held: 0 })
 })
 
-test('a process that dies between a call and its note of it is not paid twice', async (t) => {
+test('a crash between a call and its record causes no second charge', async (t) => {
   const world = await batchWorld(t, () => found({}))
   const { batch } = await world.accept('crash', ['a', 'b', 'c'])
-  // The other process made the first call, and died before the queue knew.
+  // The other process made the first call, and crashed before the queue recorded it.
   await world.there.call(`${batch.batch_id}.1`, bodyOf('a'))
   world.work()
   const over = await world.finished(batch.batch_id)
@@ -152,7 +152,7 @@ test('a process that dies between a call and its note of it is not paid twice', 
   assert.equal((await world.wallet()).available, 1_000_000 - 3 * priceMicros)
 })
 
-test('a batch is erased a day after its end, and its id says so for ever', async (t) => {
+test('a batch is erased a day after its end, and its id is reported as erased permanently', async (t) => {
   const world = await batchWorld(t, () => found({}))
   const { batch } = await world.accept('old', ['a'])
   world.work()
@@ -164,7 +164,7 @@ test('a batch is erased a day after its end, and its id says so for ever', async
   await assert.rejects(world.accept('old', ['a']), { code: 'result_expired' })
 })
 
-test('however many batches were over a day ago, all are erased at once, and none that was over later', async (t) => {
+test('all batches that ended more than a day ago are erased together, and no later one', async (t) => {
   const world = await scrapeWorld(t, () => found({}))
   const items = createBatchItems({ pool: world.pool, clock: world.now, keys })
   const over = (prefix: string, count: number, hours: number) =>
@@ -189,7 +189,7 @@ test('however many batches were over a day ago, all are erased at once, and none
   }
 })
 
-test('a key that is revoked while its batch waits makes no more calls', async (t) => {
+test('a batch whose key is revoked while it waits makes no more calls', async (t) => {
   const world = await batchWorld(t, () => found({}))
   const { batch } = await world.accept('revoked', ['a', 'b'])
   await world.accounts.revokeKey(world.keyId as KeyId, {
@@ -206,7 +206,7 @@ test('a key that is revoked while its batch waits makes no more calls', async (t
   assert.equal(world.provider.calls.length, 0)
 })
 
-test('a canceled batch makes no more calls, keeps what was made, and is in the list', async (t) => {
+test('a canceled batch makes no more calls, keeps its results, and is listed', async (t) => {
   const asked: unknown[] = []
   const world = await batchWorld(t, ({ subreddit: name }) => {
     asked.push(name)
@@ -237,7 +237,7 @@ test('a canceled batch makes no more calls, keeps what was made, and is in the l
   })
 })
 
-test("a batch or call that somebody writes with SQL spends nobody's money", async (t) => {
+test('a batch or call inserted with SQL spends no money', async (t) => {
   const world = await batchWorld(t, () => found({}))
   const { batch } = await world.accept('genuine', ['a', 'b'])
   const { pool } = world
@@ -250,7 +250,7 @@ test("a batch or call that somebody writes with SQL spends nobody's money", asyn
       where table_schema = 'work' and table_name = 'scrape_batch_items' and column_name not in ('batch_id', 'n')`,
   )
   const columns = rows[0]!.names
-  // One of their own, with the signatures of the genuine one; and one whose calls are over already.
+  // A forged batch with the signatures of the genuine one; and one whose calls are finished already.
   for (const [id, status] of [
     ['scb_forged', 'pending'],
     ['scb_told', 'done'],
@@ -290,7 +290,7 @@ test("a batch or call that somebody writes with SQL spends nobody's money", asyn
   assert.ok(events.every(({ data }) => !data.includes('scb_forged') && !data.includes('scb_told')))
 })
 
-test('a batch that is canceled while it runs, twice and across a crash, costs what its calls cost that were made', async (t) => {
+test('a batch canceled while it runs, twice and across a crash, costs only its completed calls', async (t) => {
   const gate = Promise.withResolvers<void>()
   const world = await batchWorld(t, async () => {
     await gate.promise
@@ -328,7 +328,7 @@ test('a batch that is canceled while it runs, twice and across a crash, costs wh
   )
 })
 
-test('a call that waits for the rate of its account is not made once its batch is canceled', async (t) => {
+test('a call that waits for the rate limit of its account is not made after its batch is canceled', async (t) => {
   const world = await batchWorld(t, () => found({}))
   const { batch } = await world.accept('waiting', ['one'])
   let asked = 0

@@ -11,8 +11,8 @@ const video = row('youtube/video')
 const aVideo = { url: 'https://www.youtube.com/watch?v=1' }
 const breaker = { windowMs: 30_000, minCalls: 4, failedShare: 0.5, openMs: 15_000 }
 
-describe('Nothing is asked', () => {
-  test('of a platform that fails, until one call shows that it works again', async (t) => {
+describe('No call is made', () => {
+  test('to a failing platform, until one call shows that it works again', async (t) => {
     const standIn = await openStandIn(t)
     let nowMs = 0
     const { call, lines } = openScraping(t, [{ name: 'first', baseUrl: standIn.baseUrl }], {
@@ -40,7 +40,7 @@ describe('Nothing is asked', () => {
     assert.ok(lines.some(({ msg }) => msg === 'scrapers are fetched again'))
   })
 
-  test('by more than one call at a time of a platform that is tried again', async (t) => {
+  test('by more than one call at a time to a platform on probation', async (t) => {
     const standIn = await openStandIn(t)
     let nowMs = 0
     const { call, scraping } = openScraping(t, [{ name: 'first', baseUrl: standIn.baseUrl }], {
@@ -52,7 +52,7 @@ describe('Nothing is asked', () => {
     const probe = scraping.admit(profile)
     assert.ok(!isScrapeFailure(probe))
     assert.ok(isScrapeFailure(scraping.admit(profile)))
-    // A call that was let through and never made: the next one may try.
+    // A call that was allowed and never made: the next one may try.
     probe.release()
     const next = scraping.admit(profile)
     assert.ok(!isScrapeFailure(next))
@@ -63,7 +63,7 @@ describe('Nothing is asked', () => {
     ['nokey', 5, 'upstream_auth_rejected'],
     ['broke', 0, 'upstream_credits_exhausted'],
   ] as const)
-    test(`of a provider that refuses our account (${code}), until its balance is good`, async (t) => {
+    test(`to a provider that refuses our account (${code}), until its balance is sufficient`, async (t) => {
       const standIn = await openStandIn(t)
       await standIn.setCredits('test-key', 1)
       let nowMs = 0
@@ -83,7 +83,7 @@ describe('Nothing is asked', () => {
       assert.ok(lines.some(({ level, msg }) => level === 50 && /refuses our account/.test(String(msg))))
     })
 
-  test('and an empty balance keeps a provider shut', async (t) => {
+  test('while the balance is empty', async (t) => {
     const standIn = await openStandIn(t)
     await standIn.setCredits('test-key', 0)
     let nowMs = 0
@@ -103,7 +103,7 @@ describe('Nothing is asked', () => {
   })
 })
 
-test('the log gives alarm once when credits run low, and again after they were high', async (t) => {
+test('the log has one warning when credits run low, and another after they were high', async (t) => {
   const standIn = await openStandIn(t)
   const { call, lines, registry } = openScraping(t, [{ name: 'first', baseUrl: standIn.baseUrl }], {
     limits: { lowCredits: 100 },
@@ -123,7 +123,7 @@ test('the log gives alarm once when credits run low, and again after they were h
   assert.match(await registry.metrics(), /farebox_scraper_credits_left\{provider="first"\} 49/)
 })
 
-test('a slow platform does not hold up another, nor take more places than it has', async (t) => {
+test('a slow platform neither delays another nor uses more than its slots', async (t) => {
   const standIn = await openStandIn(t)
   const { call } = openScraping(t, [{ name: 'first', baseUrl: standIn.baseUrl }], {
     places: { perPlatform: 20, total: 40 },
@@ -144,11 +144,11 @@ test('a slow platform does not hold up another, nor take more places than it has
   )
   assert.equal(outcomes.filter((code) => code === 'overloaded').length, 5)
   assert.equal((await standIn.journal()).mostAtOnce <= 35, true)
-  // Those that were called off speak for nobody, and left their places.
+  // Canceled calls count neither way, and freed their slots.
   assert.equal((await call(profile, { handle: 'nasa' })).outcome.kind, 'found')
 })
 
-test('a breaker never opens below its number of calls, and lets one call through at a time after that', () => {
+test('a breaker never opens below its minimum of calls, and then allows one call at a time', () => {
   fc.assert(
     fc.property(
       fc.array(fc.record({ good: fc.boolean(), afterMs: fc.integer({ min: 0, max: 4_000 }) }), {

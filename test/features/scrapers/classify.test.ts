@@ -4,7 +4,7 @@ import { isBilled, type ScrapeOutcome } from '../../../src/domain/scrapers/calls
 import type { InputValue } from '../../../src/domain/scrapers/scraper.ts'
 import { openScraping, openStandIn, row } from './provider-world.ts'
 
-/** What the stand-in is told to answer, and what comes of it. Requests count, since not everything is tried again. */
+/** The configured answer of the stand-in, and the result. Requests count, because some are not repeated. */
 const table: readonly {
   readonly says: string
   readonly scraper?: string
@@ -199,7 +199,7 @@ const table: readonly {
   },
 ]
 
-describe('What a provider says becomes', () => {
+describe("A provider's answer becomes", () => {
   for (const { says, scraper = 'tiktok/profile', input, becomes, billed, requests } of table)
     test(`${becomes}, ${billed ? 'billed' : 'not billed'}: ${says}`, async (t) => {
       const standIn = await openStandIn(t)
@@ -213,13 +213,13 @@ describe('What a provider says becomes', () => {
       assert.doesNotMatch(JSON.stringify(outcome), /STAND-IN:|credits_(?:remaining|charged)|scrapecreators/)
     })
 
-  test('provider_failed, not billed: a connection that cannot be made, which is tried twice', async (t) => {
+  test('provider_failed, not billed: a failed connection, which is tried twice', async (t) => {
     const { call } = openScraping(t, [{ name: 'first', baseUrl: 'http://127.0.0.1:9' }])
     const { outcome } = await call(row('tiktok/profile'), { handle: 'nasa' })
     assert.deepEqual(outcome, { kind: 'failed', code: 'provider_failed', retryAfterSeconds: null })
   })
 
-  test('provider_failed, not billed: an answer that comes too late', async (t) => {
+  test('provider_failed, not billed: an answer that arrives too late', async (t) => {
     const standIn = await openStandIn(t)
     const { call } = openScraping(t, [{ name: 'first', baseUrl: standIn.baseUrl }])
     const hurried = row('tiktok/profile')
@@ -230,7 +230,7 @@ describe('What a provider says becomes', () => {
     assert.equal(outcome.kind, 'failed')
   })
 
-  test('an answer of a cache, when its age is asked for: it costs us nothing', async (t) => {
+  test('a cached answer, if the request allows an age: it costs nothing', async (t) => {
     const standIn = await openStandIn(t)
     const { call } = openScraping(t, [{ name: 'first', baseUrl: standIn.baseUrl }])
     const input = { url: 'https://www.facebook.com/NASA' }
@@ -244,7 +244,7 @@ describe('What a provider says becomes', () => {
     assert.deepEqual(second.outcome.data, first.outcome.data)
   })
 
-  test('a long position goes as JSON in a POST, where the row takes it so', async (t) => {
+  test('a long cursor is sent as JSON in a POST, where the scraper accepts it', async (t) => {
     const standIn = await openStandIn(t)
     const { call } = openScraping(t, [{ name: 'first', baseUrl: standIn.baseUrl }])
     await call(row('facebook/ad-search'), { query: 'running', cursor: 'x'.repeat(7_000) })

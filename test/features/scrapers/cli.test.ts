@@ -4,7 +4,7 @@ import { operate } from '../../support/operator.ts'
 import { startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 
-test('an operator lists the scrapers, looks at one, and tries one at the provider, which no wallet pays', async (t) => {
+test('an operator lists scrapers, shows one, and tests one at the provider without charging a wallet', async (t) => {
   const service = await startService(t)
   const { demo } = service
   assert.ok(demo.sandbox)

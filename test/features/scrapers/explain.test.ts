@@ -4,7 +4,7 @@ import { type AccountId, scrapeIdOf } from '../../../src/kernel/ids.ts'
 import { openStage } from '../../contract/stage.ts'
 import { operate } from '../../support/operator.ts'
 
-test('ledger explain tells a scrape from its hold to its capture, by its id', async (t) => {
+test('ledger explain shows a scrape from its hold to its capture, by its id', async (t) => {
   const { client, demo, env } = await openStage(t)
   const { accountId, key } = demo.scraper
   const headers = { 'X-Request-Id': 'explain me' }

@@ -31,7 +31,7 @@ const openTwo = async (t: Parameters<typeof openStandIn>[0], rows?: string) => {
 }
 
 describe('A second provider', () => {
-  test('is asked for what the first took away, and for nothing that the first answers', async (t) => {
+  test('is called for what the first lacks, and for nothing that the first answers', async (t) => {
     const { call, scraping, one, two } = await openTwo(t)
     assert.equal(scraping.stateOf(hashtags), 'live')
     const taken = await call(hashtags, {})
@@ -68,7 +68,7 @@ describe('A second provider', () => {
     assert.equal((await two.journal()).total, 2)
   })
 
-  test('has the rows that the settings name', async (t) => {
+  test('has the scrapers that the settings name', async (t) => {
     const served = (rows: string): readonly ScraperRow[] => scrapers.filter(configured(rows)[1]!.serves)
     assert.equal(served('*').length, 117)
     assert.deepEqual(new Set(served('youtube').map(({ platform }) => platform)), new Set(['youtube']))
@@ -78,7 +78,7 @@ describe('A second provider', () => {
   })
 })
 
-describe('Without a provider that has it a row is refused, and nobody is asked', () => {
+describe('without a provider a scraper is refused, and no call is made', () => {
   test('scraper_unavailable, where another provider is configured', async (t) => {
     const standIn = await openStandIn(t)
     const [first] = configured()

@@ -39,13 +39,13 @@ for (const form of [
   ['[', ']'],
   ['{"a":', '}'],
 ] as const)
-  test(`a response nested 20,000 levels deep with ${form[0]} is no result, and one of 100 levels is`, async (t) => {
+  test(`a response nested 20,000 levels deep with ${form[0]} is not a result, and one with 100 levels is`, async (t) => {
     const deep = await outcomeOf(t, response('200 OK', nested(20_000, form)))
     assert.deepEqual(deep, { kind: 'failed', code: 'provider_failed', retryAfterSeconds: null })
     assert.equal((await outcomeOf(t, response('200 OK', nested(100, form)))).kind, 'found')
   })
 
-test('brackets in texts of a response are no nesting', async (t) => {
+test('brackets in texts of a response are not nesting', async (t) => {
   const body = JSON.stringify({ success: true, user: `\\"${'['.repeat(20_000)}"` })
   assert.equal((await outcomeOf(t, response('200 OK', body))).kind, 'found')
 })
@@ -68,7 +68,7 @@ for (const [what, header, expected] of [
   })
 
 for (const interim of ['100 Continue', '102 Processing', '103 Early Hints', '199 Whatever'])
-  test(`an unsolicited ${interim} changes nothing of a response`, async (t) => {
+  test(`an unsolicited ${interim} does not change a response`, async (t) => {
     const bytes = `HTTP/1.1 ${interim}\r\nlink: </a>\r\n\r\nHTTP/1.1 ${interim}\r\n\r\n${response('200 OK', found)}`
     assert.equal((await outcomeOf(t, bytes)).kind, 'found')
   })

@@ -14,7 +14,7 @@ const ended = (outcome: ScrapeOutcome, tookMs = 1): ScrapeResult => ({
 const found: ScrapeOutcome = { kind: 'found', data: {}, nextCursor: null, cached: false }
 const hourMs = 3_600_000
 
-test('scrapers show how they did in 24 hours, as all processes saw it together', async (t) => {
+test('scrapers show their results of the last 24 hours, over all processes', async (t) => {
   const { pool } = await testDatabase(t)
   let nowMs = Date.parse('2026-11-21T10:30:00Z')
   const open = () => {

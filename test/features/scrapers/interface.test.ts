@@ -23,8 +23,8 @@ const atOnce = async <Item>(items: readonly Item[], work: (item: Item) => Promis
   await Promise.all(Array.from({ length: 16 }, some))
 }
 
-describe('The interface of the scrapers', () => {
-  test('every row goes through HTTP and back as it is described, is charged its price, and is asked for once', async (t) => {
+describe('the HTTP interface of the scrapers', () => {
+  test('every scraper works over HTTP as described, is charged its price, and is called once', async (t) => {
     const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
     const { baseUrl, demo } = service
     const { accountId, key } = demo.scraper
@@ -60,7 +60,7 @@ describe('The interface of the scrapers', () => {
       assert.equal(again.text, first.text, path)
       assert.ok(client.seen.has(`${operation.operationId} 200`), path)
     })
-    // What is refused is not asked for, and not billed: the sums below show it.
+    // Refused calls are neither sent nor billed: the sums below show it.
     await atOnce(scrapers, async (row) => {
       const path = `/v1/scrape/${rowName(row)}`
       const strange = await client.post(path, { no_such_field: 1 })
@@ -96,7 +96,7 @@ describe('The interface of the scrapers', () => {
     assert.equal((await client.get('/v1/scrape/reddit')).body.total, 5)
   })
 
-  test('a batch names an input that is not an object by its place, from 1, as it names other inputs', async (t) => {
+  test('a batch reports an input that is not an object by its position, counted from 1 as for other inputs', async (t) => {
     const { baseUrl, demo } = await startService(t)
     const refusal = async (...inputs: readonly unknown[]): Promise<string> => {
       const answer = await fetch(`${baseUrl}/v1/scrape/batch`, {

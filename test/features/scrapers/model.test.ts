@@ -11,7 +11,7 @@ const priceMicros = 3_000
 const orderMicros = 5_500_000
 const gigabyte = { product_id: 'residential-premium', quantity: 1 }
 
-/** What a word in the target makes of a call, as docs/scrapers.md has it. */
+/** The effect of a word in the target on a call, as documented in docs/scrapers.md. */
 const words = {
   nasa: { answer: '200', billed: true, kept: true },
   'missing-1': { answer: '404 target_not_found', billed: true, kept: true },
@@ -26,7 +26,7 @@ type Step =
   | { readonly kind: 'credit'; readonly cents: number }
 
 const id = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f')
-// Failures are few: a platform of which half the calls fail is asked no more for a while.
+// Failures are few: a platform of which half the calls fail gets no calls for a while.
 const word = fc.constantFrom<Word>('nasa', 'nasa', 'nasa', 'nasa', 'missing-1', 'agegate-1', 'html-1')
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 8, arbitrary: fc.record({ kind: fc.constant('scrape' as const), id, word }) },
@@ -78,7 +78,7 @@ const availableMicros = async ({ client }: Stage, { key }: Customer): Promise<nu
   return body.transactions[0]?.balanceAfterMicros ?? 0
 }
 
-test('random scrapes beside orders on a wallet that is nearly empty answer and charge as the rules say', async (t) => {
+test('random scrapes and orders on a nearly empty wallet are answered and charged by the rules', async (t) => {
   const stage = await openStage(t)
   const counts: Record<string, number> = {}
   const count = (answer: string): void => {
@@ -109,7 +109,7 @@ test('random scrapes beside orders on a wallet that is nearly empty answer and c
           assert.equal(await availableMicros(stage, customer), model.micros())
           assert.equal(await stage.balance(customer.key), Math.floor(model.micros() / 10_000))
         }
-        // All at once: who gets the last of it is open, what is charged is not.
+        // All at once: which call gets the last money is open, the charge is not.
         const before = model.micros()
         const scraped = Array.from({ length: 20 }, (_, n) =>
           scrape(stage, customer, `at-once-${n % 15}`, `about-${n % 15}`),

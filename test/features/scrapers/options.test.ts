@@ -13,7 +13,7 @@ test('options of a call', async (t) => {
     `/v1/scrape/${platform}/${operation}?${query}`
   const left = async () => (await client.get('/api/v1/wallet', { key })).body.balanceCents
 
-  await t.test('a dry run checks the fields, tells the price, and takes nothing and no id', async () => {
+  await t.test('a dry run checks the fields, returns the price, and charges nothing and uses no id', async () => {
     const path = '/v1/scrape/reddit/subreddit'
     const headers = { 'X-Request-Id': 'tried' }
     const tried = await client.post(`${path}?dryRun=true`, { subreddit: ' node ' }, { key, headers })
@@ -36,7 +36,7 @@ test('options of a call', async (t) => {
   })
 
   await t.test(
-    'an answer from a cache is not charged, and only asked for where answers are cached',
+    'a cached answer is not charged, and requested only where answers are cached',
     async () => {
       const body = exampleOf(cacheable)
       const path = pathOf(cacheable, 'cacheMaxAge=7d')

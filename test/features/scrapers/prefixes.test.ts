@@ -7,7 +7,7 @@ import { bodyIn, found, priceMicros, scrapeWorld } from './world.ts'
 
 /** As EventStoreDB does it: start and hold, end and capture are four appends, one after another. */
 for (let stop = 0; stop < 4; stop += 1)
-  test(`a process that dies after ${stop + 1} of its four appends leaves what the sweeper ends, and a retry is charged once`, async (t) => {
+  test(`a process that crashes after ${stop + 1} of its four appends leaves a call that the sweeper ends, and a retry is charged once`, async (t) => {
     const world = await scrapeWorld(t, (_, n) => found({ n }))
     const log = prefixLog(world.log, stopAtAppend(stop, { kind: 'crash', written: true }))
     const runner = runnerOver(log)

@@ -4,6 +4,7 @@ import { Registry } from 'prom-client'
 import type { InputValue, ScraperRow } from '../../../src/domain/scrapers/scraper.ts'
 import { scraperOf } from '../../../src/domain/scrapers/scraper-table.ts'
 import type { ConcurrencyLimits } from '../../../src/features/scrapers/concurrency-limits.ts'
+import { createScraping } from '../../../src/features/scrapers/open-providers.ts'
 import {
   createProvider,
   defaultProviderLimits,
@@ -15,13 +16,12 @@ import {
   type ProviderName,
   type ScrapeResult,
 } from '../../../src/features/scrapers/provider-port.ts'
-import { createScraping } from '../../../src/features/scrapers/scraping.ts'
 import { type SendLimits, sandboxOutgoing } from '../../../src/platform/outgoing/send.ts'
 import { startSandbox } from '../../../src/sandbox/sandbox-server.ts'
 import type { JournalCall } from '../../../src/sandbox/scrapers/scraper-request.ts'
 import { memoryRecords } from '../../support/memory-records.ts'
 
-/** A stand-in of its own, with its journal. */
+/** A separate stand-in with its journal. */
 export const openStandIn = async (t: TestContext) => {
   const sandbox = await startSandbox({ records: memoryRecords(), clock: Date.now, port: 0 })
   t.after(sandbox.close)
@@ -52,7 +52,7 @@ const sendLimits: SendLimits = { connectMs: 3_000, requestMs: 65_000, responseBy
 export const loggedTo = (lines: Record<string, unknown>[]) =>
   pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
 
-/** The adapter over stand-ins, in the order given. */
+/** The adapter over stand-ins, in the given order. */
 export const openScraping = (
   t: TestContext,
   providers: readonly {

@@ -5,8 +5,8 @@ import { describe, type TestContext, test } from 'node:test'
 import { openStandIn } from './provider-world.ts'
 
 /**
- * What the provider publishes of its protocol: one line an operation, written down apart from the table that the adapter
- * and the stand-in are made from. This test asks the stand-in as a stranger would, by these facts alone.
+ * The provider's published protocol: one line for each operation, recorded separately from the table behind
+ * the adapter and the stand-in. This test calls the stand-in by these facts alone.
  */
 type Fact = {
   readonly path: string
@@ -51,7 +51,7 @@ type Answered = { readonly status: number; readonly body: any }
 const at = (body: unknown, path: string): unknown =>
   path.split('.').reduce((value, name) => (value as Record<string, unknown> | null)?.[name], body)
 
-describe('The stand-in keeps to what the provider publishes', async () => {
+describe("The stand-in matches the provider's documentation", async () => {
   const open = async (t: TestContext) => {
     const { baseUrl } = await openStandIn(t)
     return async (path: string, parameters: Query, key = 'a-key', post = false): Promise<Answered> => {
@@ -126,7 +126,7 @@ describe('The stand-in keeps to what the provider publishes', async () => {
     }
   })
 
-  test('options that cost more are charged at the most', async (t) => {
+  test('options that cost more are charged at the maximum', async (t) => {
     const ask = await open(t)
     const dear = facts.filter(({ credits, maxCredits }) => maxCredits > credits)
     assert.equal(dear.length, 3)
@@ -138,7 +138,7 @@ describe('The stand-in keeps to what the provider publishes', async () => {
     }
   })
 
-  test('pages: by the names of the position and the flag, three of them', async (t) => {
+  test('pages: by the names of the cursor and the flag, three of them', async (t) => {
     const ask = await open(t)
     for (const fact of facts) {
       const { cursor } = fact
@@ -175,7 +175,7 @@ describe('The stand-in keeps to what the provider publishes', async () => {
     }
   })
 
-  test('cache_max_age, where it is taken: a hit costs nothing and says so', async (t) => {
+  test('cache_max_age, where it is accepted: a hit costs nothing and says so', async (t) => {
     const ask = await open(t)
     assert.equal(facts.filter(({ cacheable }) => cacheable).length, 30)
     for (const fact of facts) {

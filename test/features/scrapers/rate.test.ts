@@ -9,7 +9,7 @@ import { until } from '../../support/until.ts'
 /** As slow as it gets, so that what time brings back does not matter. */
 const slow = { burst: 100, perSecond: 1 }
 
-test('a hundred at once pass over two processes, the next one waits as long as it is told', async (t) => {
+test('a hundred simultaneous calls over two processes are accepted, the next one waits the returned time', async (t) => {
   const { url, pool } = await testDatabase(t)
   const other = createPool({ url, applicationName: 'farebox-test' })
   t.after(() => other.end())
@@ -20,11 +20,11 @@ test('a hundred at once pass over two processes, the next one waits as long as i
   const passed = waits.filter((waitS) => waitS === 0).length
   assert.ok(passed >= 100 && passed <= 100 + Math.ceil(tookS), `${passed} passed in ${tookS} s`)
   for (const waitS of waits) assert.ok(waitS === 0 || (waitS > 0 && waitS <= 1), `${waitS}`)
-  // Another account has a bucket of its own.
+  // Another account has its own bucket.
   assert.equal(await processes[0]!('acc_two'), 0)
 })
 
-test('whoever waits as long as told passes, and who comes earlier does not', async (t) => {
+test('a caller that waits the returned time is accepted, and an earlier one is not', async (t) => {
   const { pool } = await testDatabase(t)
   const take = createScrapeRate(pool, { burst: 1, perSecond: 2 })
   const [startMs, askedMs] = [performance.now(), machineMs()]
@@ -33,13 +33,13 @@ test('whoever waits as long as told passes, and who comes earlier does not', asy
   assert.equal(first, 0)
   assert.ok(waitS > 0.3 && waitS <= 0.5, `${waitS}`)
   await until(async () => (await take('acc_one')) === 0)
-  // Refusals took nothing: it passed when it was told, give or take a look.
+  // Refusals took nothing: it was accepted at the returned time, to the precision of one attempt.
   const waitedS = (performance.now() - startMs) / 1000
   const quickS = (machineMs() - askedMs) / 1000
   assert.ok(waitedS >= waitS - 0.05 && quickS < waitS + 0.3, `told ${waitS} s, waited ${waitedS} s`)
 })
 
-test('a bucket that a clock left full in the future is a full one, no more', async (t) => {
+test('a bucket with a last use in the future counts as full, no more', async (t) => {
   const { pool } = await testDatabase(t)
   const take = createScrapeRate(pool, { burst: 10, perSecond: 1_000 })
   await pool.query(

@@ -5,7 +5,7 @@ import { rowName } from '../../../src/domain/scrapers/scraper.ts'
 import { platforms, scrapers } from '../../../src/domain/scrapers/scraper-table.ts'
 import { exampleOf, openScraping, openStandIn } from './provider-world.ts'
 
-test('there are 117 scrapers on 23 platforms, each once, at the prices that are sold', () => {
+test('there are 117 scrapers on 23 platforms, each once, at their published prices', () => {
   assert.equal(scrapers.length, 117)
   assert.equal(new Set(scrapers.map(rowName)).size, 117)
   assert.equal(platforms.length, 23)
@@ -22,8 +22,13 @@ test('there are 117 scrapers on 23 platforms, each once, at the prices that are 
   )
 })
 
-describe('every row goes to the provider and back', () => {
-  test('with its example: its fields come, without a word of the provider', async (t) => {
+test('the scrapers are in alphabetical order', () => {
+  const names = scrapers.map(rowName)
+  assert.deepEqual(names, names.toSorted())
+})
+
+describe('every scraper works with the provider', () => {
+  test("with its example: its fields arrive, without the provider's name", async (t) => {
     const standIn = await openStandIn(t)
     const { call } = openScraping(t, [{ name: 'first', baseUrl: standIn.baseUrl }])
     for (const row of scrapers) {

@@ -75,7 +75,7 @@ const failOf = (
 }
 
 for (const [name, outcome, code, billed, kept] of billing)
-  test(`${name}: ${billed ? 'charged' : 'not charged'}, and a retry ${kept ? 'gets it again' : 'tries anew'}`, async (t) => {
+  test(`${name}: ${billed ? 'charged' : 'not charged'}, and a retry ${kept ? 'gets it again' : 'calls again'}`, async (t) => {
     const world = await scrapeWorld(t, () => {
       if (outcome === 'found') return found({ a: 1 })
       if (outcome === 'nothing')
@@ -100,7 +100,7 @@ for (const [name, outcome, code, billed, kept] of billing)
     assert.equal((await world.scrape('one'))?.started.attempt, kept ? 1 : 2)
   })
 
-test('a call that failed is charged once when a retry finds something', async (t) => {
+test('a failed call is charged once when a retry has a result', async (t) => {
   const world = await scrapeWorld(t, (_, n) => (n === 1 ? failed : found({ n })))
   assert.equal('code' in (await world.here.call('one')), true)
   assert.equal(bodyIn(await world.there.call('one')).data.n, 2)
@@ -148,7 +148,7 @@ test('refusals hold nothing and leave the id free', async (t) => {
   assert.equal(bodyIn(await world.here.call('one')).billing.billed, true)
 })
 
-test('fifty equal ids at once over two processes: one call of the platform, one charge, one answer', async (t) => {
+test('fifty equal ids at once over two processes: one call, one charge, one answer', async (t) => {
   const world = await scrapeWorld(t, async () => {
     await new Promise((resolve) => setTimeout(resolve, 100))
     return found({ a: 1 })
@@ -162,7 +162,7 @@ test('fifty equal ids at once over two processes: one call of the platform, one 
   assert.deepEqual(await world.wallet(), { available: start - priceMicros, held: 0 })
 })
 
-test('twins of a call that fails get its failure, and call the platform no more than once', async (t) => {
+test('duplicates of a failing call get its failure, and make at most one call', async (t) => {
   const gate = Promise.withResolvers<void>()
   const world = await scrapeWorld(t, async () => {
     await gate.promise
@@ -179,7 +179,7 @@ test('twins of a call that fails get its failure, and call the platform no more 
   assert.deepEqual(await world.wallet(), { available: start, held: 0 })
 })
 
-test('a wallet that has less than the price is refused, and still answers what it paid for', async (t) => {
+test('a wallet with less than the price is refused, and still returns results that it paid for', async (t) => {
   const world = await scrapeWorld(t, () => found({}), 1)
   // Three calls leave 1,000 micro-dollars: less than a price.
   for (const id of ['a', 'b', 'c']) bodyIn(await world.here.call(id))
@@ -192,7 +192,7 @@ test('a wallet that has less than the price is refused, and still answers what i
   assert.equal(bodyIn(await world.there.call('a')).requestId, 'a')
 })
 
-test('a result is kept for a day; after that the id says so and is never charged again', async (t) => {
+test('a result is stored for a day; after that the id reports so and is never charged again', async (t) => {
   const world = await scrapeWorld(t, () => found({}))
   bodyIn(await world.here.call('one'))
   world.clock.aheadMs = 24 * 60 * 60 * 1000 + 1_000
@@ -208,7 +208,7 @@ test('a result is kept for a day; after that the id says so and is never charged
   assert.deepEqual(await world.wallet(), { available: start - priceMicros, held: 0 })
 })
 
-test('large results are packed and come back as they were', async (t) => {
+test('large results are compressed and returned unchanged', async (t) => {
   const text = 'The quick brown fox. '.repeat(20_000)
   const world = await scrapeWorld(t, () => found({ text }))
   const got = await world.here.call('one')

@@ -4,7 +4,7 @@ import { groups } from '../../../projections/groups.ts'
 import { readPlatformCosts, readScrapeUsage } from '../../../projections/scrape-usage.ts'
 import { scraperOf } from '../../../src/domain/scrapers/scraper-table.ts'
 import type { ScrapeOutcome } from '../../../src/features/scrapers/provider-port.ts'
-import { earnedOf } from '../../../src/features/scrapers/scrape-finance-routes.ts'
+import { earnedOf } from '../../../src/features/scrapers/scrape-usage-routes.ts'
 import type { AccountId } from '../../../src/kernel/ids.ts'
 import { caughtUp, startEngine } from '../../platform/projections/engine.ts'
 import { failed, found, scrapeWorld } from './world.ts'
@@ -22,7 +22,7 @@ const outcomes: readonly ScrapeOutcome[] = [
   { kind: 'bad_input', details: 'subreddit' },
 ]
 
-test('usage counts each call once, by what came of it, and what was charged is what left the wallet', async (t) => {
+test('usage counts each call once, by its outcome, and the charges equal what left the wallet', async (t) => {
   const world = await scrapeWorld(t, (_, n) => outcomes[n - 1] ?? found({}))
   const { call } = world.here
   const before = await world.wallet()
@@ -58,7 +58,7 @@ test('usage counts each call once, by what came of it, and what was charged is w
     groupBy: 'key',
   })
   assert.deepEqual([none.rows, none.total, none.totals.calls], [[], 0, 0])
-  // A page past the end still tells how many there are.
+  // A page past the end still has the total.
   const past = await readScrapeUsage(world.pool, accountId, { ...everything, offset: 5, groupBy: 'scraper' })
   assert.deepEqual([past.rows.length, past.total, past.totals.calls], [0, 2, 8])
 

@@ -13,7 +13,7 @@ import { createResults } from '../../../src/features/scrapers/stored-results.ts'
 import type { CrashPoint } from '../../../src/kernel/crash-points.ts'
 import { type AccountId, type KeyId, scrapeIdOf } from '../../../src/kernel/ids.ts'
 import type { CommandRunner } from '../../../src/platform/commands/command.ts'
-import { readStreamState } from '../../../src/platform/commands/handle.ts'
+import { readStreamState } from '../../../src/platform/commands/command.ts'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import { ApiError } from '../../../src/platform/http/errors.ts'
 import { buyer, cause, serviceWorld } from '../accounts/world.ts'
@@ -23,7 +23,7 @@ export const subreddit = scraperOf('reddit', 'subreddit')!
 export const bodyOf = (name: string) => ({ subreddit: name })
 export const priceMicros = subreddit.priceMicros
 
-/** What the provider answers to the n-th call, from 1; a promise keeps the call under way. */
+/** The provider's answer to the n-th call, from 1; a promise keeps the call running. */
 export type Answers = (input: ScrapeInput, n: number) => ScrapeOutcome | Promise<ScrapeOutcome>
 
 export const found = (data: unknown): ScrapeOutcome => ({
@@ -34,7 +34,7 @@ export const found = (data: unknown): ScrapeOutcome => ({
 })
 export const failed: ScrapeFailure = { kind: 'failed', code: 'provider_failed', retryAfterSeconds: null }
 
-/** A provider of the tests of the service alone; those over HTTP ask the stand-in. */
+/** A provider for the tests of the service only; those over HTTP use the stand-in. */
 export const provider = (answers: Answers) => {
   const calls: ScrapeInput[] = []
   let places = 0
@@ -61,12 +61,12 @@ export const provider = (answers: Answers) => {
   }
 }
 
-/** What a caller of the service gets: the answer, or the refusal with its headers. */
+/** The result for a caller of the service: the answer, or the refusal with its headers. */
 export type Got =
   | { readonly status: 200; readonly text: string; readonly headers: Readonly<Record<string, string>> }
   | { readonly code: string; readonly headers: Readonly<Record<string, string>>; readonly extra: object }
 
-/** The service of calls on a real log, in as many processes as are asked for, with one provider. */
+/** The service of calls on a real log, in the given number of processes, with one provider. */
 export const scrapeWorld = async (t: TestContext, answers: Answers, cents = 100) => {
   const world = await serviceWorld(t)
   const { pool } = world

@@ -21,7 +21,7 @@ const world = async (t: TestContext) => {
   return { pool, time, links: createLinks(deps), codes: createCodes(deps) }
 }
 
-test('a code is over after five wrong attempts, and after its time, whatever somebody writes into its row', async (t) => {
+test('a code is invalid after five wrong attempts and after its time, whatever its row contains', async (t) => {
   const { pool, time, links, codes } = await world(t)
 
   const browser = newSecret()
@@ -50,7 +50,7 @@ test('a code is over after five wrong attempts, and after its time, whatever som
   assert.equal(await codes.redeem('ses_one', 'act', await codes.make('ses_one', 'act')), true)
 })
 
-test('a link is good for its ten minutes, whoever asks for another one for the same address', async (t) => {
+test('a link is valid for ten minutes, even if another one is requested for the same address', async (t) => {
   const { pool, time, links } = await world(t)
   const ask = (browser: string) =>
     links.mailed({ subjectId: 'acc_one', email: 'one@customer.example', browser })
@@ -81,7 +81,7 @@ test('a link is good for its ten minutes, whoever asks for another one for the s
   assert.equal(rows[0].count, 1, 'what is over is deleted')
 })
 
-test('a code that confirms an act is good until it is used or over, also when its session asks for others', async (t) => {
+test('a code that confirms an action is valid until it is used or expired, even if its session requests others', async (t) => {
   const { codes } = await world(t)
   const first = await codes.make('ses_one', 'order')
   const other = await codes.make('ses_one', 'refund')
@@ -98,7 +98,7 @@ test('a code that confirms an act is good until it is used or over, also when it
   for (const code of tried) assert.equal(await codes.redeem('ses_one', 'order', code), false)
 })
 
-test('whoever asks for links from one place neither keeps others from asking nor floods a mailbox', () => {
+test('requests for links from one source neither block other sources nor flood a mailbox', () => {
   let nowMs = 0
   const limits = createSignInLimits(() => nowMs)
   const ask = (source: string, email = 'ann@example.com') => signInDelayS(limits, source, email) === 0

@@ -11,7 +11,7 @@ import { until } from '../../support/until.ts'
 
 const pathOf = (url: string): string => new URL(url).pathname + new URL(url).search
 
-test('accounts sign-in-link prints a link to this server, good once', async (t) => {
+test('accounts sign-in-link prints a link to this server, valid once', async (t) => {
   const service = await startService(t)
   const { accountId, email } = await freshAccount(service, 'vera@example.com')
   for (const who of [accountId, email]) {
@@ -26,7 +26,7 @@ test('accounts sign-in-link prints a link to this server, good once', async (t) 
   assert.deepEqual([unknown.code, JSON.parse(unknown.out).code], [2, 'not_found'])
 
   await t.test(
-    'staff is granted, listed and revoked; a link of theirs opens nothing but passkeys',
+    'staff are granted, listed and revoked; a staff link opens only the passkey page',
     async () => {
       const staff = async (...args: readonly string[]) =>
         JSON.parse((await operate(['staff', ...args, '--json'], service.env)).out)
@@ -65,7 +65,7 @@ test('accounts sign-in-link prints a link to this server, good once', async (t) 
   )
 })
 
-test('without a mail server the page says so, and no letter is asked for', async (t) => {
+test('without a mail server the page says so, and no e-mail is queued', async (t) => {
   const service = await startService(t, { FAREBOX_SANDBOX: 'off' })
   const page = await consoleBrowser(service).get('/console/sign-in')
   assert.match(page.html, /This service sends no mail/)
@@ -76,7 +76,7 @@ test('without a mail server the page says so, and no letter is asked for', async
   )
 })
 
-test('a mail server that refuses or is gone is tried again, and nothing of the letter is logged', async (t) => {
+test('a mail server that refuses or is down is retried, and the content of the e-mail is never logged', async (t) => {
   const letter = { to: 'ann@example.com', subject: 'A letter', text: 'https://secret.example/link\n' }
   const lines: string[] = []
   const logger = createLogger('debug', { write: (line: string) => void lines.push(line) })
@@ -106,7 +106,7 @@ test('a mail server that refuses or is gone is tried again, and nothing of the l
   assert.doesNotMatch(lines.join(''), /secret\.example|ann@example/)
 })
 
-test('an answer to a mail header cannot be smuggled in', async (t) => {
+test('no input can inject a mail header', async (t) => {
   const taken: string[] = []
   const smtp = await startSmtp(async ({ data, to }) => void taken.push(`${to.join()}\n${data}`))
   t.after(() => smtp.close())

@@ -34,7 +34,7 @@ const optionsOf = ({ html }: Page): { readonly challenge: string } => {
   return JSON.parse(text.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&amp;', '&'))
 }
 
-/** What the audit says of the vault. */
+/** The vault findings of the audit. */
 const vaultFindings = async ({ farebox: { core } }: Service): Promise<readonly string[]> => {
   const { findings } = await verifyLog(
     { pool: core.pool, log: core.log, groups: [], logInPostgres: true },
@@ -43,7 +43,7 @@ const vaultFindings = async ({ farebox: { core } }: Service): Promise<readonly s
   return findings.map(findingText).filter((text) => text.startsWith('vault'))
 }
 
-/** Does what somebody does who may write to the database, and puts it back afterwards. */
+/** Changes the database with write access, and undoes the change afterwards. */
 const edited = async (
   { farebox: { core } }: Service,
   table: string,
@@ -61,7 +61,7 @@ const edited = async (
 const isSignedIn = async (browser: Browser): Promise<boolean> =>
   browser.cookies.has(sessionCookie) && (await browser.get('/console')).status === 200
 
-test('whoever writes to the database acts as nobody else', async (t) => {
+test('write access to the database does not allow to act as another person', async (t) => {
   const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
   const { core } = service.farebox
   const { pool } = core
@@ -105,7 +105,7 @@ test('whoever writes to the database acts as nobody else', async (t) => {
   const bob = await operatorWithPasskey('bob@staff.example')
 
   await t.test(
-    'exchanged passkeys of two operators sign in as neither, and the audit finds both',
+    'exchanged passkeys of two operators authenticate neither, and the audit finds both',
     async () => {
       for (const { device } of [ann, bob]) assert.equal((await signInWith(device.get)).status, 303)
       const before = [await signIns(ann.staffId), await signIns(bob.staffId)]
@@ -143,7 +143,7 @@ test('whoever writes to the database acts as nobody else', async (t) => {
   )
 
   await t.test(
-    'a passkey that no event added, one of another person and a removed one sign nobody in',
+    'a passkey without its event, one of another person and a removed one are refused',
     async () => {
       const insiders = createAuthenticator(origin)
       const columns = 'sign_count, transports, created_at, salt'
@@ -174,7 +174,7 @@ test('whoever writes to the database acts as nobody else', async (t) => {
     },
   )
 
-  await t.test('a session that somebody wrote, changed or brought back opens nothing', async () => {
+  await t.test('an inserted, changed or restored session is refused', async () => {
     const { accountId } = await freshAccount(service, 'mal@example.com')
     const own = await signedIn(service, accountId)
     const staff = await staffBrowser(service, ['operator'])
@@ -235,7 +235,7 @@ test('whoever writes to the database acts as nobody else', async (t) => {
     assert.notEqual((await own.get('/console')).status, 200)
   })
 
-  await t.test('a sign-in link that somebody wrote or changed opens nothing', async () => {
+  await t.test('an inserted or changed sign-in link is refused', async () => {
     const secret = newSecret()
     await pool.query(
       `insert into vault.console_links (hash, subject_id, expires_at) values ($1, $2, now() + interval '1 hour')`,
@@ -254,7 +254,7 @@ test('whoever writes to the database acts as nobody else', async (t) => {
     await pool.query('delete from vault.console_links')
   })
 
-  await t.test('links lead to no address that somebody else than the service wrote', async () => {
+  await t.test('links lead only to addresses that the service wrote', async () => {
     assert.equal(await readConsoleAddress(core), origin)
     await edited(
       service,
@@ -271,7 +271,7 @@ test('whoever writes to the database acts as nobody else', async (t) => {
     assert.equal(await readConsoleAddress(core), origin)
   })
 
-  await t.test('a changed e-mail gets no link, names no account and no member of the staff', async () => {
+  await t.test('a changed e-mail gets no link, and names no account and no member of staff', async () => {
     const { accountId, email } = await freshAccount(service, 'rich@example.com')
     const accounts = createAccounts(core)
     await edited(
@@ -314,7 +314,7 @@ test('whoever writes to the database acts as nobody else', async (t) => {
     )
   })
 
-  await t.test('an exchanged hash of a finance token reads no books', async () => {
+  await t.test('an exchanged hash of a finance token opens no books', async () => {
     const issue = { name: 'books', expiresAtMs: null }
     const issued = await createFinanceTokenService(core).issue(issue, operator)
     assert.ok(issued.outcome === 'done')
@@ -331,7 +331,7 @@ test('whoever writes to the database acts as nobody else', async (t) => {
         assert.match((await vaultFindings(service)).join(), /FinanceTokenIssued.*another hash or salt/)
       },
     )
-    assert.equal(await read(issued.token), 200)
+    assert.equal(await read(issued.key), 200)
     assert.equal(await read(insiders), 401)
   })
 })

@@ -22,7 +22,7 @@ test('signing in', async (t) => {
   const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' }, { clockOffsetMs: () => aheadMs })
 
   await t.test(
-    'a link that was e-mailed opens a session in the browser that asked for it, by its button alone',
+    'an e-mailed link opens a session in the browser that requested it, after a click on its button',
     async () => {
       const { email } = await freshAccount(service, 'ann@example.com')
       const browser = consoleBrowser(service)
@@ -31,7 +31,7 @@ test('signing in', async (t) => {
       const asked = await browser.post('/console/sign-in', { email: 'ANN@example.com', to })
       assert.equal(asked.to, '/console/sign-in/sent')
       const link = linkIn(await letterTo(service, 'ann@example.com'))
-      // Scanners of mail look first, several times; nothing is used up by looking.
+      // Mail scanners open the link first, several times; opening uses nothing up.
       for (let looks = 0; looks < 3; looks += 1)
         assert.equal((await consoleBrowser(service).get(link)).status, 200)
       assert.equal((await browser.get(link)).status, 200)
@@ -44,7 +44,7 @@ test('signing in', async (t) => {
     },
   )
 
-  await t.test('opened in another browser it gives a code, which the first one takes once', async () => {
+  await t.test('opened in another browser it shows a code, which the first browser accepts once', async () => {
     await freshAccount(service, 'bob@example.com')
     const asking = consoleBrowser(service)
     await asking.post('/console/sign-in', { email: 'bob@example.com', to: '/console/plans' })
@@ -76,7 +76,7 @@ test('signing in', async (t) => {
     assert.equal((await asking.post('/console/sign-in/sent', { code })).status, 400)
   })
 
-  await t.test('an address that nobody has is answered the same, and gets no letter', async () => {
+  await t.test('an unknown address gets the same answer, and no e-mail', async () => {
     const { email } = await freshAccount(service, 'dee@example.com')
     const known = await consoleBrowser(service).post('/console/sign-in', { email })
     const unknown = await consoleBrowser(service).post('/console/sign-in', { email: 'nobody@example.com' })
@@ -102,7 +102,7 @@ test('signing in', async (t) => {
     )
   })
 
-  await t.test('a letter goes to the address that is kept, not to one that folds to it', async () => {
+  await t.test('an e-mail goes to the stored address, not to one with the same folded form', async () => {
     await freshAccount(service, 'mike@example.com')
     // The Kelvin sign is no k, and lower-cased it is one.
     await consoleBrowser(service).post('/console/sign-in', { email: 'mi\u212ae@example.com' })
@@ -115,7 +115,7 @@ test('signing in', async (t) => {
     assert.deepEqual([...new Set(written)], ['mike@example.com'])
   })
 
-  await t.test('a stranger who asks for links for an address ends none of its own', async () => {
+  await t.test("a link requested by another person does not end one's own link", async () => {
     const { email } = await freshAccount(service, 'eve@example.com')
     const browser = consoleBrowser(service)
     await browser.post('/console/sign-in', { email })
@@ -125,7 +125,7 @@ test('signing in', async (t) => {
     assert.equal((await pressLink(browser, linkIn(first))).to, '/console')
   })
 
-  await t.test('whoever asks twice may use the letter that comes first; ten minutes end both', async () => {
+  await t.test('after two requests the first e-mail to arrive can be used; both end after ten minutes', async () => {
     const { email } = await freshAccount(service, 'eva@example.com')
     const browser = consoleBrowser(service)
     await browser.post('/console/sign-in', { email })
@@ -148,7 +148,7 @@ test('signing in', async (t) => {
     assert.equal((await pressLink(consoleBrowser(service), link)).status, 409)
   })
 
-  await t.test('a session that was planted is not the one that a person gets', async () => {
+  await t.test('a session id that was set before sign-in is replaced', async () => {
     const { accountId } = await freshAccount(service, 'gus@example.com')
     const attacker = await signedIn(service, (await freshAccount(service, 'mal@example.com')).accountId)
     const planted = attacker.cookies.get(sessionCookie)!
@@ -156,7 +156,7 @@ test('signing in', async (t) => {
     victim.cookies.set(sessionCookie, planted)
     await pressLink(victim, await printedLink(service, accountId))
     assert.notEqual(victim.cookies.get(sessionCookie), planted)
-    // What was planted ended with the sign-in.
+    // The session set before ended with the sign-in.
     assert.equal((await attacker.get('/console')).to, '/console/sign-in?to=%2Fconsole')
     assert.match((await victim.open('/console')).html, /gus@example\.com/)
   })
@@ -179,7 +179,7 @@ test('signing in', async (t) => {
   })
 
   await t.test(
-    'sessions are listed, ended one by one and all at once; another account cannot end them',
+    'sessions are listed and ended one by one or all at once; another account cannot end them',
     async () => {
       const { accountId } = await freshAccount(service, 'ida@example.com')
       const [one, two, three] = [
@@ -193,7 +193,7 @@ test('signing in', async (t) => {
       assert.equal(ids.length, 3)
       await stranger.post('/console/sessions', { end: ids[0]! })
       assert.equal((await three.get('/console')).status, 200)
-      // The newest one stands first.
+      // The newest one is first.
       await one.post('/console/sessions', { end: ids[0]! })
       assert.equal((await three.get('/console')).status, 303)
       await one.post('/console/sessions', { end: 'others' })
@@ -206,7 +206,7 @@ test('signing in', async (t) => {
   )
 
   await t.test(
-    'acts of a person stand in the log with session and way of signing in; secrets are kept as hashes alone',
+    'the log has the session and the sign-in method of each action; secrets are stored only as hashes',
     async () => {
       const { accountId } = await freshAccount(service, 'kim@example.com')
       const browser = await signedIn(service, accountId)
@@ -231,7 +231,7 @@ test('signing in', async (t) => {
     },
   )
 
-  await t.test('a form that is wrong keeps what was typed', async () => {
+  await t.test('an invalid form keeps the input', async () => {
     const page = await consoleBrowser(service).post('/console/sign-in', { email: '"><script>x' })
     assert.equal(page.status, 400)
     assert.match(page.html, /value="&quot;&gt;&lt;script&gt;x"/)
@@ -240,7 +240,7 @@ test('signing in', async (t) => {
   })
 })
 
-test('what one source asks for keeps nobody else from asking, also behind a trusted proxy', async (t) => {
+test('requests from one source never block another source, also behind a trusted proxy', async (t) => {
   const service = await startService(t, { FAREBOX_RATE_LIMIT: 'on', FAREBOX_TRUSTED_PROXY: '127.0.0.1' })
   const askFrom = async (address: string) => {
     const headers = { 'x-forwarded-for': `198.51.100.99, ${address}` }

@@ -23,7 +23,7 @@ const due = proxyIdOf(order.orderId, ip)
 
 const stocked = addressesStocked([ip])
 
-/** A log in which the rental in the USA is over, and nothing can be decided on the stock of France. */
+/** A log in which the rental in the USA has ended, and the stock of France cannot be decided. */
 const openLog = async () => {
   const log = createMemoryLog()
   const write = (stream: StreamName, events: readonly DomainEvent[]) =>
@@ -48,12 +48,12 @@ const openLog = async () => {
   return log
 }
 
-test('rentals of a stock that cannot be decided on hold up no others, however many are overdue', async (t) => {
+test('rentals of a stock that cannot be decided delay no others, however many are overdue', async (t) => {
   const { pool } = await testDatabase(t)
   const log = await openLog()
   const runner = runnerOver(log)
   t.after(() => runner.close())
-  // What is read of the rentals: where they are, and when they end.
+  // The read data of the rentals: their stock and their end.
   await pool.query(`create table read.proxies
     (proxy_id text, product_id text, country text, expires_at timestamptz, released_at timestamptz)`)
   const overdue = Array.from({ length: 600 }, (_, n) => proxyIdOf(order.orderId, `198.51.100.${n}` as string))

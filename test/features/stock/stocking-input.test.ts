@@ -9,7 +9,7 @@ import fc from '../../support/fast-check.ts'
 const parse = (product: string | null, text: string, over: Partial<StockingInput> = {}) =>
   parseStocking((id) => demoCatalog.resolve(id), { product, country: 'USA', text, defaults: {}, ...over })
 
-test('a list has one address a line, or several with commas or spaces between, and comments', () => {
+test('a list has one address a line, or several separated by commas or spaces, and comments', () => {
   const parsed = parse('isp-static', '# rack 7\n198.18.0.1\n198.18.0.2, 198.18.0.3 # spare\n\n')
   assert.ok(parsed.ok)
   assert.deepEqual(
@@ -18,7 +18,7 @@ test('a list has one address a line, or several with commas or spaces between, a
   )
 })
 
-test('a JSON list says more of each address, and options stand in for what it leaves out', () => {
+test('a JSON list has details of each address, and options fill in what it omits', () => {
   const parsed = parse('isp-static', '[{"ip": "198.18.0.1", "city": "Dallas"}, {"ip": "198.18.0.2"}]', {
     defaults: { city: 'Chicago', asn: 64_500, asnOrg: 'Example' },
   })
@@ -48,7 +48,7 @@ const supplier = {
   password: 's3cret#1',
 }
 
-test('JSON lines say everything themselves, each its product, country and endpoint', () => {
+test('JSON lines contain everything themselves: product, country and endpoint', () => {
   const lines = [
     { product: 'isp-static', country: 'usa', ip: '198.18.0.1', city: 'Dallas', endpoint: supplier },
     {
@@ -148,7 +148,7 @@ for (const [name, parsed, expected] of refused)
     assert.match(parsed.problems.map(problemText).join('\n'), expected)
   })
 
-test('a refusal never shows what signs in', () => {
+test('a refusal never shows credentials', () => {
   for (const parsed of [line({}, { password: 'ö-s3cret' }), line({}, { username: 7 })]) {
     assert.ok(!parsed.ok)
     assert.doesNotMatch(parsed.problems.map(problemText).join(), /s3cret|: 7/)
@@ -161,7 +161,7 @@ test('one bad address refuses the whole list', () => {
   assert.equal(parsed.problems.length, 2)
 })
 
-test('however an IPv6 address is written, it has one text', () => {
+test('every spelling of an IPv6 address has the same text', () => {
   const group = fc.integer({ min: 0, max: 0xffff })
   fc.assert(
     fc.property(fc.array(group, { minLength: 7, maxLength: 7 }), (rest) => {

@@ -72,7 +72,7 @@ test('addresses are stocked in batches, each with its own stream before the stoc
     }
 })
 
-test('an address is in stock once: the same call again writes nothing, another product is told where it is', async (t) => {
+test('an address is in stock once: a repeated call writes nothing, another product gets its location', async (t) => {
   const { log, runner, other } = await world(t)
   await addAddresses(runner, ispUsa(addresses(5)), cause)
   const head = await log.head()
@@ -91,7 +91,7 @@ test('an address is in stock once: the same call again writes nothing, another p
   assert.deepEqual(await stockedIn(log, 'ipv4-datacenter', 'DEU'), ['198.18.0.6', '198.18.0.7'])
 })
 
-test('an address that is named twice in one call is stocked once', async (t) => {
+test('an address named twice in one call is stocked once', async (t) => {
   const { log, runner } = await world(t)
   await addAddresses(runner, ispUsa([...addresses(3), ...addresses(3)]), cause)
   assert.equal((await stockedIn(log, 'isp-static', 'USA')).length, 3)
@@ -136,7 +136,7 @@ for (const written of [0, 1, 5, 10])
     for (const { ip } of list) assert.equal((await eventsOf(log, addressStream(ip))).length, 1)
   })
 
-test('the demo stock has some thousand addresses, each once, and fills every pool of the demo catalogue, counted in order', async (t) => {
+test('the demo stock has some thousand addresses, each once, and fills every pool of the demo catalogue in order', async (t) => {
   const { runner } = await world(t)
   await createCatalogService(runner).import(demoText, cause)
   const all = demoStock(demoCatalog.products)

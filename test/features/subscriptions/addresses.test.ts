@@ -27,7 +27,7 @@ const periodsPaid = (year: Year, id: string, periods: number) =>
     { timeoutMs: 20_000, what: `${periods} paid periods` },
   )
 
-describe('a subscription of addresses, while no read table is written', () => {
+describe('a subscription of addresses, without any read table', () => {
   test('that missed two periods rents addresses for the first and keeps them for the second', async (t) => {
     const year = await openYear(t)
     const who = await year.customer({ cents: 3 * price })
@@ -59,7 +59,7 @@ describe('a subscription of addresses, while no read table is written', () => {
     assert.deepEqual(body.proxies.map(({ proxyId }: { proxyId: string }) => proxyId).sort(), second)
   })
 
-  test('keeps the addresses that its customer extended a moment before', async (t) => {
+  test('keeps addresses that its customer extended a moment before', async (t) => {
     const year = await openYear(t)
     const who = await year.customer({ cents: 3 * price })
     const { subscriptionId, proxyIds } = await year.start(who, isp)

@@ -37,7 +37,7 @@ test('two processes that are killed while a month passes renew once', async (t) 
   const roles = ['projections', 'reactors']
   for (const at of ['before-append:1', 'after-append:1', 'before-answer:2']) {
     const two = [0, 1].map(() => runToEnd(t, { ...later, FAREBOX_CRASH_AT: at }, roles))
-    // One that found nothing to do any more does not die; it goes on beside the others.
+    // A process that finds no more work does not end; it continues with the others.
     await Promise.race([Promise.all(two), sleep(4_000, undefined, { ref: false })])
   }
   const last = await startFarebox(t, later)

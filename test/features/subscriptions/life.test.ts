@@ -16,7 +16,7 @@ const isp = {
 /** 2 GB at $5.50. */
 const price = 1100
 
-/** It is past due only once a try was refused, and then it says why. */
+/** It is past due only after a refused attempt, and then it states the reason. */
 const isPastDue = ({ status, reason, graceEndsAt }: Record<string, unknown>): boolean => {
   const pastDue = status === 'past_due'
   assert.deepEqual([reason === null, graceEndsAt === null], [!pastDue, !pastDue], `${status}: ${reason}`)
@@ -24,7 +24,7 @@ const isPastDue = ({ status, reason, graceEndsAt }: Record<string, unknown>): bo
 }
 
 describe('a subscription', () => {
-  test('charges its first period at once, and a retry answers the same one', async (t) => {
+  test('charges its first period at once, and a retry returns the same one', async (t) => {
     const year = await openYear(t)
     const { client } = year
     const who = await year.customer({ cents: 5_000 })
@@ -84,7 +84,7 @@ describe('a subscription', () => {
     assert.equal((await client.get(path, { key: stranger.key })).body.total, 0)
   })
 
-  test('renews once a month from the wallet while a year passes, on its plan', async (t) => {
+  test('renews once a month from the wallet for a year, on its plan', async (t) => {
     const year = await openYear(t)
     const who = await year.customer({ cents: 13 * price })
     const { subscriptionId, planId, startedAt } = await year.start(who, premium)
@@ -104,7 +104,7 @@ describe('a subscription', () => {
       currentPeriodEnd = record.currentPeriodEnd
       assert.equal(await year.balance(who.key), (13 - month) * price)
     }
-    // A service that was away for long catches up: each period was asked for, and the wallet has it.
+    // A service after a long outage catches up: each period was due, and the wallet can pay it.
     year.until(new Date(Date.parse(startedAt) + 366 * dayMs).toISOString())
     currentPeriodEnd = (
       await year.becomes(
@@ -126,7 +126,7 @@ describe('a subscription', () => {
     assert.equal(plan.dataGbTotal, 26)
   })
 
-  test('is past due while the wallet is short, renews as it fills, and expires after three days', async (t) => {
+  test('is past due while the wallet is short, renews after a credit, and expires after three days', async (t) => {
     const year = await openYear(t)
     const who = await year.customer({ cents: price })
     const { subscriptionId, currentPeriodEnd } = await year.start(who, premium)
@@ -173,7 +173,7 @@ describe('a subscription', () => {
       assert.equal((await year.client.get(`${path}?status=${status}`, { key: who.key })).body.total, total)
   })
 
-  test('is canceled at the end of the period that is paid', async (t) => {
+  test('is canceled at the end of the paid period', async (t) => {
     const year = await openYear(t)
     const who = await year.customer({ cents: 9 * price })
     const { subscriptionId, currentPeriodEnd } = await year.start(who, premium)
@@ -197,7 +197,7 @@ describe('a subscription', () => {
     assert.equal(await year.balance(who.key), 8 * price, 'it was charged after it was canceled')
   })
 
-  test('of addresses keeps them, paid a day before they end; late, it rents others', async (t) => {
+  test('of addresses keeps them if paid a day before they end; later it rents others', async (t) => {
     const year = await openYear(t)
     const who = await year.customer({ cents: 560 * 2 })
     const one = await year.start(who, isp)
@@ -244,7 +244,7 @@ describe('a subscription', () => {
     assert.equal(three.currentPeriodStart, two.currentPeriodEnd)
   })
 
-  test('of a plan sold by time opens a fresh plan for each period', async (t) => {
+  test('of a plan sold by time opens a new plan for each period', async (t) => {
     const year = await openYear(t)
     const who = await year.customer({ cents: 200_000 })
     const one = await year.start(who, { product_id: 'residential-unlimited', quantity: 1, interval: 'month' })
@@ -260,7 +260,7 @@ describe('a subscription', () => {
     assert.equal(plan.status, 'active')
   })
 
-  test('costs what the product costs at its renewal', async (t) => {
+  test("costs the product's price at its renewal", async (t) => {
     const year = await openYear(t)
     const { readFileSync } = await import('node:fs')
     const { createCatalogService } = await import('../../../src/features/catalog/import-catalog.ts')
@@ -288,7 +288,7 @@ describe('a subscription', () => {
     assert.equal(await year.balance(who.key), 9 * price - 3 * price)
   })
 
-  test('of a reseller costs what the reseller pays, by its terms on that day', async (t) => {
+  test("of a reseller costs the reseller's price, by the terms of that day", async (t) => {
     const year = await openYear(t)
     const run = deskOf(year.farebox, [registerReseller])
     const who = { ...year.demo.reseller, email: '' } as Customer
@@ -315,7 +315,7 @@ describe('a subscription', () => {
     assert.deepEqual([two.amountCents, await year.balance(who.key)], [880, before - 990 - 880])
   })
 
-  test('is refused with a code that names what is accepted, and nothing is charged', async (t) => {
+  test('is refused with a code that names the accepted values, and nothing is charged', async (t) => {
     const year = await openYear(t)
     const who = await year.customer({ cents: 50_000 })
     const poor = await year.customer({ cents: 10 })

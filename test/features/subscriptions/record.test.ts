@@ -29,7 +29,7 @@ const told = (refused: string | null, nowMs: number) => {
   return [record.status, record.reason, record.graceEndsAt]
 }
 
-test('a subscription is past due from the end of its period on, once the first try to renew it was refused', () => {
+test('a subscription is past due from the end of its period, once its first renewal attempt was refused', () => {
   const active = ['active', null, null]
   assert.deepEqual(told(null, endMs - 1), active)
   assert.deepEqual(told(null, endMs), active, 'not tried yet')

@@ -58,7 +58,7 @@ const openHardYear = async (t: Parameters<typeof openYear>[0]) => {
 }
 
 describe('a renewal', () => {
-  test('of a parked product waits until it is back, and ends the subscription when it does not come back', async (t) => {
+  test('of a parked product waits until it is active, and ends the subscription otherwise', async (t) => {
     const year = await openHardYear(t)
     const who = await year.customer({ cents: 9 * price })
     const one = await year.subscribe(who, premium, 'one')
@@ -86,7 +86,7 @@ describe('a renewal', () => {
     assert.equal(plan.dataGbTotal, 4, 'what was paid stays usable')
   })
 
-  test('of a retired product ends the subscription; its successor is not bought unasked', async (t) => {
+  test('of a retired product ends the subscription; its successor is not bought automatically', async (t) => {
     const year = await openHardYear(t)
     const who = await year.customer({ cents: 9 * price })
     const one = await year.subscribe(who, premium)
@@ -98,7 +98,7 @@ describe('a renewal', () => {
     assert.deepEqual([await year.balance(who.key), (await year.orders(who)).length], [8 * price, 1])
   })
 
-  test('over the cap of its key waits for the day to pass, and counts against the cap itself', async (t) => {
+  test('over the cap of its key waits for the next day, and counts against the cap', async (t) => {
     const year = await openHardYear(t)
     const owner = await year.customer({ cents: 20 * price })
     const who = { ...owner, key: await year.issueKey(owner.accountId, 2 * price) }
@@ -127,7 +127,7 @@ describe('a renewal', () => {
     assert.equal(await year.balance(who.key), before)
   })
 
-  test('goes on after the key that asked for it was revoked', async (t) => {
+  test('continues after the key that created it was revoked', async (t) => {
     const year = await openHardYear(t)
     const who = await year.customer({ cents: 9 * price })
     const second = await year.issueKey(who.accountId)
@@ -144,7 +144,7 @@ describe('a renewal', () => {
     )
   })
 
-  test('of a blocked account is not charged; it is paid when the block ends within the grace', async (t) => {
+  test('of a blocked account is not charged; it is paid when the block ends within the grace period', async (t) => {
     const year = await openHardYear(t)
     const [back, away] = [
       await year.customer({ cents: 9 * price }),
@@ -163,7 +163,7 @@ describe('a renewal', () => {
     assert.deepEqual([await year.balance(back.key), await year.balance(away.key)], [7 * price, 8 * price])
   })
 
-  test('of addresses that ended unpaid is refused while all others are sold', async (t) => {
+  test('of addresses that ended unpaid is refused while all others are sold out', async (t) => {
     const year = await openHardYear(t)
     const who = await year.customer({ cents: ispPrice })
     const rich = await year.customer({ cents: 1_000_000 })
@@ -179,7 +179,7 @@ describe('a renewal', () => {
     year.wait(-60 * 60_000)
     await one.waits('insufficient_balance')
     year.wait(60 * 60_000)
-    // Once they are released they rest for a quarter of an hour, and then somebody else has them.
+    // Released addresses rest for a quarter of an hour, and then another order gets them.
     await until(
       async () => {
         year.wait(15 * 60_000)
@@ -195,7 +195,7 @@ describe('a renewal', () => {
     assert.equal(await year.balance(who.key), ispPrice)
   })
 
-  test('that is past due is over at once when it is canceled, and never charged again', async (t) => {
+  test('that is past due ends at once when it is canceled, and is never charged again', async (t) => {
     const year = await openHardYear(t)
     const who = await year.customer({ cents: price })
     const one = await year.subscribe(who, premium)
@@ -209,7 +209,7 @@ describe('a renewal', () => {
     assert.equal(await year.balance(who.key), 5 * price)
   })
 
-  test('goes on for what was closed to new subscriptions, as long as what it bought is sold', async (t) => {
+  test('continues for a product closed to new subscriptions, as long as it is sold', async (t) => {
     const year = await openHardYear(t)
     const [who, poor] = [await year.customer({ cents: 100_000 }), await year.customer({ cents: 0 })]
     const traffic = await year.subscribe(who, premium)

@@ -85,7 +85,7 @@ const market: PriceSources = {
   refreshTerms: async () => undefined,
 }
 
-/** What one process of the service is made of, as far as subscriptions go; it forgets everything when it ends. */
+/** One process of the service, reduced to subscriptions; its caches end with it. */
 const processOver = (
   pool: Awaited<ReturnType<typeof testDatabase>>['pool'],
   log: EventLog,
@@ -172,7 +172,7 @@ const ledgerOf = async (
   return events
 }
 
-/** What the reactors do after a crash: paid orders are completed, and subscriptions are told of their periods. */
+/** The reactors' work after a crash: paid orders are completed, and subscriptions record their periods. */
 const recover = async (shop: Awaited<ReturnType<typeof openShop>>, accountId: AccountId): Promise<void> => {
   const process = shop.start(prefixLog(shop.log))
   for (const event of await ledgerOf(shop.log, accountId)) {
@@ -185,7 +185,7 @@ const recover = async (shop: Awaited<ReturnType<typeof openShop>>, accountId: Ac
   await process.end()
 }
 
-/** Sees in the log that every period was paid by one order, and that the wallet says so too. */
+/** Checks in the log that every period was paid by one order, and that the wallet agrees. */
 const audit = async (
   shop: Awaited<ReturnType<typeof openShop>>,
   accountId: AccountId,
@@ -255,7 +255,10 @@ const step = fc.oneof(
 
 type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never
 
-/** What the random steps may come to is certain to be seen: a renewal, a crash, an end unpaid and one by cancellation. */
+/**
+ * The outcomes of random steps that the test must cover: a renewal, a crash, an unpaid end and a
+ * cancellation.
+ */
 const oneOfEach: [number, Step[]][] = [
   [2, [{ do: 'wait', days: 31 }]],
   [2, [0, 1, 2].map((at) => ({ do: 'crash' as const, at, written: false, prefixes: true }))],
@@ -263,7 +266,7 @@ const oneOfEach: [number, Step[]][] = [
   [0, [{ do: 'cancel' }, { do: 'wait', days: 31 }]],
 ]
 
-test('whatever the wallet and the clock do, no period is charged twice or skipped while the wallet is full', async (t) => {
+test('for any wallet and clock no period is charged twice, and none is skipped while the wallet has money', async (t) => {
   const shop = await openShop(t, createMemoryLog())
   const seen = { renewed: 0, expired: 0, canceled: 0, crashes: 0 }
   await fc.assert(
@@ -342,7 +345,7 @@ test('whatever the wallet and the clock do, no period is charged twice or skippe
   for (const [what, times] of Object.entries(seen)) assert.ok(times > 0, `nothing ${what}`)
 })
 
-test('a start that is stopped after any append charges once, and a retry answers one subscription', async (t) => {
+test('a start that is interrupted after any append charges once, and a retry returns one subscription', async (t) => {
   const shop = await openShop(t, createMemoryLog())
   for (const written of [true, false])
     for (let at = 0; at < 5; at += 1) {
@@ -365,7 +368,7 @@ test('a start that is stopped after any append charges once, and a retry answers
     }
 })
 
-test('many processes at once place one renewal', async (t) => {
+test('many simultaneous processes place one renewal', async (t) => {
   const shop = await openShop(t, createMemoryLog())
   const accountId = await shop.account()
   await shop.credit(accountId, 100 * priceCents)
@@ -383,7 +386,7 @@ test('many processes at once place one renewal', async (t) => {
   assert.ok(await shop.log.lastOf(orderStream(last!.orderId as OrderId)))
 })
 
-test('a period whose order was refunded before its subscription heard of it counts as paid, as it would have a moment later', async (t) => {
+test('a period whose order was refunded before its subscription recorded it counts as paid, as it would have a moment later', async (t) => {
   const shop = await openShop(t, createMemoryLog())
   const accountId = await shop.account()
   await shop.credit(accountId, 10 * priceCents)
@@ -396,7 +399,7 @@ test('a period whose order was refunded before its subscription heard of it coun
     await process.end()
   }
   shop.wait(31 * dayMs)
-  // Ledger, plan and order are written; the subscription is not told.
+  // Ledger, plan and order are written; the subscription has no record.
   const { log, died } = mortal(prefixLog(shop.log, stopAtAppend(2, { kind: 'crash', written: true })))
   const cut = shop.start(log)
   await Promise.race([cut.renewals.renew(id).catch(() => undefined), died])
@@ -439,7 +442,7 @@ const openRentals = async (t: TestContext) => {
   return { shop, accountId, id, subscription }
 }
 
-test('addresses are kept by processes that know nothing but the log, whichever of them dies', async (t) => {
+test('addresses are kept by processes that know only the log, whichever of them crashes', async (t) => {
   const { shop, accountId, id, subscription } = await openRentals(t)
   const renew = async (log: EventLog, died: Promise<unknown> = new Promise(() => undefined)) => {
     const process = shop.start(log)
@@ -458,7 +461,7 @@ test('addresses are kept by processes that know nothing but the log, whichever o
   }
 })
 
-test('a renewal that a crash cut off until its addresses had ended is given back, and others are rented', async (t) => {
+test('a renewal that a crash delayed until its addresses had ended is refunded, and others are rented', async (t) => {
   const { shop, accountId, id, subscription } = await openRentals(t)
   shop.wait(29 * dayMs)
   const stop = stopAtAppend(0, { kind: 'crash', written: true })
@@ -477,10 +480,10 @@ test('a renewal that a crash cut off until its addresses had ended is given back
   assert.equal(state.proxyIds.length, 2)
 })
 
-test('addresses that end while they are being renewed are rented anew at the next look', async (t) => {
+test('addresses that end during their renewal are rented again at the next poll', async (t) => {
   const { shop, accountId, id } = await openRentals(t)
   shop.wait(30 * dayMs - 1)
-  // They run when the renewal looks at them; while it makes the price they end.
+  // They run when the renewal checks them; they end while it computes the price.
   const current = () => {
     shop.wait(1)
     return market.catalog.current()

@@ -9,7 +9,7 @@ import { until } from '../../support/until.ts'
 export const dayMs = 86_400_000
 export const path = '/api/v1/subscriptions'
 
-/** The service with a clock that can be moved, and what is asked of subscriptions again and again. */
+/** The service with a clock that can be moved, and common requests of subscriptions. */
 export const openYear = async (t: TestContext, settings: Readonly<Record<string, string>> = {}) => {
   let offsetMs = Number(settings.FAREBOX_CLOCK_OFFSET_MS ?? 0)
   const stage: Stage = await openStage(t, settings)

@@ -5,7 +5,7 @@ import { createDirectory } from '../../../src/features/accounts/authenticate.ts'
 import { accountRoutes } from '../../../src/features/accounts/routes.ts'
 import { walletRoutes } from '../../../src/features/wallet/routes.ts'
 import { openApiDocument } from '../../../src/platform/api-docs/openapi-document.ts'
-import { createHttpMetrics } from '../../../src/platform/http/http-metrics.ts'
+import { createHttpMetrics } from '../../../src/platform/http/gauges.ts'
 import { createHttpServer } from '../../../src/platform/http/server.ts'
 import { createKysely } from '../../../src/platform/postgres/kysely.ts'
 import { sampleCustomerId } from '../../platform/http/sample.ts'
@@ -38,7 +38,7 @@ const served = async (t: TestContext, readsWaitMs?: number) => {
   return { ...world, client: httpClient(baseUrl, document) }
 }
 
-test('a key reads who it belongs to', async (t) => {
+test('a key reads its own account', async (t) => {
   const world = await served(t)
   const { accountId, keyId, key } = await buyer(world, { email: 'ann@example.com', dailyCapCents: 500 })
   const me = {
@@ -54,7 +54,7 @@ test('a key reads who it belongs to', async (t) => {
   assert.deepEqual((await world.client.get('/api/v1/me', { key })).body, { ...me, dailySpendCapCents: null })
 })
 
-test('an account without money has a balance of nothing', async (t) => {
+test('an account without money has a balance of zero', async (t) => {
   const world = await served(t)
   const { key } = await buyer(world)
   assert.deepEqual((await world.client.get('/api/v1/wallet', { key })).body, {
@@ -78,7 +78,7 @@ test('a balance that another process credited is read at once', async (t) => {
   }
 })
 
-test('while the projections stand still a balance is answered 503, never old', async (t) => {
+test('while projections are stopped a balance is answered with 503, never outdated', async (t) => {
   const world = await served(t, 500)
   const { accountId, key } = await buyer(world)
   const wallet = () => world.client.get('/api/v1/wallet', { key })
@@ -136,7 +136,7 @@ test('transactions come newest first, in pages, and their cents add up to the ba
   }
 })
 
-test('a scrape key reads who it is and no wallet; a blocked account reads both; no key reads nothing', async (t) => {
+test('a scrape key reads its account and no wallet; a blocked account reads both; no key reads nothing', async (t) => {
   const world = await served(t)
   const { accountId, key } = await buyer(world)
   const scrape = await world.accounts.issueKey({ accountId, scopes: ['scrape'], dailyCapCents: null }, cause)

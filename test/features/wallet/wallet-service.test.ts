@@ -12,7 +12,7 @@ import { testScheduler } from '../../support/scheduler.ts'
 import { until } from '../../support/until.ts'
 import { buyer, cause, projectedWorld, serviceWorld } from '../accounts/world.ts'
 
-test('a wallet is credited once per reference, by whichever process', async (t) => {
+test('a wallet is credited once per reference, by any process', async (t) => {
   const world = await serviceWorld(t)
   const { accountId } = await buyer(world)
   const credit = { accountId, amountCents: 2_500, reference: 'invoice 7' }
@@ -58,7 +58,7 @@ test('a correction below zero is refused with the figures, and nothing is writte
   assert.equal(await world.log.head(), head)
 })
 
-test('a chargeback takes what is there, notes the rest as owed and blocks the account', async (t) => {
+test('a chargeback takes the balance, records the rest as a debt and blocks the account', async (t) => {
   const world = await serviceWorld(t)
   const { accountId } = await buyer(world)
   await world.wallets.credit({ accountId, amountCents: 300, reference: 'seed' }, cause)
@@ -89,7 +89,7 @@ const cutOff = async (t: TestContext, appends: number) => {
 }
 
 for (const appends of [0, 1, 2])
-  test(`a credit that ended after ${appends} of 3 appends is finished by the next try, once`, async (t) => {
+  test(`a credit interrupted after ${appends} of 3 appends is completed by the next attempt, once`, async (t) => {
     const { accountId, dying, wallets, elsewhere } = await cutOff(t, appends)
     const credit = { accountId, amountCents: 30, reference: 'a' }
     await assert.rejects(dying.credit(credit, cause), CommandOverload)
@@ -101,7 +101,7 @@ for (const appends of [0, 1, 2])
   })
 
 for (const appends of [0, 1, 2, 3])
-  test(`a chargeback that ended after ${appends} of 4 appends blocks before it takes, takes once and names its deposit`, async (t) => {
+  test(`a chargeback interrupted after ${appends} of 4 appends blocks before it takes, takes once and names its deposit`, async (t) => {
     const { accountId, accounts, dying, wallets, elsewhere, log } = await cutOff(t, appends)
     const chargeback = {
       accountId,
@@ -126,7 +126,7 @@ for (const appends of [0, 1, 2, 3])
     )
   })
 
-test('a movement that nobody tries again is finished by the reactor, and one that the wallet cannot bear is withdrawn', async (t) => {
+test('the reactor completes a movement that is not retried, and withdraws one that the wallet cannot cover', async (t) => {
   const world = await projectedWorld(t)
   const { pool, log, logger, wallets } = world
   const { accountId } = await buyer(world)
@@ -155,7 +155,7 @@ test('a movement that nobody tries again is finished by the reactor, and one tha
   assert.equal(types.filter((type) => type === 'ManualMovementWithdrawn').length, 1)
 })
 
-test('a movement of a wallet that cannot be read holds up no other', async (t) => {
+test('a movement of an unreadable wallet delays no other', async (t) => {
   const world = await projectedWorld(t)
   const { pool, log, logger, wallets } = world
   const buyers = [await buyer(world), await buyer(world, { email: 'another@example.com' })] as const
@@ -192,7 +192,7 @@ const spoiled = {
 } as const
 
 for (const [what, { credits, member, value }] of Object.entries(spoiled))
-  test(`a snapshot ${what} is not decided on`, async (t) => {
+  test(`a snapshot ${what} is not used for decisions`, async (t) => {
     const world = await serviceWorld(t)
     const { pool, log } = world
     const { accountId } = await buyer(world)

@@ -10,7 +10,7 @@ import { deliveriesOf, hookTo, path } from './world.ts'
 
 const minute = 60_000
 
-test('pings are five a minute for an endpoint and ten for an account, and the refused ones leave no trace', async (t) => {
+test('pings are limited to five a minute per endpoint and ten per account, and refused ones leave no trace', async (t) => {
   let aheadMs = 0
   const stage = await openStage(
     t,
@@ -84,7 +84,7 @@ test('redeliveries and registrations are limited too', async (t) => {
   assert.deepEqual([made[201]?.length, made[409]?.length, made[429]?.length], [9, 10, 11])
 })
 
-test('processes share the count, and a clock that ran ahead holds nobody for longer than a minute', async (t) => {
+test('processes share the count, and a clock that ran ahead delays no account for more than a minute', async (t) => {
   const { pool } = await testDatabase(t)
   let nowMs = Date.parse('2026-11-21T02:30:00Z')
   const process = (aheadMs: number) => createAllowance({ pool, clock: () => nowMs + aheadMs, limited: true })

@@ -6,7 +6,7 @@ import { type Customer, done, type Stage } from '../../contract/stage.ts'
 import { until } from '../../support/until.ts'
 import { eventsOf } from './world.ts'
 
-/** Where nobody listens: for endpoints to which nothing is sent. */
+/** An address without a listener: for endpoints to which nothing is sent. */
 export const nowhere = 'http://127.0.0.1:9/hook'
 export const gb = 1_000_000_000
 
@@ -21,7 +21,7 @@ export const buyPlan = async (stage: Stage, customer: Customer, quantity = 1) =>
     )
   ).body as { orderId: string; planId: string; amountCents: number }
 
-/** Reports traffic through the port that whatever meters a plan uses. */
+/** Reports traffic through the port that gateways use for plans. */
 export const meter = async (stage: Stage, planId: string, bytes: number): Promise<void> => {
   const reported = await createMeter(stage.farebox.core).reportOnce({
     planId: planId as PlanId,
@@ -38,7 +38,7 @@ export const enqueued = async (stage: Stage): Promise<readonly Enqueued[]> =>
     .filter(({ type }) => type === 'WebhookEnqueued')
     .map(({ data }) => data as Enqueued)
 
-/** Waits until all is enqueued, queued and canceled that what is in the log now asks for. */
+/** Waits until every delivery due from the present log is enqueued, queued or canceled. */
 export const caughtUp = async ({ farebox: { core } }: Pick<Stage, 'farebox'>): Promise<void> => {
   const head = await core.log.head()
   await until(

@@ -30,7 +30,7 @@ const outcomesOf = async (log: EventLog) => {
   }
 }
 
-test('processes that send are killed at random: nothing is lost, and each delivery has one outcome', async (t) => {
+test('sending processes are killed at random: nothing is lost, and each delivery has one outcome', async (t) => {
   const stage = await openStage(t, {}, { roles: ['http', 'projections'] })
   const { log } = stage.farebox.core
   const receiver = await startReceiver(t)
@@ -68,7 +68,7 @@ test('processes that send are killed at random: nothing is lost, and each delive
     await doomed.kill()
     doomed = await start()
     if (n % 3 === 2) {
-      // The one that stayed goes, and the new one takes over reactor and leases.
+      // The remaining process is ended, and the new one takes over reactor and leases.
       await steady.kill()
     }
   }
@@ -99,7 +99,7 @@ type Tried = {
   readonly latency_ms: number
 }
 
-test('killed again and again, workers keep the order of attempts and the delays of the schedule', async (t) => {
+test('workers that are killed repeatedly keep the order of attempts and the delays of the schedule', async (t) => {
   const stage = await openHooks(t)
   const { log, pool } = stage.farebox.core
   const receiver = await startReceiver(t)
@@ -125,7 +125,7 @@ test('killed again and again, workers keep the order of attempts and the delays 
     )
     return rows[0]!
   }
-  /** Queues that would not be looked at when something of theirs is due. */
+  /** Queues with due items that no process would poll. */
   const overlooked = async (): Promise<number> => {
     const { rows } = await pool.query<{ queues: number }>(
       `select count(distinct d.endpoint_id) as queues
@@ -135,7 +135,7 @@ test('killed again and again, workers keep the order of attempts and the delays 
     )
     return rows[0]!.queues
   }
-  // Each process starts where the clock of the service has come to the next one that is due. The first ones are killed
+  // Each process starts when the service's clock has reached the next due item. The first ones are killed
   // in the middle of their sending, the others once nothing is due.
   let aheadMs = 0
   let lives = 0
@@ -199,7 +199,7 @@ test('killed again and again, workers keep the order of attempts and the delays 
   t.diagnostic(`${lives} processes were killed; ${unrecorded} requests were sent and not put on record`)
 })
 
-test('a worker that stops answering the database loses its lease with its connection, and another sends', async (t) => {
+test('a worker without a database connection loses its lease, and another one sends', async (t) => {
   const stage = await openHooks(t)
   const { pool } = stage.farebox.core
   startReactor(t, stage)
@@ -214,7 +214,7 @@ test('a worker that stops answering the database loses its lease with its connec
   await until(() => receiver.received.length === 1)
   hold = false
   startWorker(t, stage)
-  // Its number is locked by a connection of its own; without that it is as good as dead.
+  // Its own connection locks its number; without that lock it counts as ended.
   await pool.query(
     `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'farebox queue worker'
        and datname = current_database() order by backend_start limit 1`,
@@ -224,7 +224,7 @@ test('a worker that stops answering the database loses its lease with its connec
   assert.equal(ids[0], ids[1])
 })
 
-test('attempts of one endpoint never overlap beyond four, over all workers', async (t) => {
+test('attempts of one endpoint never exceed four at once, over all workers', async (t) => {
   const stage = await openHooks(t)
   startReactor(t, stage)
   const receiver = await startReceiver(t)

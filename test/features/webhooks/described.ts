@@ -3,7 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import type { Document } from '../../support/http.ts'
 
-/** Judges bodies by what the document says under `webhooks`, and gives its examples. */
+/** Checks bodies against the document's `webhooks`, and returns its examples. */
 export const describedBy = (document: Document & { readonly webhooks?: unknown }) => {
   const ajv = new Ajv2020({ strict: false, allErrors: true })
   addFormats.default(ajv)

@@ -11,7 +11,7 @@ import { buyPlan, caughtUp, enqueued, gb, meter, nowhere as url } from './causes
 import { startReceiver } from './receiver.ts'
 import { eventsOf, hookTo, openHooks, path, startReactor } from './world.ts'
 
-test('an event goes to whoever listened at its place in the log, however late the reactor is', async (t) => {
+test('an event goes to the endpoints that were subscribed at its log position, however late the reactor is', async (t) => {
   const stage = await openHooks(t)
   const customer = await stage.customer({ cents: 100_000 })
   const other = await stage.customer({ cents: 0 })
@@ -40,7 +40,7 @@ test('an event goes to whoever listened at its place in the log, however late th
   assert.deepEqual(await told(foreign.id)(), [])
   assert.ok(second.orderId)
 
-  await t.test('a refund is told once nothing of the order is left, with what came back', async () => {
+  await t.test('a refund is sent once nothing of the order is left, with the refunded amount', async () => {
     const { core } = stage.farebox
     const orderId = first.orderId as OrderId
     for (const [reference, request] of [
@@ -77,7 +77,7 @@ test('an event goes to whoever listened at its place in the log, however late th
   })
 
   await t.test(
-    'what a late reactor enqueues for an endpoint that is disabled or removed by now is canceled',
+    'a late delivery for an endpoint that is now disabled or removed is canceled',
     async () => {
       const gone = await hookTo(stage, url, ['order.fulfilled'], customer)
       const off = await hookTo(stage, url, ['order.fulfilled'], customer)
@@ -113,7 +113,7 @@ test('an event goes to whoever listened at its place in the log, however late th
   })
 })
 
-test('a plan that is low is told of once an endpoint: a top-up neither arms it again nor takes it back', async (t) => {
+test('a low plan is sent once per endpoint: a top-up neither repeats nor cancels it', async (t) => {
   const stage = await openStage(t)
   const { client } = stage
   const customer = await stage.customer({ cents: 100_000 })
@@ -137,7 +137,7 @@ test('a plan that is low is told of once an endpoint: a top-up neither arms it a
     await caughtUp(stage)
     return (await enqueued(stage)).filter(({ endpointId }) => endpointId === id).length
   }
-  // Low while it registers; then lifted, so that a later one is not told; then low again.
+  // Low while it registers; then topped up, so that a later one gets nothing; then low again.
   const second = await hookTo(stage, receiver.url, ['plan.low_traffic'], customer)
   assert.equal(await low(second.id), 1)
   await done(client.post(`/api/v1/plans/${planId}/topup`, { quantity: 10 }, { key: customer.key }))
@@ -161,7 +161,7 @@ test('a plan that is low is told of once an endpoint: a top-up neither arms it a
   assert.equal(await low(foreign.id), 0)
 })
 
-test('a reactor that dies after it enqueued does it again and changes nothing', async (t) => {
+test('a reactor that crashes after it enqueued repeats it without effect', async (t) => {
   const stage = await openHooks(t)
   const customer = await stage.customer({ cents: 100_000 })
   const hooks = [
@@ -172,7 +172,7 @@ test('a reactor that dies after it enqueued does it again and changes nothing', 
   for (let n = 0; n < 5; n++) bought.push((await buyPlan(stage, customer)).orderId)
   const { projecting, core } = stage.farebox
   assert.ok(await projecting.caughtUp(30_000))
-  // Nothing is folded meanwhile, so that what it enqueued is still due when it starts over.
+  // Nothing is folded meanwhile, so that its enqueued deliveries are still due when it restarts.
   await projecting.pause()
   let deaths = 0
   startReactor(t, stage, {

@@ -29,7 +29,7 @@ const names = [
   'ping',
 ] as const
 
-test('each of the nine events reaches a receiver as the specification says, and what it tells can be read then', async (t) => {
+test('each of the nine events reaches a receiver as specified, and its data can be read then', async (t) => {
   const town = await openTown(t)
   const { client } = town
   const { core, projecting } = town.farebox
@@ -42,7 +42,7 @@ test('each of the nine events reaches a receiver as the specification says, and 
   const described = describedBy(town.document)
   assert.deepEqual(described.names, names)
 
-  // The receiver asks back before it answers: what it reads is kept beside what it was told.
+  // The receiver calls the API before it answers: its read is stored with the received data.
   const receiver = await startReceiver(t)
   const asked = new Map<Received, Promise<unknown>>()
   const placeOf = ({ json: { event, resource } }: Received): string => {
@@ -101,7 +101,7 @@ test('each of the nine events reaches a receiver as the specification says, and 
   assert.deepEqual([fulfilled.data.status, fulfilled.found.status], ['completed', 'completed'])
 
   const plan = await read(`/api/v1/plans/${bought.planId}`)
-  // From half to nothing: it is told once, and as it is then.
+  // From half to zero: it is sent once, with the state of that moment.
   for (const reportId of ['half', 'rest'])
     await createMeter(core).reportOnce({ planId: bought.planId as PlanId, reportId, bytes: 0.5 * gb })
   const low = await told('plan.low_traffic', bought.planId)
@@ -131,7 +131,7 @@ test('each of the nine events reaches a receiver as the specification says, and 
   })
   assert.equal(refunded.found.status, 'refunded')
 
-  // Paid once nobody may order it any more: the money stays in the wallet, and the order fails.
+  // Paid after the product was closed: the money stays in the wallet, and the order fails.
   const awaited = await buy({ product_id: 'residential-unlimited', quantity: 1, method: 'card' })
   const { deposits } = await read('/api/v1/deposits')
   const parked = { productId: 'residential-unlimited', state: 'parked', successorId: null } as const

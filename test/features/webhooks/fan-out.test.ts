@@ -19,7 +19,7 @@ const toldOf = async (log: EventLog, noticeId: string): Promise<string[]> => {
     .sort()
 }
 
-test('a notice reaches every endpoint of its audience, enqueued once, although processes die halfway', async (t) => {
+test('a notice reaches every endpoint of its audience, enqueued once, even if processes crash halfway', async (t) => {
   const stage = await openHooks(t)
   const { log, pool } = stage.farebox.core
   const receiver = await startReceiver(t)
@@ -45,7 +45,7 @@ test('a notice reaches every endpoint of its audience, enqueued once, although p
       what: `${count} of ${all} deliveries`,
     })
 
-  // Now and then an append is lost after it landed, or before; then the reactor starts over from its tables.
+  // Occasionally an append is lost after it landed, or before; then the reactor restarts from its tables.
   let appends = 0
   let deaths = 0
   const dying: EventLog = {

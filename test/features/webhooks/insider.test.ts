@@ -6,7 +6,7 @@ import { buyPlan, enqueued } from './causes.ts'
 import { startReceiver } from './receiver.ts'
 import { deliveriesOf, eventsOf, hookTo, openHooks, path, ping, startReactor, startWorker } from './world.ts'
 
-test('a receiver gets what the log enqueued, whatever somebody writes into the queue', async (t) => {
+test('a receiver gets what the log enqueued, whatever the queue contains', async (t) => {
   const stage = await openHooks(t)
   const { pool } = stage.farebox.core
   startReactor(t, stage)
@@ -20,7 +20,7 @@ test('a receiver gets what the log enqueued, whatever somebody writes into the q
   assert.equal((await deliveriesOf(stage, hook)).length, 3)
   const before = await pool.query('select data from work.webhook_deliveries where delivery_id = $1', [first])
 
-  // A row that no event made, one with other data, and one that was moved to the endpoint of somebody else.
+  // A row without an event, one with other data, and one that was moved to another account's endpoint.
   await pool.query(
     `insert into work.webhook_deliveries (delivery_id, endpoint_id, account_id, event, resource, data, round, revision,
        position, status, attempts, due_at, queued_at)
@@ -63,7 +63,7 @@ test('a receiver gets what the log enqueued, whatever somebody writes into the q
   assert.ok(told.body.toString().endsWith(`"data":${before.rows[0].data}}`), told.body.toString())
 })
 
-test('a URL and a secret are those of the log, whatever somebody writes into the read table and the vault', async (t) => {
+test('a URL and a secret come from the log, whatever the read table and the vault contain', async (t) => {
   const stage = await openHooks(t)
   const { pool, keys } = stage.farebox.core
   startReactor(t, stage)
@@ -116,7 +116,7 @@ test('a URL and a secret are those of the log, whatever somebody writes into the
   assert.equal(thief.received[0]!.headers['webhook-id'], sent[1])
 })
 
-test('a webhook tells what an event of the log tells that account, whatever somebody writes into the read tables', async (t) => {
+test('a webhook sends what an event of the log says about its account, whatever the read tables contain', async (t) => {
   const stage = await openHooks(t)
   const { pool, log } = stage.farebox.core
   const victim = await stage.customer({ cents: 100_00 })
@@ -139,7 +139,8 @@ test('a webhook tells what an event of the log tells that account, whatever some
     )
   }
   const data = JSON.stringify({ planId: 'pln_1', orderId, forged: true })
-  // The order of the victim told to the thief; an order, a subscription, a notice and a low plan that never were.
+  // The victim's order sent to the thief; an order, a subscription, a notice and a low plan that never
+  // existed.
   await forge({ endpoint_id: own.id, account_id: thief.accountId })
   await forge({ resource: 'ord_never', data, order_revision: null })
   await forge({ resource: 'ord_other' })
@@ -147,12 +148,12 @@ test('a webhook tells what an event of the log tells that account, whatever some
   await forge({ event: 'announcement.published', resource: 'ntc_never', data, order_revision: null })
   await forge({ event: 'plan.low_traffic', resource: 'pln_1', data, order_revision: null })
   await forge({ event: 'order.failed' })
-  // What is told of the order is read from its cause.
+  // The data of the order is read from its cause.
   await pool.query(
     `update read.webhooks_due set data = $1, order_revision = null where resource = $2 and endpoint_id = $3 and event = 'order.fulfilled'`,
     [data, orderId, hook.id],
   )
-  // A notice in the name of the service, to whom somebody likes.
+  // A notice in the name of the service, to chosen accounts.
   await pool.query(
     `insert into work.webhook_cancellations (position, endpoint_id, account_id, reason, failing_since, cause_id, correlation_id, caused_at)
      values ($1, 'whs_1, call +1 555 0100,', $2, 'endpoint_disabled', now(), gen_random_uuid(), 'forged', now())`,

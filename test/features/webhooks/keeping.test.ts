@@ -28,7 +28,7 @@ const minute = 60_000
 const hour = 60 * minute
 const day = 24 * hour
 
-test('an outcome writes no index of the deliveries: it stays in the page of its row', async (t) => {
+test('an outcome updates no index of the deliveries: its row stays in its page', async (t) => {
   const stage = await openHooks(t)
   const { pool } = stage.farebox.core
   startReactor(t, stage)
@@ -49,7 +49,7 @@ test('an outcome writes no index of the deliveries: it stays in the page of its 
   assert.equal(within, rows)
 })
 
-test('deliveries and their attempts are kept for 30 days after the outcome; what is pending, for ever', async (t) => {
+test('deliveries and their attempts are stored for 30 days after the outcome; pending ones permanently', async (t) => {
   const stage = await openHooks(t)
   const { pool, log } = stage.farebox.core
   let aheadMs = 0
@@ -103,7 +103,7 @@ test('deliveries and their attempts are kept for 30 days after the outcome; what
   assert.ok(left[0]!.attempts.length > 0 && left[0]!.nextAttemptAt !== null)
   assert.deepEqual(await deliveriesOf(stage, hook), [])
 
-  // The log keeps what became of them, and what is forgotten is no delivery to send again.
+  // The log keeps their outcome, and a deleted delivery cannot be sent again.
   const types = (await eventsOf(log, `delivery-${hook.id}`)).map(({ type }) => type)
   assert.equal(types.filter((type) => type === 'DeliverySucceeded').length, 2)
   const { key, id } = hook
@@ -119,7 +119,7 @@ const valuesOf = async (stage: Stage, endpointId: string): Promise<number> => {
   return rows[0]!.kept
 }
 
-test('a replaced URL is erased within the hour, a rotated secret when its overlap ends, and the rest signs on', async (t) => {
+test('a replaced URL is erased within the hour, a rotated secret when its overlap ends, and the others still sign', async (t) => {
   const stage = await openHooks(t)
   const { pool } = stage.farebox.core
   startReactor(t, stage)
@@ -159,7 +159,7 @@ test('a replaced URL is erased within the hour, a rotated secret when its overla
   assert.ok(secret.startsWith('whsec_'))
 })
 
-test('what webhooks do is measured: pending, due, their age, attempts by outcome, endpoints by status', async (t) => {
+test('metrics show pending and due deliveries, their age, attempts by outcome, and endpoints by status', async (t) => {
   const stage = await openHooks(t)
   const { pool } = stage.farebox.core
   const registry = new Registry()
@@ -212,7 +212,7 @@ test('what webhooks do is measured: pending, due, their age, attempts by outcome
       now.get('farebox_queue_items{queue="webhooks",state="waiting"}') === 1
     )
   })
-  // Counters are read before the gauges that ask the database, so what both say is told by the next look.
+  // Counters are read before the gauges that query the database, so the next scrape has both.
   const after = await figures()
   for (const [name, value] of [
     ['attempts_total{outcome="acknowledged"}', 1],

@@ -12,11 +12,14 @@ import { startReceiver } from './receiver.ts'
 import { hookTo } from './world.ts'
 
 const plans = 4
-/** What is left of a plan above its threshold before its tunnel begins. */
+/** The plan's bytes above its threshold before its tunnel begins. */
 const above = 300_000
 const chunk = Buffer.alloc(20_000, 'x')
 
-/** The promise is two seconds; a machine that runs other tests beside this one may take as long again for each of them. */
+/**
+ * The promise is two seconds; a machine that runs other tests at the same time may need as much again for
+ * each of them.
+ */
 const promisedMs = 2_000
 const toleratedMs = 3 * promisedMs
 
@@ -31,7 +34,10 @@ test('plan.low_traffic arrives within two seconds of the byte that crosses the t
     socket.once('close', () => clearInterval(timer))
   })
 
-  /** Downloads over the threshold of a plan and stops. @returns when the byte that crosses it was there */
+  /**
+   * Downloads past the threshold of a plan and stops.
+   * @returns when the crossing byte arrived
+   */
   const cross = async (planId: string, key: string): Promise<number> => {
     const { connection } = (await done(client.get(`/api/v1/plans/${planId}`, { key }))).body
     const talk = await talkTo(worker.port)

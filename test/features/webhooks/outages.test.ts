@@ -42,7 +42,7 @@ const pending = async (pool: pg.Pool): Promise<number> => {
   return rows[0].left
 }
 
-test('a backlog is delivered, each with one outcome, though its results wait while all connections to Postgres end', {
+test('a backlog is delivered, each with one outcome, even if all connections to Postgres end meanwhile', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
   const stage = await openStage(t)
@@ -65,7 +65,7 @@ test('a backlog is delivered, each with one outcome, though its results wait whi
     await pool.query(
       'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
     )
-    // The connection that claims is back, and has looked for what is due.
+    // The claiming connection is back, and has polled for due items.
     await until(async () => {
       const { rows } = await pool
         .query(
@@ -92,7 +92,7 @@ test('a backlog is delivered, each with one outcome, though its results wait whi
   assert.equal(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size, 200)
 })
 
-test('what cannot be enqueued for one endpoint is enqueued for all others at once, and for it once that succeeds', {
+test('a delivery that cannot be enqueued for one endpoint is enqueued for the others at once, and for that one later', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
   const stage = await openStage(t)
@@ -135,7 +135,7 @@ test('what cannot be enqueued for one endpoint is enqueued for all others at onc
   })
 })
 
-test('a delivery to a disabled endpoint that cannot be canceled is canceled a minute later', {
+test('a delivery to a disabled endpoint whose cancellation failed is canceled a minute later', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
   const stage = await openHooks(t)
@@ -157,7 +157,7 @@ test('a delivery to a disabled endpoint that cannot be canceled is canceled a mi
   await until(async () => (await eventsOf(log, 'delivery-')).at(-1)?.type === 'DeliveryCanceled')
 })
 
-test('a delivery whose result the log refuses keeps back no other, of its endpoint or of another account', {
+test('a delivery whose result the log refuses delays no other, of its endpoint or of another account', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
   const stage = await openStage(t)

@@ -13,7 +13,7 @@ const plans = process.env.FAREBOX_SOAK ? 1_000 : 100
 const atOnce = 5
 const perAccount = 10
 
-test('a plan that goes low while endpoints register in another process is told to each exactly once', async (t) => {
+test('a plan that becomes low while endpoints register in another process is sent to each exactly once', async (t) => {
   const stage = await openStage(t)
   const elsewhere = await startFarebox(t, { ...stage.env, ...settings })
   const pairs: { endpointId: string; planId: string }[] = []
@@ -42,7 +42,7 @@ test('a plan that goes low while endpoints register in another process is told t
   }
   for (let n = 0; n < plans; n += atOnce) await Promise.all(Array.from({ length: atOnce }, round))
   await caughtUp(stage)
-  await caughtUp(stage) // what it enqueued on the way
+  await caughtUp(stage) // deliveries enqueued meanwhile
   const expected = pairs.map(({ endpointId, planId }) => `${endpointId} ${planId}`).sort()
   assert.equal(expected.length, plans * perAccount)
   const told = (await enqueued(stage)).map(({ endpointId, resource }) => `${endpointId} ${resource}`).sort()
@@ -61,7 +61,7 @@ test('a plan that goes low while endpoints register in another process is told t
   t.diagnostic(`in ${first} of ${pairs.length} races the endpoint came first`)
 })
 
-test('ten endpoints are active at most, however two processes race to register and enable them', async (t) => {
+test('at most ten endpoints are active, even if two processes race to register and enable them', async (t) => {
   const stage = await openStage(t)
   const elsewhere = await startFarebox(t, { ...stage.env, ...settings }, ['http'])
   const { key } = await stage.customer({ cents: 0 })

@@ -5,8 +5,8 @@ import { clientConfig, createPool } from '../../../src/platform/postgres/pool.ts
 import { testScheduler } from '../../support/scheduler.ts'
 
 /**
- * What enqueues webhooks, alone, to be stopped: `node reactor-process.ts URL ANSWER_TIMEOUT_MS`. It tells when it has
- * enqueued something, and when it failed.
+ * The enqueuing process, alone, for stopping it: `node reactor-process.ts URL ANSWER_TIMEOUT_MS`. It reports
+ * each enqueued delivery and each failure.
  */
 const [url = '', answerTimeoutMs] = process.argv.slice(2)
 const settings = { url, applicationName: 'farebox-test-process' }

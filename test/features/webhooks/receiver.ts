@@ -20,9 +20,9 @@ export type Receiver = {
   readonly url: string
   readonly port: number
   readonly received: readonly Received[]
-  /** TCP connections that were ever made to it. */
+  /** All TCP connections to it. */
   connections(): number
-  /** What it answers from now on; at first 200 and `ok`. */
+  /** Its answer from now on; at first 200 and `ok`. */
   answer(how: Answer): void
 }
 

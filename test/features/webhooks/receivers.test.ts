@@ -42,12 +42,12 @@ const rawReceiver = async (t: TestContext, speak: (socket: Socket) => void) => {
   return `http://127.0.0.1:${(server.address() as { port: number }).port}/hook`
 }
 
-test('receivers that misbehave cost an attempt and nothing else', async (t) => {
+test('misbehaving receivers cost one attempt and nothing else', async (t) => {
   const stage = await openHooks(t)
   startReactor(t, stage)
   startWorker(t, stage, { sender: { timeoutMs: 700 } })
 
-  /** What the first attempt at a receiver comes to. */
+  /** The result of the first attempt at a receiver. */
   const firstAttempt = async (url: string) => {
     const hook = await hookTo(stage, url)
     const id = await ping(stage, hook)
@@ -55,7 +55,7 @@ test('receivers that misbehave cost an attempt and nothing else', async (t) => {
     return { ...delivery.attempts[0]!, outcome: delivery.status }
   }
 
-  await t.test('one that never answers is given up after the time-out', async () => {
+  await t.test('one that never answers is abandoned after the time-out', async () => {
     const {
       status: code,
       error,
@@ -66,7 +66,7 @@ test('receivers that misbehave cost an attempt and nothing else', async (t) => {
     assert.ok(latencyMs >= 690)
   })
 
-  await t.test('one that resets is told of as closed', async () => {
+  await t.test('one that resets is reported as closed', async () => {
     const {
       status: code,
       error,
@@ -75,12 +75,12 @@ test('receivers that misbehave cost an attempt and nothing else', async (t) => {
     assert.deepEqual([code, error, outcome], [null, 'the connection was closed before an answer', 'pending'])
   })
 
-  await t.test('one that nobody listens at is told of as refused', async () => {
+  await t.test('a port without a listener is reported as refused', async () => {
     const { error, outcome } = await firstAttempt('http://127.0.0.1:9/hook')
     assert.deepEqual([error, outcome], ['the connection was refused', 'pending'])
   })
 
-  await t.test('one that speaks something else is told of as no HTTP', async () => {
+  await t.test('another protocol is reported as not HTTP', async () => {
     const url = await rawReceiver(t, (socket) => socket.end('220 mail.example.com ESMTP\r\n'))
     const { status: code, error } = await firstAttempt(url)
     assert.equal(code, null)
@@ -96,7 +96,7 @@ test('receivers that misbehave cost an attempt and nothing else', async (t) => {
     assert.equal(elsewhere.connections(), 0)
   })
 
-  await t.test('an endless answer is cut, its beginning kept, and it counts', async () => {
+  await t.test('an endless response is cut, its beginning is stored, and it counts', async () => {
     let sent = 0
     let closed = false
     const url = await rawReceiver(t, (socket) => {
@@ -115,7 +115,7 @@ test('receivers that misbehave cost an attempt and nothing else', async (t) => {
     assert.ok(closed && sent < 10_000_000, `${sent} bytes were taken`)
   })
 
-  await t.test('one that promises more than it sends has acknowledged with its status line', async () => {
+  await t.test('one that announces more than it sends has acknowledged with its status line', async () => {
     const url = await rawReceiver(t, (socket) =>
       socket.end('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nshort'),
     )
@@ -123,7 +123,7 @@ test('receivers that misbehave cost an attempt and nothing else', async (t) => {
     assert.deepEqual([code, answer, outcome], [200, 'short', 'succeeded'])
   })
 
-  await t.test('one that sends more than it promised is cut there', async () => {
+  await t.test('one that sends more than it announced is cut at that length', async () => {
     const url = await rawReceiver(t, (socket) =>
       socket.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 500 No\r\n\r\n'),
     )
@@ -131,7 +131,7 @@ test('receivers that misbehave cost an attempt and nothing else', async (t) => {
     assert.deepEqual([code, answer, outcome], [200, 'ok', 'succeeded'])
   })
 
-  await t.test('one that drips its head is given up', async () => {
+  await t.test('one that sends its head slowly is abandoned', async () => {
     const url = await rawReceiver(t, (socket) => {
       socket.write('HTTP/1.1 200 OK\r\nX-Drip: ')
       const timer = setInterval(() => socket.write('x'), 50)
@@ -142,7 +142,7 @@ test('receivers that misbehave cost an attempt and nothing else', async (t) => {
   })
 
   await t.test(
-    'one that drips its body has acknowledged with its status line, and is left after the time-out',
+    'one that sends its body slowly has acknowledged with its status line, and is closed after the time-out',
     async () => {
       let closed = false
       const url = await rawReceiver(t, (socket) => {
@@ -168,7 +168,7 @@ test('receivers that misbehave cost an attempt and nothing else', async (t) => {
     assert.equal(code, null)
   })
 
-  await t.test('an answer that is no text is kept as far as it is one', async () => {
+  await t.test('a response that is not valid text is stored as far as it is', async () => {
     const receiver = await startReceiver(t)
     receiver.answer((response) => response.end(Buffer.from([0, 255, 65])))
     const { answer, outcome } = await firstAttempt(receiver.url)
@@ -176,7 +176,7 @@ test('receivers that misbehave cost an attempt and nothing else', async (t) => {
   })
 })
 
-test('a name that resolves after the time-out has cost its attempt by then, and nothing is sent', async (t) => {
+test('a name that resolves after the time-out costs its attempt, and nothing is sent', async (t) => {
   const receiver = await startReceiver(t)
   const asked = Promise.withResolvers<readonly string[]>()
   const sender = createSender({
@@ -200,7 +200,7 @@ test('a name that resolves after the time-out has cost its attempt by then, and 
   assert.equal(receiver.received.length, 1)
 })
 
-test('receivers that hang hold up nobody else', async (t) => {
+test('hanging receivers delay no others', async (t) => {
   const stage = await openHooks(t)
   startReactor(t, stage)
   let hanging = 0
@@ -227,7 +227,7 @@ test('receivers that hang hold up nobody else', async (t) => {
   assert.ok(hanging <= 11 + 4, `${hanging} requests hang: one endpoint has more than four`)
 })
 
-test('an endpoint of which a kept value is damaged holds up no other, and is sent to once it is mended', async (t) => {
+test('an endpoint with a damaged stored value delays no other, and is sent to once the value is repaired', async (t) => {
   const stage = await openHooks(t)
   startReactor(t, stage)
   const receiver = await startReceiver(t)

@@ -48,7 +48,7 @@ test('a delivery that waits for its next attempt is sent at once when it is rede
   )
 })
 
-test('after an outage an endpoint gets all that it missed since an instant, in order and once', async (t) => {
+test('after an outage an endpoint gets everything that it missed since an instant, in order and once', async (t) => {
   let aheadMs = 0
   const stage = await openStage(t, {}, { roles: ['http', 'projections'], clockOffsetMs: () => aheadMs })
   const { clock } = stage.farebox.core
@@ -70,7 +70,7 @@ test('after an outage an endpoint gets all that it missed since an instant, in o
   receiver.answer(status(500))
   const early = await sendAndWait(1)
   const since = (await deliveriesOf(stage, hook)).find(({ id }) => id === early)!.createdAt
-  // Ten attempts fail over hours: the first one is given up.
+  // Ten attempts fail over hours: the first delivery is abandoned.
   for (let attempts = 2; attempts <= 10; attempts++) {
     aheadMs += 7 * hour
     await untilDelivery(stage, hook, early, (one) => one.attempts.length >= attempts)

@@ -29,7 +29,7 @@ test('webhook endpoints over HTTP', async (t) => {
     assert.match(answer.body.error, message)
   }
 
-  await t.test('an endpoint is registered for all events, its secret shown once', async () => {
+  await t.test('an endpoint is registered for all events, and its secret is shown once', async () => {
     const { key } = await stage.customer({ cents: 0 })
     const made = await client.post(path, { url: receiver.url }, { key })
     assert.equal(made.status, 201, made.text)
@@ -46,7 +46,7 @@ test('webhook endpoints over HTTP', async (t) => {
     assert.deepEqual(both, [id, shown.id], 'the newest comes first')
   })
 
-  await t.test('wrong input is refused with what is accepted', async () => {
+  await t.test('wrong input is refused with the accepted values', async () => {
     const { key } = await stage.customer({ cents: 0 })
     const url = receiver.url
     await refused(key, {}, 'invalid_body', /url is missing/)
@@ -73,7 +73,7 @@ test('webhook endpoints over HTTP', async (t) => {
     await refused(key, { url, colour: 'blue' }, 'unknown_field', /accepted fields: url, events/)
   })
 
-  await t.test('the eleventh active endpoint is refused, under racing registrations too', async () => {
+  await t.test('the eleventh active endpoint is refused, also with simultaneous registrations', async () => {
     const { key } = await stage.customer({ cents: 0 })
     const answers = await Promise.all(
       Array.from({ length: 30 }, () => client.post(path, { url: receiver.url, events: ['ping'] }, { key })),
@@ -92,7 +92,7 @@ test('webhook endpoints over HTTP', async (t) => {
     assert.equal((await patch(first.body.id, { status: 'active' })).body.status, 'active')
   })
 
-  await t.test('an account has a hundred endpoints at most, disabled ones included', async () => {
+  await t.test('an account has at most a hundred endpoints, including disabled ones', async () => {
     const { key } = await stage.customer({ cents: 0 })
     const create = () => client.post(path, { url: receiver.url, events: ['ping'] }, { key })
     const ids: string[] = []
@@ -111,7 +111,7 @@ test('webhook endpoints over HTTP', async (t) => {
     assert.equal((await create()).status, 201, 'one that is removed makes room')
   })
 
-  await t.test('a foreign endpoint reads as an absent one, in every operation', async () => {
+  await t.test("another account's endpoint is not found, in every operation", async () => {
     const owner = await stage.customer({ cents: 0 })
     const { key } = await stage.customer({ cents: 0 })
     const { id } = (await done(client.post(path, { url: receiver.url }, { key: owner.key }))).body
@@ -134,7 +134,7 @@ test('webhook endpoints over HTTP', async (t) => {
     assert.equal((await client.get(path, { key: owner.key })).body.webhooks[0].status, 'active')
   })
 
-  await t.test('a delivery of another endpoint is not sent again by way of an own one', async () => {
+  await t.test("a delivery of another endpoint cannot be redelivered through one's own", async () => {
     const own = await stage.customer({ cents: 0 })
     const owner = await stage.customer({ cents: 0 })
     const hook = async (key: string) =>
@@ -164,7 +164,7 @@ test('webhook endpoints over HTTP', async (t) => {
     assert.deepEqual((await client.get(`${path}/${mine}/deliveries`, { key: own.key })).body.deliveries, [])
   })
 
-  await t.test('a ping arrives signed in both header families, and stands among the deliveries', async () => {
+  await t.test('a ping arrives signed in both header families, and is listed among the deliveries', async () => {
     const { key } = await stage.customer({ cents: 0 })
     const made = (await done(client.post(path, { url: receiver.url, events: ['order.failed'] }, { key })))
       .body
@@ -200,7 +200,7 @@ test('webhook endpoints over HTTP', async (t) => {
     )
   })
 
-  await t.test('an order tells of itself what its read endpoint says', async () => {
+  await t.test('the data of an order equals its read endpoint', async () => {
     const { key } = await stage.customer({ cents: 10_000 })
     await done(client.post(path, { url: receiver.url, events: ['order.fulfilled'] }, { key }))
     const order = (

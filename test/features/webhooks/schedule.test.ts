@@ -21,7 +21,7 @@ import {
 
 const hour = 3_600_000
 
-test('delays double from 30 s, stay below 6 h, and spread by a tenth each way', () => {
+test('delays double from 30 s, stay below 6 h, and vary by a tenth each way', () => {
   const planned = [30, 60, 120, 240, 480, 960, 1920, 3840, 7680].map((seconds) => seconds * 1000)
   assert.deepEqual(
     planned.map((_, index) => retryDelayMs(index + 1, 0.5, null)),
@@ -54,11 +54,11 @@ test('Retry-After is read as seconds or as a date, and nothing else', () => {
     assert.equal(retryAfterMs(text, now), null, text)
 })
 
-test('a delivery that always fails is tried ten times as scheduled, signed anew each time, and then abandoned', async (t) => {
+test('a delivery that always fails is tried ten times on schedule, signed each time, and then abandoned', async (t) => {
   let serviceAheadMs = 0
   const stage = await openHooks(t, {}, { clockOffsetMs: () => serviceAheadMs })
   const { log } = stage.farebox.core
-  // It stands still between its steps, ahead of the service's, by which deliveries are asked for.
+  // This clock does not advance between its steps, and is ahead of the service's, which times the deliveries.
   let nowMs = Date.now() + hour
   const clock = () => nowMs
   const random = () => 0.9
@@ -70,7 +70,7 @@ test('a delivery that always fails is tried ten times as scheduled, signed anew 
   const hook = await hookTo(stage, failing.url)
   const watch = await hookTo(stage, canary.url)
 
-  /** Once a delivery that came later has arrived, whatever else was due has been taken up too. */
+  /** When a later delivery has arrived, all earlier due ones have been claimed too. */
   const oneRound = async () => {
     const id = await ping(stage, watch)
     await untilDelivery(stage, watch, id, (one) => one.status === 'succeeded')
@@ -123,7 +123,7 @@ test('a delivery that always fails is tried ten times as scheduled, signed anew 
   await t.test('and a redelivery has ten attempts of its own', async () => {
     failing.answer((response) => response.end('back'))
     const { key, id } = hook
-    // Nothing is written behind an event of the future: the service has come to the time of the worker.
+    // Nothing is written after an event of the future: the service has reached the time of the worker.
     serviceAheadMs = nowMs - Date.now()
     await stage.client.post(`${path}/${id}/deliveries/${deliveryId}/redeliver`, undefined, { key })
     nowMs += hour
@@ -133,7 +133,7 @@ test('a delivery that always fails is tried ten times as scheduled, signed anew 
   })
 })
 
-test('Retry-After puts an attempt off, up to the cap; 410 disables the endpoint and cancels what waits', async (t) => {
+test('Retry-After delays an attempt, up to the cap; 410 disables the endpoint and cancels waiting deliveries', async (t) => {
   const stage = await openHooks(t)
   const aheadMs = 0
   const clock = () => Date.now() + aheadMs
@@ -176,7 +176,7 @@ test('Retry-After puts an attempt off, up to the cap; 410 disables the endpoint 
   await worker.stop()
 })
 
-test('removing an endpoint cancels what waits, and nothing is sent to it any more', async (t) => {
+test('removing an endpoint cancels waiting deliveries, and nothing more is sent to it', async (t) => {
   const stage = await openHooks(t)
   let aheadMs = 0
   const clock = () => Date.now() + aheadMs

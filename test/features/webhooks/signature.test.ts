@@ -19,7 +19,7 @@ const message = fc.record({
   data: fc.json(),
 })
 
-test('two independent verifiers take every signature, and refuse whatever was changed', () => {
+test('two independent verifiers accept every signature, and refuse every change', () => {
   fc.assert(
     fc.property(message, fc.boolean(), fc.nat(), fc.nat({ max: 7 }), (one, rotating, place, bit) => {
       const current = newSecret()

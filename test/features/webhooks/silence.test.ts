@@ -7,7 +7,7 @@ import { until } from '../../support/until.ts'
 import { buyPlan, caughtUp, enqueued, nowhere } from './causes.ts'
 import { hookTo, openHooks, startReactor } from './world.ts'
 
-test('when the process that enqueues webhooks stands still, another goes on; it steps back once it runs again', async (t) => {
+test('when the enqueuing process hangs, another one continues, and the first stops when it runs again', async (t) => {
   const stage = await openHooks(t)
   const customer = await stage.customer({ cents: 100_000 })
   await hookTo(stage, nowhere, ['order.fulfilled'], customer)

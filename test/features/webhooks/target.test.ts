@@ -75,7 +75,7 @@ test('no form of a private address gets a TCP connection, over http or https', a
   assert.equal(listener.connections(), 1)
 })
 
-test('a name that leads to a private address is refused where it is dialled, whatever it was before', async (t) => {
+test('a name that resolves to a private address is refused when it is dialled, whatever it resolved to before', async (t) => {
   const listener = await privateListener(t)
   const answers: (readonly string[])[] = [['93.184.215.14'], ['127.0.0.1']]
   let asked = 0
@@ -103,16 +103,16 @@ test('a name that leads to a private address is refused where it is dialled, wha
   assert.equal(listener.connections(), 0)
 })
 
-test('a registration does not wait for a name server that never answers: its name is looked up when it is dialled', async () => {
+test('a registration does not wait for a hanging name server: its name is resolved when it is dialled', async () => {
   const url = 'https://slow.example.com/hook'
   const silent = Promise.withResolvers<string[]>()
   assert.equal((await checkTarget(url, { resolve: () => silent.promise, rules: strict })).href, url)
-  // What it says after all changes nothing any more, and is nobody's fault.
+  // Data after everything changes nothing, and is not an error.
   silent.resolve(['127.0.0.1'])
   await assert.rejects(checkTarget(url, { resolve: () => silent.promise, rules: strict }), TargetRefused)
 })
 
-test('the name is resolved once a connection, so that what was checked is what is dialled', async (t) => {
+test('the name is resolved once per connection, so that the checked address is the dialled one', async (t) => {
   const listener = await privateListener(t)
   let asked = 0
   const sender = createSender({
@@ -128,7 +128,7 @@ test('the name is resolved once a connection, so that what was checked is what i
   assert.deepEqual([asked, listener.connections()], [1, 1])
 })
 
-test('one rule holds for every range that is not public', () => {
+test('one rule covers every range that is not public', () => {
   const refused = [
     ...[
       '10.0.0.1',

@@ -24,7 +24,7 @@ import {
 
 const hour = 60 * 60 * 1000
 
-/** Holds every request open for a moment, and tells how many were open at once. */
+/** Keeps every request open for a moment, and reports how many were open at once. */
 const countOpen = (receiver: Receiver, code: number) => {
   let open = 0
   let most = 0
@@ -39,7 +39,7 @@ const countOpen = (receiver: Receiver, code: number) => {
   return () => most
 }
 
-test('a URL that never answered 2xx gets one attempt, then ever more seldom one, however much there is to send', async (t) => {
+test('a URL that never answered 2xx gets one attempt, then fewer and fewer, however much there is to send', async (t) => {
   const stage = await openHooks(t)
   startReactor(t, stage)
   const receiver = await startReceiver(t)
@@ -62,7 +62,7 @@ test('a URL that never answered 2xx gets one attempt, then ever more seldom one,
   assert.equal(receiver.received.length, 4)
 })
 
-test('one that answers once gets the rest at once, and a new URL proves itself anew', async (t) => {
+test('after one success an endpoint gets the rest at once, and a new URL must succeed first', async (t) => {
   const stage = await openHooks(t)
   startReactor(t, stage)
   const receiver = await startReceiver(t)
@@ -88,7 +88,7 @@ test('one that answers once gets the rest at once, and a new URL proves itself a
   assert.equal(mostThere(), 1)
 })
 
-test('an endpoint that fails for five days is disabled, and what waits is canceled; one that answers meanwhile is not', async (t) => {
+test('an endpoint that fails for five days is disabled, and its deliveries are canceled; one success prevents it', async (t) => {
   let aheadMs = 0
   const stage = await openStage(t, {}, { roles: ['http', 'projections'], clockOffsetMs: () => aheadMs })
   startReactor(t, stage, stage.farebox.core)
@@ -139,7 +139,7 @@ test('an endpoint that fails for five days is disabled, and what waits is cancel
   assert.equal((await shown(1)).status, 'active', 'it answered in between')
 })
 
-/** Reads the feed once every read model has what is in the log now. */
+/** Reads the feed once every read model has the present log. */
 const feedOf = async (stage: Stage, key: string) => {
   assert.ok(await stage.farebox.projecting.caughtUp(10_000))
   const { body, status: code, text } = await stage.client.get('/api/v1/announcements', { key })
@@ -147,7 +147,7 @@ const feedOf = async (stage: Stage, key: string) => {
   return body.announcements
 }
 
-test('the account of an endpoint that was disabled gets one notice, in its feed and at its other endpoints, and nobody else does', async (t) => {
+test('the account of a disabled endpoint gets one notice, in its feed and at its other endpoints, and no other account does', async (t) => {
   const stage = await openHooks(t)
   const { core } = stage.farebox
   const reactor = startReactor(t, stage)
@@ -166,7 +166,7 @@ test('the account of an endpoint that was disabled gets one notice, in its feed 
   await disable(failing, { reason: 'failing', failingSince })
   await disable(gone, { reason: 'gone' })
   await caughtUp(stage)
-  await caughtUp(stage) // past what it wrote itself
+  await caughtUp(stage) // past its own appends
   const [notice, ...more] = await feedOf(stage, owner.key)
   assert.deepEqual(more, [])
   assert.equal(notice.title, 'A webhook endpoint was disabled')
@@ -185,7 +185,7 @@ test('the account of an endpoint that was disabled gets one notice, in its feed 
     (await enqueued(stage)).map(({ endpointId, event, resource }) => [endpointId, event, resource])
   assert.deepEqual(await told(), [[sibling.id, event, notice.id]])
 
-  // A reactor that starts over meets the fact once more.
+  // A restarted reactor reads the event again.
   await reactor.stop()
   await core.pool.query(`update engine.checkpoints set epoch = epoch + 1, position = 0, last_event = null
     where name = 'webhook-queue'`)
@@ -194,7 +194,7 @@ test('the account of an endpoint that was disabled gets one notice, in its feed 
   assert.equal((await feedOf(stage, owner.key)).length, 1)
   assert.deepEqual(await told(), [[sibling.id, event, notice.id]])
 
-  // A second disabling is a notice of its own.
+  // A second disabling has its own notice.
   const enabled = { key: owner.key, json: { status: 'active' } }
   assert.equal((await stage.client.call('PATCH', `${path}/${failing.id}`, enabled)).status, 200)
   await disable(failing, { reason: 'failing', failingSince })

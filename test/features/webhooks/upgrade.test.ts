@@ -11,7 +11,7 @@ import { buyPlan, caughtUp } from './causes.ts'
 import { startReceiver } from './receiver.ts'
 import { deliveriesOf, hookTo, openHooks, ping, startReactor } from './world.ts'
 
-/** What stood in place of `0910_webhooks_by_the_engine`. */
+/** The migration in place of `0910_webhooks_by_the_engine`. */
 const formerTables = `
   drop table work.webhook_cancellations, work.webhook_enqueuing, work.webhook_fan_outs_left,
     read.webhook_accounts, read.webhook_subscriptions, read.webhook_low_plans, read.webhooks_due,
@@ -41,7 +41,7 @@ const formerTables = `
     primary key (cause_id, endpoint_id)
   )`
 
-test('a database of the release before goes on where its reactor stood: nothing is lost, told twice, or told late', async (t) => {
+test("a database of the previous release continues at its reactor's position: nothing is lost, repeated or late", async (t) => {
   const stage = await openHooks(t)
   const { farebox, env } = stage
   const { pool, log, clock } = farebox.core
@@ -70,7 +70,7 @@ test('a database of the release before goes on where its reactor stood: nothing 
   const halfTold = await publish('half told')
   const placeAt = await log.head()
   const place = (await log.eventAt(placeAt))!
-  // Behind its place: what is enqueued already, and what is not.
+  // After its position: enqueued events, and others.
   const enqueued = await buyPlan(stage, customer)
   const due = await buyPlan(stage, customer)
   const newNotice = await publish('new')
@@ -115,7 +115,7 @@ test('a database of the release before goes on where its reactor stood: nothing 
   })
   const expected = [queued.orderId, enqueued.orderId, due.orderId, halfTold, halfTold, newNotice, newNotice]
   await until(() => receiver.received.length >= expected.length, { what: 'all deliveries' })
-  // What is told late would be told before this one.
+  // A late delivery would arrive before this one.
   const body = { product_id: 'residential-basic', quantity: 1 }
   const { status, body: last } = await call(`${upgraded.baseUrl}/api/v1/orders`, customer.key, {
     body,
@@ -130,7 +130,7 @@ test('a database of the release before goes on where its reactor stood: nothing 
   for (const resource of [passed.orderId, oldNotice]) assert.ok(!resources.includes(resource))
 })
 
-test('once a newer release fills the queue, a process of an older one passes over nothing more', async (t) => {
+test('once a newer release fills the queue, a process of an older one skips nothing', async (t) => {
   const stage = await openHooks(t)
   const { core, projecting } = stage.farebox
   const hook = await hookTo(stage, 'http://127.0.0.1:9/hook')
@@ -159,7 +159,7 @@ test('once a newer release fills the queue, a process of an older one passes ove
   assert.ok(await projecting.progress.reached('hot', await core.log.head(), 30_000))
   assert.deepEqual(await queued(), before)
 
-  // Whoever knows the version goes on from there.
+  // A process that knows the version continues from there.
   await setVersion(webhookQueue.version)
   await until(() => stateOf() === 'owner', { what: 'the queue being filled again' })
   assert.equal((await deliveriesOf(stage, hook)).length, 2)

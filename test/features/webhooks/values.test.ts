@@ -6,7 +6,7 @@ import { createVault, SealBroken } from '../../../src/platform/vault/seal.ts'
 
 const vault = createVault(masterKey(Buffer.alloc(32, 7)))
 
-test('the URL or secret of a webhook opens for its endpoint alone, and one of an older release as before', async () => {
+test('the URL or secret of a webhook opens for its endpoint only, and one of an older release as before', async () => {
   const kept: { values: readonly [string, readonly string[], readonly Buffer[]] }[] = []
   const pool = { query: async (query: (typeof kept)[number]) => kept.push(query) }
   const values = createWebhookValues({ pool: pool as never, vault })

@@ -52,7 +52,7 @@ export const valuesOf = (stage: Stage) => {
   return createWebhookValues({ pool: core.pool, vault: createVault(core.keys.master) })
 }
 
-/** The service's log refuses what is of its future: who sends at a clock of its own has a log of its own. */
+/** The service's log refuses events of its future: senders with their own clock have their own log. */
 const logOf = (t: TestContext, stage: Stage, { log, clock }: Sending): EventLog => {
   const { core } = stage.farebox
   if (log !== undefined || clock === undefined || !logInPostgres) return log ?? core.log
@@ -61,7 +61,7 @@ const logOf = (t: TestContext, stage: Stage, { log, clock }: Sending): EventLog 
   return { ...core.log, appendAll: async (items) => (await own).appendAll(items) }
 }
 
-/** What enqueues, alone: what is to be sent stays in the queue. */
+/** The enqueuer only: deliveries stay in the queue. */
 export const startReactor = (t: TestContext, stage: Stage, sending: Sending = {}) => {
   const { core, projecting } = stage.farebox
   const reactor = startEnqueuer({
@@ -133,7 +133,7 @@ export type Hook = {
   readonly accountId: string
 }
 
-/** A customer of its own with one endpoint. */
+/** A new customer with one endpoint. */
 export const hookTo = async (
   stage: Pick<Stage, 'client' | 'customer'>,
   url: string,

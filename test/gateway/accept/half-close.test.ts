@@ -28,7 +28,7 @@ describe('a client that ends its side', () => {
     gateway = await startGateway(t)
     plain = (await httpTarget(t, (request, response) => void request.pipe(response))).port
     echo = await echoTarget(t)
-    // Speaks first, and says more once its client has ended.
+    // Sends first, and sends more after its client has ended.
     greeter = await tcpTarget(t, (socket) => {
       socket.write('welcome')
       socket.resume().on('end', () => socket.end(', bye'))
@@ -39,7 +39,7 @@ describe('a client that ends its side', () => {
   })
   const nothingOpen = () =>
     until(() => gateway.access.open === 0 && gateway.gateway.connections === 0, { timeoutMs: 5_000 })
-  /** Sends all that a client says, and its end with it, in one packet. */
+  /** Sends all bytes of a client, and its end with them, in one packet. */
   const sayAndEnd = async (bytes: string | Buffer, port = gateway.port): Promise<Talk> => {
     const talk = await talkTo(port)
     talk.socket.end(bytes)
@@ -70,7 +70,7 @@ describe('a client that ends its side', () => {
     await nothingOpen()
   })
 
-  test('behind a body gets its answer, and then the end', async () => {
+  test('after a body gets its answer, and then the end', async () => {
     const post = (framing: string) => get(framing).replace('GET', 'POST')
     for (const request of [
       `${post('Content-Length: 5\r\n')}hello`,
@@ -111,14 +111,14 @@ describe('a client that ends its side', () => {
     }
   })
 
-  test('in a tunnel is passed on, and what the target still says comes', async () => {
+  test("in a tunnel ends the target's side too, and still gets the target's data", async () => {
     const { talk } = await socksTo(gateway.port, '127.0.0.1', greeter)
     talk.socket.end('ignored')
     assert.equal((await talk.rest()).toString(), 'welcome, bye')
     await nothingOpen()
   })
 
-  test('before its message is whole is let go at once', async () => {
+  test('before its message is complete is disconnected at once', async () => {
     for (const part of [
       'GET http://',
       connect(echo).slice(0, -2),
@@ -131,8 +131,8 @@ describe('a client that ends its side', () => {
   })
 })
 
-describe('before it has said who it is', () => {
-  test('a SOCKS client has the time of a head for all its messages, and as long again for its request', async (t) => {
+describe('before authentication', () => {
+  test("a SOCKS client has the head's time limit for all its messages, and again for its request", async (t) => {
     const { port, gateway, access } = await startGateway(t, { limits: { headMs: 300, idleMs: 60_000 } })
     const silent = await Promise.all(
       [Buffer.of(5), Buffer.of(5, 1, 2), Buffer.of(5, 1, 2, 1, 7)].map(async (bytes) => {
@@ -156,7 +156,7 @@ describe('before it has said who it is', () => {
     for (const { socket } of [...silent, slow, known]) socket.destroy()
   })
 
-  test('bytes that are neither HTTP nor SOCKS5 are refused at the first of them', async (t) => {
+  test('bytes that are neither HTTP nor SOCKS5 are refused at the first byte', async (t) => {
     const { port, access } = await startGateway(t, { limits: { headMs: 60_000 } })
     for (const byte of [0x00, 0x04, 0x09, 0x0a, 0x16, 0x20, 0x22, 0x28, 0x3a, 0x40, 0x7b, 0x7f, 0x80, 0xff])
       assert.match(await sendRaw(port, Buffer.of(byte)), /^HTTP\/1\.1 400 /, `${byte}`)
@@ -170,7 +170,7 @@ describe('before it has said who it is', () => {
     assert.equal(access.knocks.length, 0)
   })
 
-  test('a client that does not end the handshake of TLS counts among the strangers of its address', async (t) => {
+  test('a client that does not finish the TLS handshake counts as an unauthenticated client of its address', async (t) => {
     const { gateway, access } = await startGateway(t, {
       limits: { unauthenticatedPerAddress: 3, headMs: 500 },
     })
@@ -188,7 +188,7 @@ describe('before it has said who it is', () => {
     for (let n = 0; n < 5; n++) await tunnel()
     const silent = await Promise.all([1, 2, 3].map(() => talkTo(port)))
     assert.equal((await (await talkTo(port)).rest()).length, 0, 'one more is closed')
-    // They are closed when the time of a handshake is over.
+    // They are closed when the time of a handshake has passed.
     await Promise.all(silent.map(async (talk) => assert.equal((await talk.rest()).length, 0)))
     await until(async () =>
       tunnel().then(
@@ -200,7 +200,7 @@ describe('before it has said who it is', () => {
     await until(() => access.open === 0 && gateway.connections === 0)
   })
 
-  test('an empty line before a request is left out', async (t) => {
+  test('an empty line before a request is ignored', async (t) => {
     const { port } = await startGateway(t)
     const target = await echoTarget(t)
     const talk = await talkTo(port)
@@ -210,7 +210,7 @@ describe('before it has said who it is', () => {
   })
 })
 
-test('an idle tunnel lives for its own time, and one whose one side has ended for that of other connections', async (t) => {
+test('an idle tunnel has its own time limit, and a half-closed one that of other connections', async (t) => {
   const { port, access } = await startGateway(t, { limits: { tunnelIdleMs: 60_000, idleMs: 100 } })
   const silent = await tcpTarget(t, () => undefined)
   const [open, half] = [

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { defaultLimits } from '../../../src/gateway/accept/gateway-context.ts'
+import { defaultLimits } from '../../../src/gateway/client.ts'
 import { startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 import { drink, pour } from '../support/bytes.ts'
@@ -13,7 +13,7 @@ import { startGateway } from '../support/gateway.ts'
 import { httpTarget, tcpTarget } from '../support/targets.ts'
 import { startWorkerProcess } from '../support/worker-process.ts'
 
-test('the limits are those that the page of the gateway names', () => {
+test('the limits equal those of the gateway page', () => {
   const page = readFileSync(join(import.meta.dirname, '../../../docs/gateway.md'), 'utf8')
   const { headBytes, headMs, responseHeadBytes, tunnelIdleMs, idleMs, dialMs, udpPeers, connections } =
     defaultLimits
@@ -41,7 +41,7 @@ describe('a side that does not read', () => {
     socket.once('data', () => void pour(socket, Number.MAX_SAFE_INTEGER))
   }
 
-  test('makes a tunnel or an answer hold no more than its bounded memory', async (t) => {
+  test('makes a tunnel or an answer use no more than its bounded memory', async (t) => {
     const { port, spending } = await startGateway(t)
     const target = await tcpTarget(t, endless)
     const { port: web } = await httpTarget(t, (_, response) => {
@@ -73,7 +73,7 @@ describe('a side that does not read', () => {
     for (const socket of clients) socket.destroy()
   })
 
-  test('is cut after the idle time, whichever side it is, and its part is not taken for the whole', async (t) => {
+  test('is cut after the idle time, on either side, and its partial data does not count as complete', async (t) => {
     const { port, access, gateway } = await startGateway(t, { limits: { tunnelIdleMs: 300, lingerMs: 100 } })
     const target = await tcpTarget(t, endless)
     const lazy = await tcpTarget(t, (socket) => void socket.pause())
@@ -93,7 +93,7 @@ describe('a side that does not read', () => {
     writer.destroy()
   })
 
-  test('and has ended its own is cut after the idle time, too: a half-open tunnel stays no longer', async (t) => {
+  test('and has ended its own side is cut after the idle time too: a half-open tunnel stays no longer', async (t) => {
     const { port, access } = await startGateway(t, { limits: { idleMs: 200 } })
     const silent = await tcpTarget(t, () => undefined)
     const ended = await tcpTarget(t, (socket) => void socket.end())
@@ -110,7 +110,7 @@ describe('a side that does not read', () => {
   })
 })
 
-test('a worker in a process of its own', async (t) => {
+test('a worker in its own process', async (t) => {
   const service = await startService(t, { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' })
   const { planId } = (
     await service.buyer.post('/api/v1/orders', { product_id: 'residential-premium', quantity: 1 })
@@ -130,7 +130,7 @@ test('a worker in a process of its own', async (t) => {
     return { talk, head: await talk.until('\r\n\r\n') }
   }
 
-  await t.test('opens no more connections of a plan than it may, also when all come at once', async () => {
+  await t.test('opens no more connections of a plan than allowed, also when all arrive at once', async () => {
     const asked = await Promise.all(Array.from({ length: 8 }, ask))
     const letIn = asked.filter(({ head }) => head.startsWith('HTTP/1.1 200 '))
     assert.equal(letIn.length, 3)
@@ -149,7 +149,7 @@ test('a worker in a process of its own', async (t) => {
     })
   })
 
-  await t.test('lets what runs end at SIGTERM, takes nothing more, and ends with 0', async () => {
+  await t.test('lets running connections end at SIGTERM, accepts no more, and exits with 0', async () => {
     const talk = await until(async () => {
       const asked = await ask()
       return asked.head.startsWith('HTTP/1.1 200 ') ? asked.talk : null

@@ -32,7 +32,7 @@ const echoes = async (talk: { write(text: string): void; exactly(bytes: number):
   assert.equal((await talk.exactly(14)).toString(), 'round and back')
 }
 
-describe('one port tells protocols by the first byte:', () => {
+describe('one port detects the protocol by the first byte:', () => {
   test('CONNECT to an IPv4 address, an IPv6 address and a name', async (t) => {
     const { port } = await startGateway(t)
     const four = await echoTarget(t)
@@ -109,7 +109,7 @@ describe('one port tells protocols by the first byte:', () => {
     await curlSays(`hello from [::1]:${six}`, '--socks5', `${user}@127.0.0.1:${port}`, `http://[::1]:${six}/`)
   })
 
-  test('clients that come by IPv6', async (t) => {
+  test('clients that connect by IPv6', async (t) => {
     const { port, access } = await startGateway(t, { host: '::1' })
     const target = await echoTarget(t)
     await echoes(await connectBy(port, `127.0.0.1:${target}`, '::1'))
@@ -119,7 +119,7 @@ describe('one port tells protocols by the first byte:', () => {
     )
   })
 
-  test('the addresses of both ends are told without the form of mapped IPv4', async (t) => {
+  test('the addresses of both ends are reported without the form of mapped IPv4', async (t) => {
     const { port, access } = await startGateway(t, { host: '::' })
     const target = await echoTarget(t)
     await echoes(await connectBy(port, `127.0.0.1:${target}`, '127.0.0.1'))
@@ -129,7 +129,7 @@ describe('one port tells protocols by the first byte:', () => {
     )
   })
 
-  test('a client of a listed address needs no credentials, over HTTP and SOCKS5', async (t) => {
+  test('a client of a whitelisted address needs no credentials, over HTTP and SOCKS5', async (t) => {
     const { port, access } = await startGateway(t)
     access.answer = ({ credentials }) =>
       credentials === null ? null : { denied: true, status: 407, error: 'wrong_credentials', detail: 'x' }
@@ -143,7 +143,7 @@ describe('one port tells protocols by the first byte:', () => {
     await echoes(http)
   })
 
-  test('a SOCKS5 client that offers both ways is asked for its credentials: they name the line', async (t) => {
+  test('a SOCKS5 client that offers both methods is asked for its credentials: they select the line', async (t) => {
     const { port } = await startGateway(t)
     const talk = await talkTo(port)
     talk.write(Buffer.of(5, 2, 0, 2))
@@ -170,7 +170,7 @@ describe('one port tells protocols by the first byte:', () => {
     assert.equal((await socks.exactly(7)).toString(), 'at once')
   })
 
-  test('a request that comes byte by byte', async (t) => {
+  test('a request that arrives byte by byte', async (t) => {
     const { port } = await startGateway(t)
     const target = await echoTarget(t)
     const talk = await talkTo(port)
@@ -234,7 +234,7 @@ test('git clones over CONNECT', async (t) => {
   )
   await git('clone', '--quiet', '--bare', 'source', 'served.git')
   await git('-C', 'served.git', 'update-server-info')
-  // Over TLS, as git speaks CONNECT for https alone.
+  // Over TLS, because git uses CONNECT for https only.
   const tls = selfSigned()
   await writeFile(join(directory, 'ca.pem'), tls.cert)
   const { createServer } = await import('node:https')

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { createMeter } from '../../../src/features/plans/meter-traffic.ts'
-import { endLeasesOf } from '../../../src/gateway/admit/leases.ts'
+import { endLeasesOf } from '../../../src/gateway/admit/budgets.ts'
 import type { PlanId } from '../../../src/kernel/ids.ts'
 import { type Customer, done, openStage, type Stage } from '../../contract/stage.ts'
 import { buyPlan, gb, meter } from '../../features/webhooks/causes.ts'
@@ -179,7 +179,7 @@ const play = async (world: World, { tunnels, faults }: Round): Promise<string> =
   return told.join('\n  ')
 }
 
-test('whatever dies, what clients saw, counters, TrafficMetered and bytesUsed agree, and no byte is sold twice', async (t) => {
+test("after any crash the clients' bytes, counters, TrafficMetered and bytesUsed agree, and no byte is charged twice", async (t) => {
   const postgres = await restartablePostgres(t)
   const stage = await openStage(t, {
     DATABASE_URL: postgres.url,

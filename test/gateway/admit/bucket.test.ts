@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { createBucket } from '../../../src/gateway/admit/budget.ts'
 import fc from '../../support/fast-check.ts'
 
-test('a speed gives its bytes a second and a tenth of a second at once, however it is asked', () => {
+test('a speed allows its bytes per second and a tenth of a second at once, however they are requested', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1_000, max: 1e9 }),
@@ -28,7 +28,7 @@ test('a speed gives its bytes a second and a tenth of a second at once, however 
   )
 })
 
-test('what is given back can be taken again', () => {
+test('returned bytes can be taken again', () => {
   const bucket = createBucket(() => 0, 10_000)
   assert.equal(bucket.take(800), 800)
   bucket.giveBack(300)

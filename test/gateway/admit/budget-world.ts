@@ -1,8 +1,7 @@
 import type { TestContext } from 'node:test'
 import { createTrafficCounters } from '../../../src/features/plans/traffic-counters.ts'
 import { createTrafficReports } from '../../../src/features/plans/traffic-reports.ts'
-import { type Budgets, startBudgets } from '../../../src/gateway/admit/budgets.ts'
-import { createLeases } from '../../../src/gateway/admit/leases.ts'
+import { type Budgets, createLeases, startBudgets } from '../../../src/gateway/admit/budgets.ts'
 import { createPlanDirectory } from '../../../src/gateway/authenticate/plan-directory.ts'
 import type { PlanId } from '../../../src/kernel/ids.ts'
 import { createStreamStates } from '../../../src/platform/commands/log-states.ts'
@@ -72,7 +71,7 @@ export const startWorker = (
   }
 }
 
-/** Orders so many GB of a plan that is topped up: the plan, once GETs show what was bought. */
+/** Orders some GB of a plan that is topped up; returns the plan once GETs show the traffic. */
 export const buyTraffic = async (service: Service, gigabytes: number): Promise<PlanId> => {
   const { status, body } = await service.buyer.post(
     '/api/v1/orders',

@@ -14,7 +14,7 @@ const speedOf = (planId: PlanId, bytesPerSecond: number | null = null) => ({ pla
 
 /** A tunnel that takes pieces until nothing more is sold; the bytes that it took, and why it ended. */
 const takeAll = async (worker: Worker, planId: PlanId, piece: () => number, pauseMs = 0) => {
-  const entered = await worker.budgets.enter(speedOf(planId))
+  const entered = await worker.budgets.open(speedOf(planId))
   let taken = 0
   if (entered.denied) return { taken, denied: entered }
   for (;;) {
@@ -25,7 +25,7 @@ const takeAll = async (worker: Worker, planId: PlanId, piece: () => number, paus
     if (bytes === wanted) continue
     const denied = await entered.spending.more()
     if (denied === null) continue
-    entered.leave()
+    entered.close()
     return { taken, denied }
   }
 }
@@ -42,7 +42,7 @@ describe('a plan sold by traffic', () => {
     for (const end of held.after) await end()
   })
 
-  test('is sold to the last byte, and not one more, by three workers at once', async (t) => {
+  test('is used to the last byte, and not one more, by three workers at once', async (t) => {
     planId = await buyTraffic(service, 2)
     const before = await usedBytesOf(service, planId)
     const workers = [startWorker(t, service), startWorker(t, service), startWorker(t, service)]
@@ -64,17 +64,17 @@ describe('a plan sold by traffic', () => {
     assert.deepEqual([body.status, body.bytesUsed], ['depleted', total])
   })
 
-  test('works again within a second of a top-up, on a worker that was told that it is used up', async (t) => {
+  test('works again within a second of a top-up, on a worker that knew it as used up', async (t) => {
     const worker = startWorker(t, service)
-    const refused = await worker.budgets.enter(speedOf(planId))
+    const refused = await worker.budgets.open(speedOf(planId))
     assert.ok(refused.denied)
     assert.equal(refused.status, 466)
     await buyTraffic(service, 1)
     const toppedUpMs = machineMs()
     await until(
       async () => {
-        const entered = await worker.budgets.enter(speedOf(planId))
-        if (!entered.denied) entered.leave()
+        const entered = await worker.budgets.open(speedOf(planId))
+        if (!entered.denied) entered.close()
         return !entered.denied
       },
       { what: 'traffic' },
@@ -82,11 +82,11 @@ describe('a plan sold by traffic', () => {
     assert.ok(machineMs() - toppedUpMs < 1_000)
   })
 
-  test('is sold on for half a minute while the books are away, then no more until they are back', async (t) => {
+  test('is usable for half a minute while the database is down, then not until it is back', async (t) => {
     await buyTraffic(service, 1)
     let offsetMs = 0
     const worker = startWorker(t, service, { monotonicMs: () => performance.now() + offsetMs })
-    const entered = await worker.budgets.enter(speedOf(planId))
+    const entered = await worker.budgets.open(speedOf(planId))
     assert.ok(!entered.denied)
     assert.equal(entered.spending.take(1_000, 'up'), 1_000)
     worker.kill()
@@ -101,10 +101,10 @@ describe('a plan sold by traffic', () => {
     worker.revive()
     assert.equal(await entered.spending.more(), null)
     assert.equal(entered.spending.take(1_000, 'up'), 1_000)
-    entered.leave()
+    entered.close()
   })
 
-  test('is counted to the byte before a refund takes back what is left, while tunnels run', async (t) => {
+  test('is counted to the byte before a refund takes the rest, while tunnels run', async (t) => {
     const { core } = service.farebox
     const { body } = await service.buyer.post(
       '/api/v1/orders',
@@ -136,12 +136,12 @@ describe('a plan sold by traffic', () => {
     )
   })
 
-  test('is sold once, though a worker gets back what it took under a lease that it lost', async (t) => {
+  test('is charged once, even if a worker regains what it took under a lease that it lost', async (t) => {
     await buyTraffic(service, 1)
     const before = await usedBytesOf(service, planId)
     let offsetMs = 0
     const worker = startWorker(t, service, { monotonicMs: () => performance.now() + offsetMs })
-    const entered = await worker.budgets.enter(speedOf(planId))
+    const entered = await worker.budgets.open(speedOf(planId))
     assert.ok(!entered.denied)
     worker.kill()
     assert.equal(entered.spending.take(10_000, 'up'), 10_000)
@@ -156,15 +156,15 @@ describe('a plan sold by traffic', () => {
     assert.equal(await usedBytesOf(service, planId), await totalBytesOf(service, planId))
   })
 
-  test('is lost to a worker that was cut off for a minute: others sell the bytes that it had on lease', async (t) => {
+  test('is taken from a worker that was cut off for a minute: others use its leased bytes', async (t) => {
     await buyTraffic(service, 1)
     let offsetMs = 0
     const cutOff = startWorker(t, service, { monotonicMs: () => performance.now() + offsetMs })
-    const entered = await cutOff.budgets.enter(speedOf(planId))
+    const entered = await cutOff.budgets.open(speedOf(planId))
     assert.ok(!entered.denied)
     assert.equal(entered.spending.take(1_000, 'up'), 1_000)
     cutOff.kill()
-    // Postgres has its own clock: what is older than a minute there is as old here.
+    // Postgres has its own clock: a minute of age counts by that clock.
     offsetMs = 61_000
     await service.farebox.core.pool.query(
       `update work.gateway_leases set renewed_at = clock_timestamp() - interval '61 seconds' where worker = $1`,
@@ -178,13 +178,13 @@ describe('a plan sold by traffic', () => {
     assert.equal(taken, total - before, 'all of it')
     cutOff.revive()
     assert.equal((await entered.spending.more())?.status, 466)
-    entered.leave()
+    entered.close()
     await cutOff.budgets.flush()
     await other.budgets.flush()
     assert.equal(await usedBytesOf(service, planId), total)
   })
 
-  test('whatever workers take, give back, report or die of, no byte is sold twice', async (t) => {
+  test('is never charged twice for a byte, for any takes, returns, reports and crashes of workers', async (t) => {
     const move = fc.record({
       worker: fc.nat({ max: 2 }),
       act: fc.oneof(
@@ -205,7 +205,7 @@ describe('a plan sold by traffic', () => {
           worker: startWorker(t, service),
           taken: 0,
           alive: true,
-          tunnel: null as null | Exclude<Awaited<ReturnType<Worker['budgets']['enter']>>, { denied: true }>,
+          tunnel: null as null | Exclude<Awaited<ReturnType<Worker['budgets']['open']>>, { denied: true }>,
         }))
         for (const { worker: at, act, bytes } of moves) {
           const one = workers[at]!
@@ -215,11 +215,11 @@ describe('a plan sold by traffic', () => {
             one.worker.kill()
           } else if (act === 'flush') await one.worker.budgets.flush()
           else if (act === 'leave') {
-            one.tunnel?.leave()
+            one.tunnel?.close()
             one.tunnel = null
           } else {
             if (one.tunnel === null) {
-              const entered = await one.worker.budgets.enter(speedOf(planId))
+              const entered = await one.worker.budgets.open(speedOf(planId))
               if (entered.denied) continue
               one.tunnel = entered
             }
@@ -231,7 +231,7 @@ describe('a plan sold by traffic', () => {
         }
         for (const one of workers)
           if (one.alive) {
-            one.tunnel?.leave()
+            one.tunnel?.close()
             await one.worker.budgets.stop()
           }
         const used = await usedBytesOf(service, planId)
@@ -239,7 +239,8 @@ describe('a plan sold by traffic', () => {
         const sum = (of: typeof workers) => of.reduce((bytes, { taken }) => bytes + taken, 0)
         const dead = workers.filter(({ alive }) => !alive)
         assert.ok(sum(workers) <= total - usedBefore, 'more was sold than there was')
-        // What survivors sold is counted whole; of what the dead sold, all that their leases do not cover.
+        // Consumption of survivors is counted completely; of the crashed, everything that their leases do not
+        // cover.
         const counted = used - usedBefore
         assert.ok(counted >= sum(workers.filter(({ alive }) => alive)), 'sold and not counted')
         assert.ok(counted <= sum(workers), 'counted and not sold')

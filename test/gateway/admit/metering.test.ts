@@ -31,7 +31,7 @@ describe('a budget that runs out', () => {
     }
   })
 
-  test('still gives a slow reader every byte that was sold', async (t) => {
+  test('still gives a slow reader every charged byte', async (t) => {
     const { port, spending, access } = await startGateway(t, {
       budget: 20 * budget,
       limits: { lingerMs: 20_000 },
@@ -50,7 +50,7 @@ describe('a budget that runs out', () => {
     await until(() => access.open === 0)
   })
 
-  test('stops a plain answer at the exact byte, its head counted', async (t) => {
+  test('stops a plain answer at the exact byte, including its head', async (t) => {
     const { port, spending, access } = await startGateway(t, { budget })
     const { port: target } = await httpTarget(t, (_, response) => void response.end(Buffer.alloc(more)))
     const request = `GET http://127.0.0.1:${target}/ HTTP/1.1\r\n${authorization}\r\n`
@@ -60,7 +60,7 @@ describe('a budget that runs out', () => {
     await until(() => access.open === 0)
   })
 
-  test('lets not one byte too many up', async (t) => {
+  test('lets no byte too many pass upwards', async (t) => {
     const { port, spending, access } = await startGateway(t, { budget })
     let received = 0
     const target = await tcpTarget(t, (socket) => {
@@ -77,7 +77,7 @@ describe('a budget that runs out', () => {
     assert.deepEqual(spending.taken, { up: budget, down: 0 })
   })
 
-  test('and is filled in time holds the tunnel up and loses nothing', async (t) => {
+  test('and is topped up in time pauses the tunnel and loses nothing', async (t) => {
     const { port, spending } = await startGateway(t, { budget })
     spending.patient = true
     const target = await tcpTarget(t, (socket) => {
@@ -98,7 +98,7 @@ describe('a budget that runs out', () => {
 })
 
 describe('counted are', () => {
-  test('the heads and bodies of plain HTTP as the client sends and gets them', async (t) => {
+  test('the heads and bodies of plain HTTP as the client sends and receives them', async (t) => {
     const { port, spending } = await startGateway(t)
     const { port: target } = await httpTarget(t, (request, response) => {
       request.resume()

@@ -10,7 +10,7 @@ import { tcpTarget } from '../support/targets.ts'
 const second = 1_000
 const chunk = 1_000
 
-test('a gateway without Postgres goes on with what it has leased, then answers 503, and then goes on', async (t) => {
+test('a gateway without Postgres continues with what it has leased, then answers 503, and then recovers', async (t) => {
   const service = await startService(t, { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' })
   const { buyer } = service
   const postgres = await tcpProxy(t, service.env.DATABASE_URL ?? '')
@@ -77,7 +77,7 @@ test('a gateway without Postgres goes on with what it has leased, then answers 5
   await until(() => request().then(() => true))
   await until(() => requestWithoutCredentials().then(() => true))
 
-  await t.test('what is leased is sold: tunnels that run, and new ones of plans that are known', async () => {
+  await t.test('leased bytes are used: by running tunnels, and by new ones of known plans', async () => {
     await postgres.refuse()
     for (let n = 0; n < 3; n += 1) {
       await next()
@@ -90,7 +90,7 @@ test('a gateway without Postgres goes on with what it has leased, then answers 5
     await request()
   })
 
-  await t.test('half a minute later new ones are told 503, over HTTP and SOCKS5', async () => {
+  await t.test('half a minute later new ones get 503, over HTTP and SOCKS5', async () => {
     laterMs = 31 * second
     const { talk, head } = await byConnect()
     assert.match(head, /^HTTP\/1\.1 503 Service Unavailable\r\n/)
@@ -103,7 +103,7 @@ test('a gateway without Postgres goes on with what it has leased, then answers 5
 
   const used = async () => (await buyer.get(`/api/v1/plans/${plan.planId}`)).body.bytesUsed - usedBefore
   await t.test(
-    'once it is back all goes on, what waited too, and every byte that passed is counted',
+    'after the outage everything continues, waiting tunnels too, and every byte is counted',
     async () => {
       const answer = next()
       await postgres.accept()

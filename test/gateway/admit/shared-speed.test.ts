@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { PlanBudget } from '../../../src/gateway/admit/budget.ts'
 import type { Spending } from '../../../src/gateway/gateway-ports.ts'
-import { chargeBytes } from '../../../src/gateway/relay/pump.ts'
+import { chargeBytes } from '../../../src/gateway/relay/tunnel.ts'
 import type { PlanId } from '../../../src/kernel/ids.ts'
 import { machineMs } from '../../support/machine-time.ts'
 
@@ -17,8 +17,8 @@ const budgetAsSpending = (budget: PlanBudget): Spending => ({
 const part = () => {
   let nowMs = 0
   const terms = { planId: 'pln_timed' as PlanId, bytesPerSecond: 10_000 }
-  const budget = new PlanBudget(terms, { monotonicMs: () => nowMs, need: () => undefined })
-  budget.enter()
+  const budget = new PlanBudget(terms, { monotonicMs: () => nowMs, requestLease: () => undefined })
+  budget.openTunnel()
   return {
     budget,
     wait: (ms: number): void => {
@@ -27,10 +27,10 @@ const part = () => {
     /** A round, in which so many others pass traffic of the plan. @returns whether this one does */
     round: (others: number): boolean => {
       const { request } = budget.snapshot()
-      budget.renewed({ granted: 0, free: null, elsewhere: others, paused: false }, nowMs)
-      return request.held === 1
+      budget.applyLease({ granted: 0, free: null, elsewhere: others, paused: false }, nowMs)
+      return request.reserved === 1
     },
-    /** All that passes within a second that asks for more all the time. */
+    /** All bytes that pass within a second of constant demand. */
     second: (): number => {
       let passed = 0
       for (let n = 0; n < 100; n += 1) {
@@ -43,7 +43,7 @@ const part = () => {
 }
 
 describe('the speed of a plan is shared', () => {
-  test('among the processes that pass traffic of it', () => {
+  test('among the processes that carry its traffic', () => {
     for (const [others, most] of [
       [0, 10_000],
       [1, 5_000],
@@ -51,13 +51,13 @@ describe('the speed of a plan is shared', () => {
     ] as const) {
       const one = part()
       one.round(others)
-      one.second() // what the bucket held
+      one.second() // the content of the bucket
       const passed = one.second()
       assert.ok(passed <= most && passed > 0.98 * most, `${passed} of ${most}`)
     }
   })
 
-  test('and one whose tunnels are idle leaves its share after two seconds', () => {
+  test('and a process with idle tunnels gives up its share after two seconds', () => {
     const { budget, wait, round, second } = part()
     assert.equal(round(0), false, 'nothing passed yet')
     second()
@@ -67,24 +67,27 @@ describe('the speed of a plan is shared', () => {
     wait(200)
     assert.equal(round(0), false)
     second()
-    budget.leave()
+    budget.closeTunnel()
     assert.equal(round(0), true, 'the next tunnel may come soon')
     budget.close()
     assert.equal(round(0), false, 'the process ends')
   })
 
-  test('and one whose first tunnel waits for its speed has a share', async () => {
+  test('and a process whose first tunnel waits for its speed has a share', async () => {
     const { budget, round } = part()
     const waits = budget.more()
     assert.equal(round(1), true)
     assert.equal(await waits, null)
   })
 
-  test('and its tunnels take pieces that are worth it, each in its turn, and leave the process time for all else', async () => {
+  test('and its tunnels take pieces of a useful size, in turn, and leave time for other work of the process', async () => {
     const bytesPerSecond = 6_000_000
     const terms = { planId: 'pln_timed' as PlanId, bytesPerSecond }
-    const budget = new PlanBudget(terms, { monotonicMs: () => performance.now(), need: () => undefined })
-    budget.renewed({ granted: 0, free: null, elsewhere: 0, paused: false }, performance.now())
+    const budget = new PlanBudget(terms, {
+      monotonicMs: () => performance.now(),
+      requestLease: () => undefined,
+    })
+    budget.applyLease({ granted: 0, free: null, elsewhere: 0, paused: false }, performance.now())
     const endMs = machineMs() + 1_000
     const chunk = 65_536
     let timers = 0
@@ -105,7 +108,7 @@ describe('the speed of a plan is shared', () => {
       return { bytes, pieces }
     }
     const downloads = [download(), download(), download()]
-    // What needs all of its bytes at once comes through beside them.
+    // Requests that need all their bytes at once succeed at the same time.
     let headers = 0
     while (machineMs() < endMs) {
       assert.equal(await chargeBytes(budgetAsSpending(budget), 16_000, 'up'), null)
@@ -124,12 +127,12 @@ describe('the speed of a plan is shared', () => {
   })
 })
 
-test('what needs more than is left of a plan is told that it is used up, and what needs less goes on', async () => {
+test('a request for more than the rest of a plan is refused as used up, and one for less continues', async () => {
   const terms = { planId: 'pln_small' as PlanId, bytesPerSecond: null }
-  const budget = new PlanBudget(terms, { monotonicMs: () => 0, need: () => undefined })
-  budget.renewed({ granted: 100, free: 100, elsewhere: 0, paused: false }, 0)
+  const budget = new PlanBudget(terms, { monotonicMs: () => 0, requestLease: () => undefined })
+  budget.applyLease({ granted: 100, free: 100, elsewhere: 0, paused: false }, 0)
   const header = chargeBytes(budgetAsSpending(budget), 500, 'up')
-  budget.renewed({ granted: 0, free: 0, elsewhere: 0, paused: false }, 0)
+  budget.applyLease({ granted: 0, free: 0, elsewhere: 0, paused: false }, 0)
   assert.equal((await header)?.error, 'traffic_exhausted')
   assert.equal(budget.take(500), 100, 'a tunnel may use what is left')
 })

@@ -29,7 +29,7 @@ test('a plan sold by time runs at its speed over all tunnels of two workers, and
   const { username, password } = plan.connection
 
   let uploaded = 0
-  /** Sends for ever, and reads what it is sent. */
+  /** Sends without end, and reads received data. */
   const target = await tcpTarget(t, (socket) => {
     const piece = Buffer.alloc(256 * 1024, 'x')
     const push = (): void => {
@@ -68,7 +68,7 @@ test('a plan sold by time runs at its speed over all tunnels of two workers, and
     })
   }
 
-  await t.test('two tunnels on each of two workers pass together what was bought', async (tt) => {
+  await t.test('two tunnels on each of two workers pass together the bought speed', async (tt) => {
     const startedMs = performance.now()
     const tunnels = await Promise.all([0, 0, 1, 1].map((at) => open(workers[at]!.port)))
     let passed = 0
@@ -89,7 +89,8 @@ test('a plan sold by time runs at its speed over all tunnels of two workers, and
     })
 
     await until(async () => (await renewals()).length === 2)
-    // The first renewal after both are on record tells a worker of the other; the next one begins when it has that answer.
+    // The first renewal after both are recorded shows a worker the other one; the next one begins after that
+    // answer.
     await eachRenewed()
     await eachRenewed()
     // Until then each may have had the whole speed, and a full bucket of a tenth of a second. That is a fifth of the time
@@ -102,7 +103,7 @@ test('a plan sold by time runs at its speed over all tunnels of two workers, and
     assert.ok(perSecond > 0 && perSecond <= 1.25 * bytesPerSecond, `${perSecond} bytes a second`)
   })
 
-  await t.test('at its end its tunnels are cut, and each protocol is told why', async (tt) => {
+  await t.test('at its end its tunnels are cut, and each protocol gets the reason', async (tt) => {
     const { port } = await startRealWorker(tt, service, {}, { clock: () => Date.now() + aheadMs })
     const tunnel = await open(port)
     tunnel.socket.removeAllListeners('data').resume()

@@ -3,7 +3,7 @@ import { after, before, describe, type TestContext, test } from 'node:test'
 import { openAccess } from '../../../src/app/gateway-access.ts'
 import { planFold } from '../../../src/domain/plans/fold.ts'
 import { createAccounts } from '../../../src/features/accounts/account-service.ts'
-import { createSessionCaps, type SessionCaps } from '../../../src/gateway/admit/session-caps.ts'
+import { createSessionCaps, type SessionCaps } from '../../../src/gateway/admit/open-tunnels.ts'
 import type { Whitelisted } from '../../../src/gateway/authenticate/whitelist-lookup.ts'
 import type { Admission, ConnectionAttempt, Denied } from '../../../src/gateway/gateway-ports.ts'
 import type { PlanId } from '../../../src/kernel/ids.ts'
@@ -77,7 +77,7 @@ describe('who may use the gateway', () => {
     return [answer.status, answer.error]
   }
 
-  test('the line of a plan that was bought a moment ago is let in', async () => {
+  test('the line of a new plan is admitted', async () => {
     const { username, password } = await credentialOf(plan)
     const admission = admitted(
       await attempt({ username: `${username}-country-us-city-dallas-session-a1-lifetime-5`, password }),
@@ -88,7 +88,7 @@ describe('who may use the gateway', () => {
     admission.close({ error: null, host: null })
   })
 
-  test('a plan is let in as soon as its order is answered, whatever else is tried meanwhile', async () => {
+  test('a plan is admitted as soon as its order is answered, whatever was tried before', async () => {
     const { password } = await credentialOf(plan)
     const credentials = createCredentials(service.farebox.core.keys.master)
     const { products } = (await service.buyer.get('/api/v1/products')).body
@@ -112,7 +112,7 @@ describe('who may use the gateway', () => {
     await Promise.all(tries)
   })
 
-  test('what passes is counted, and shows in the plan', async () => {
+  test('traffic is counted and shown in the plan', async () => {
     const before = await usedBytesOf(service, plan)
     const { username, password } = await credentialOf(plan)
     const admission = admitted(await attempt({ username, password }))
@@ -133,7 +133,7 @@ describe('who may use the gateway', () => {
     assert.deepEqual(hosts.rows, [{ host: 'example.com', bytes: 1_700, connections: 1 }])
   })
 
-  test('its owner reads what a plan did by the hour and the day, and why what failed did', async () => {
+  test("its owner reads the plan's usage by hour and day, and the reasons of failures", async () => {
     const { username, password } = await credentialOf(plan)
     await attempt({ username: `${username}-nonsense-1`, password })
     await gateway.flush()
@@ -157,7 +157,7 @@ describe('who may use the gateway', () => {
     assert.equal((await service.reseller.get(`/api/v1/plans/${plan}/usage`)).status, 404)
   })
 
-  test('hosts are forgotten and counted no more when its owner says so', async () => {
+  test('hosts are deleted and counted no more when the owner says so', async () => {
     const off = await service.buyer.call('PATCH', `/api/v1/plans/${plan}/usage`, {
       json: { countsHosts: false },
     })
@@ -189,11 +189,11 @@ describe('who may use the gateway', () => {
     assert.deepEqual(refused(await attempt(null)), [407, 'credentials_required'])
   })
 
-  test('the time of an answer tells nothing of which usernames there are', async () => {
+  test('the time of an answer does not reveal which usernames exist', async () => {
     const { username } = await credentialOf(plan)
     const timeOf = async (name: string): Promise<number> => {
       const startedMs = performance.now()
-      // Each from an address of its own, so that nobody is slowed down.
+      // Each from its own address, so that none is slowed down.
       const source = `203.0.113.${100 + timed++}`
       assert.equal(refused(await attempt({ username: name, password: 'wrong' }, { source }))[0], 407)
       return performance.now() - startedMs
@@ -207,13 +207,13 @@ describe('who may use the gateway', () => {
     assert.ok(Math.abs(median(0) - median(1)) < 60, `${times}`)
   })
 
-  test('a wrong password tells nothing of a line that would be refused', async () => {
+  test('a wrong password reveals nothing about a line that would be refused', async () => {
     const { username } = await credentialOf(plan)
     const answer = await attempt({ username: `${username}-nonsense-1`, password: 'wrong' })
     assert.deepEqual(refused(answer), [407, 'wrong_credentials'])
   })
 
-  test('whoever guesses is slowed down, and whoever knows is not', async () => {
+  test('a client that guesses passwords is slowed down, and one with the right password is not', async () => {
     const { username, password } = await credentialOf(plan)
     const source = '203.0.113.77'
     await Promise.all(
@@ -228,7 +228,7 @@ describe('who may use the gateway', () => {
     assert.ok(performance.now() - startedMs >= 600)
   })
 
-  test('a token that is not accepted is named, and so is one that the product does not sell', async () => {
+  test('an unknown token is named in the refusal, and so is one that the product does not sell', async () => {
     const { username, password } = await credentialOf(plan)
     const answer = await attempt({ username: `${username}-state-texas-city-dallas-country-us`, password })
     assert.ok(answer.denied)
@@ -251,14 +251,14 @@ describe('who may use the gateway', () => {
     })
   })
 
-  test('an address on a whitelist needs no credentials, and credentials that are sent win', async () => {
+  test('an address on a whitelist needs no credentials, and given credentials take precedence', async () => {
     whitelist.set('198.51.100.4', { planId: plan, targeting: null })
     admitted(await attempt(null, { source: '198.51.100.4' })).close({ error: null, host: null })
     const answer = await attempt({ username: 'nobodysname123', password: 'x' }, { source: '198.51.100.4' })
     assert.deepEqual(refused(answer), [407, 'wrong_credentials'])
   })
 
-  test('one connection more than a plan may have open is turned away until one closes', async () => {
+  test('one connection more than a plan allows is refused until one closes', async () => {
     const { username, password } = await credentialOf(plan)
     const open = [0, 1, 2].map(async () => admitted(await attempt({ username, password })))
     const [first, ...others] = await Promise.all(open)
@@ -269,7 +269,7 @@ describe('who may use the gateway', () => {
     for (const admission of others) admission.close({ error: null, host: null })
   })
 
-  test('of many connections that come at once no more are let in than a plan may have open', async () => {
+  test('of many simultaneous connections no more are admitted than a plan allows', async () => {
     const line = await credentialOf(plan)
     const answers = await Promise.all(Array.from({ length: 10 }, () => attempt(line)))
     const open = answers.filter((answer) => !answer.denied)
@@ -314,7 +314,7 @@ describe('who may use the gateway', () => {
     for (const cap of open) cap.close()
   })
 
-  test('what a process leased of a session and does not pass, others pass', async () => {
+  test('what a process leased of a session and does not pass, others can pass', async () => {
     const { core } = service.farebox
     const [one, other] = [0, 1].map(() => createSessionCaps({ pool: core.pool, clock: core.clock })) as [
       SessionCaps,
@@ -374,7 +374,7 @@ describe('who may use the gateway', () => {
     await Promise.all(tried)
   })
 
-  test('only tunnels of the former address end when an address was replaced', async () => {
+  test('only tunnels of the former address end when an address is replaced', async () => {
     const { body: order } = await service.buyer.post(
       '/api/v1/orders',
       { product_id: 'isp-static', quantity: 1, fulfillment_meta: { country: 'USA', period_days: 30 } },
@@ -406,7 +406,7 @@ describe('who may use the gateway', () => {
       assert.equal(admission.spending.ended.aborted, false)
       admission.close({ error: null, host: null })
     }
-    // What is known of an address is a second old at most.
+    // Cached data of an address is at most a second old.
     await until(async () => {
       const answer = await attempt(login, { dialled: formerIp })
       if (!answer.denied) answer.close({ error: null, host: null })
@@ -445,7 +445,7 @@ describe('who may use the gateway', () => {
     admitted(await attempt(current)).close({ error: null, host: null })
   })
 
-  test('a block cuts the tunnels of the account within a second or so, and lets none in', async () => {
+  test('a block cuts the tunnels of the account within about a second, and admits none', async () => {
     const { username, password } = await credentialOf(plan)
     const admission = admitted(await attempt({ username, password }))
     const { core } = service.farebox
@@ -461,7 +461,7 @@ describe('who may use the gateway', () => {
     await until(async () => !(await attempt({ username, password })).denied, { what: 'entry' })
   })
 
-  test('a rented address lets its own credentials in, and dials out from itself', async () => {
+  test('a rented address accepts its own credentials, and dials from itself', async () => {
     const { body: order } = await service.buyer.post(
       '/api/v1/orders',
       { product_id: 'isp-static', quantity: 1, fulfillment_meta: { country: 'USA', period_days: 30 } },

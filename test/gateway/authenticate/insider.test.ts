@@ -18,8 +18,8 @@ const dayMs = 86_400_000
 
 type Login = { readonly username: string; readonly password: string }
 
-/** What somebody with SQL changes in the read tables while a gateway runs. */
-describe('a row of a read table that somebody changed with SQL', () => {
+/** SQL changes of the read tables while a gateway runs. */
+describe('a row of a read table that was changed with SQL', () => {
   const ends: (() => unknown)[] = []
   const held = {
     name: 'insider',
@@ -58,7 +58,7 @@ describe('a row of a read table that somebody changed with SQL', () => {
 
   const sql = (text: string, ...values: readonly unknown[]) =>
     service.farebox.core.pool.query(text, values as unknown[])
-  /** What a gateway knows of a row may be a second old. */
+  /** A gateway's cached row may be a second old. */
   const edit = async (text: string, ...values: readonly unknown[]): Promise<void> => {
     const { rowCount } = await sql(text, ...values)
     assert.equal(rowCount, 1, text)
@@ -113,7 +113,7 @@ describe('a row of a read table that somebody changed with SQL', () => {
     return loginOf(planId, generation)
   }
 
-  test('brings no former password back', async () => {
+  test('does not reactivate a former password', async () => {
     const { planId, login: former } = await buyPlan('residential-premium')
     assert.equal(await answerTo(former), '200')
     const current = await rotate(planId)
@@ -128,7 +128,7 @@ describe('a row of a read table that somebody changed with SQL', () => {
     assert.deepEqual(reported(), [`${planId}: generation, rotatedAtMs`])
   })
 
-  test('brings no former password back although the gateway never read it otherwise', async () => {
+  test('does not reactivate a former password although the gateway never read the original row', async () => {
     const { planId } = await buyPlan('residential-premium')
     const former = await rotate(planId)
     await becomes(former, '200')
@@ -146,7 +146,7 @@ describe('a row of a read table that somebody changed with SQL', () => {
     assert.deepEqual(reported(), [`${planId}: generation, rotatedAtMs`])
   })
 
-  test('lets nobody into a plan of a blocked account, nor by the name of another account', async () => {
+  test('admits no client to a plan of a blocked account, or under another account', async () => {
     const { planId, login } = await buyPlan('residential-basic')
     assert.equal(await answerTo(login), '200')
     const accounts = createAccounts(service.farebox.core)
@@ -189,7 +189,7 @@ describe('a row of a read table that somebody changed with SQL', () => {
     assert.equal(await answerTo(login), '407 plan_ended')
   })
 
-  test('sells no byte that the log does not have, and a top-up acts at once', async (t) => {
+  test('charges no byte that the log does not have, and a top-up takes effect at once', async (t) => {
     const { pool, runner, clock, logger } = service.farebox.core
     const product = 'residential-basic'
     const { planId, login } = await buyPlan(product)
@@ -236,7 +236,7 @@ describe('a row of a read table that somebody changed with SQL', () => {
     await until(async () => (await answerTo(login)) === '200', { timeoutMs: 2_000, what: 'the top-up' })
   })
 
-  test('is no plan when the log has none', async () => {
+  test('is not a plan without its event in the log', async () => {
     const { planId, login } = await buyPlan('residential-basic')
     assert.equal(await answerTo(login), '200')
     const forged = `pln_forged${planId.slice(-8)}`
@@ -251,7 +251,7 @@ describe('a row of a read table that somebody changed with SQL', () => {
     assert.deepEqual(reported(), [`${forged}: the log has none`])
   })
 
-  test('moves no rental to another owner, another way out or a later end', async () => {
+  test('moves no rental to another owner, another exit or a later end', async () => {
     const meta = { country: 'USA', period_days: 30 }
     const { orderId } = await order({ product_id: 'ipv6-datacenter', quantity: 10, fulfillment_meta: meta })
     const { proxies } = (await service.buyer.get(`/api/v1/proxies?order_id=${orderId}`)).body

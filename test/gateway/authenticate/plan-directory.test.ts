@@ -11,7 +11,7 @@ import { openPlanOf } from '../../features/plans/open-plan.ts'
 import { startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 
-/** A service, and the plan directory of a gateway on its database that counts what it reads of the log. */
+/** A service, and the plan directory of a gateway on its database that counts its reads of the log. */
 const directoryOf = async (t: TestContext) => {
   const { farebox } = await startService(t)
   const { pool, log, keys, logger, runner } = farebox.core
@@ -48,7 +48,7 @@ const directoryOf = async (t: TestContext) => {
       await until(async () => (await pool.query(row, [planId])).rowCount === 1)
       return planId
     },
-    /** What was read of the log since the last time. */
+    /** The log reads since the last call. */
     read: () => {
       const { queries, events } = reads
       Object.assign(reads, { queries: 0, events: 0 })
@@ -63,7 +63,7 @@ const directoryOf = async (t: TestContext) => {
   }
 }
 
-test('plans that are asked for at once cost one query of the log, and none again while their rows do not change', async (t) => {
+test('plans requested at once cost one query of the log, and none again while their rows do not change', async (t) => {
   const { pool, open, find, read, wait } = await directoryOf(t)
   const planIds = await Promise.all(Array.from({ length: 20 }, (_, n) => open(`known${n}`)))
   const findAll = () => Promise.all(planIds.map((planId) => find(planId)))
@@ -127,7 +127,7 @@ test('a plan with thousands of events is read from its snapshot on', async (t) =
   assert.ok(events < 30, `${events}`)
 })
 
-test('while the log is away, what was read is used for half a minute', async (t) => {
+test('while the log is down, states that were read are used for half a minute', async (t) => {
   const { open, find, turnLog, wait } = await directoryOf(t)
   const [known, unknown] = [await open('seen'), await open('unseen')]
   const plan = await find(known)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { anyTargeting } from '../../../src/domain/exits/exit-targeting.ts'
+import { anyTargeting } from '../../../src/domain/exits/line.ts'
 import { createIsAllowed } from '../../../src/features/lines/whitelist-commitments.ts'
 import { createWhitelistLookup } from '../../../src/gateway/authenticate/whitelist-lookup.ts'
 import type { AccountId, PlanId } from '../../../src/kernel/ids.ts'
@@ -13,7 +13,7 @@ const targeting = { ...anyTargeting, country: 'de' }
 const address = '198.51.100.7'
 const entry = { cidr: `${address}/32`, label: '', targeting }
 
-/** A whitelist, and what a gateway that has just started finds; `errors` is what it logs. */
+/** A whitelist, and the view of a gateway that has just started; `errors` is its log. */
 const gatewayWorld = async (t: TestContext) => {
   const world = await serviceWorld(t)
   const { pool, log } = world
@@ -42,7 +42,7 @@ const gatewayWorld = async (t: TestContext) => {
   return { pool, find, whitelist, added, errors, copy, putBack }
 }
 
-test('an entry of a whitelist that somebody wrote with SQL lets nobody in and hides no other', async (t) => {
+test('a whitelist entry inserted with SQL admits no client and hides no other entry', async (t) => {
   const { pool, find, added, errors } = await gatewayWorld(t)
   const networks = ['203.0.113.0/24', '198.51.100.7/32', '2a00:1450:4001:800::/64']
   await added(
@@ -69,7 +69,7 @@ test('an entry of a whitelist that somebody wrote with SQL lets nobody in and hi
   assert.equal(errors.length, 4)
 })
 
-test('an entry that was removed lets nobody in when its row is put back with SQL, and is logged', async (t) => {
+test('a removed entry whose row is restored with SQL admits no client, and is logged', async (t) => {
   const { find, added, whitelist, errors, copy, putBack } = await gatewayWorld(t)
   const [{ id }] = (await added(plan, [entry], false, cause)) as readonly [WhitelistEntry]
   await copy()
@@ -86,7 +86,7 @@ test('an entry that was removed lets nobody in when its row is put back with SQL
   assert.equal(await find(address), null)
 })
 
-test('an entry that was changed or moved has only its last plan and targeting, whatever row is put back', async (t) => {
+test('a changed or moved entry has only its last plan and targeting, whatever row is restored', async (t) => {
   const { find, added, errors, copy, putBack } = await gatewayWorld(t)
   const [{ id }] = (await added(plan, [entry], false, cause)) as readonly [WhitelistEntry]
   await copy()
@@ -99,7 +99,7 @@ test('an entry that was changed or moved has only its last plan and targeting, w
   assert.equal(await find(address), null)
 })
 
-test('a removal ends what the log allows by the entry, also where somebody changed the row before', async (t) => {
+test("a removal ends the permission of the log's entry, also if the row was changed before", async (t) => {
   const { pool, find, added, whitelist, copy, putBack } = await gatewayWorld(t)
   const [{ id }] = (await added(plan, [entry], false, cause)) as readonly [WhitelistEntry]
   await copy()

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { describe, type TestContext, test } from 'node:test'
-import { raceToSocket } from '../../../src/gateway/dial/race.ts'
-import { addressOfPrefix } from '../../../src/gateway/dial/via-exit.ts'
+import { raceToSocket } from '../../../src/gateway/buffered-socket.ts'
+import { addressOfPrefix } from '../../../src/gateway/dial/dial.ts'
 import type { Exit } from '../../../src/gateway/gateway-ports.ts'
-import { cachedResolve } from '../../../src/gateway/targets/resolve.ts'
-import { defaultTargetPolicy, parseTargetPolicy } from '../../../src/gateway/targets/targets.ts'
+import { cachedResolve, defaultTargetPolicy, parseTargetPolicy } from '../../../src/gateway/targets.ts'
 import { interleaveFamilies } from '../../../src/platform/outgoing/race.ts'
 import { until } from '../../support/until.ts'
 import { selfSigned } from '../support/certificate.ts'
@@ -51,7 +50,7 @@ describe('an exit that is', () => {
       assert.equal(far.access.knocks.length, 3)
     })
 
-    test(`a proxy over ${kind} that does not accept its credentials has failed itself`, async (t) => {
+    test(`a proxy over ${kind} that refuses its credentials has failed itself`, async (t) => {
       const { near } = await through(t, kind, 'wrong')
       const answer = await sendRaw(near.port, `CONNECT localhost:80 HTTP/1.1\r\n${authorization}\r\n`)
       assert.match(answer, /^HTTP\/1\.1 502 .*X-Proxy-Error: exit_failed/s)
@@ -69,7 +68,7 @@ describe('an exit that is', () => {
     })
   }
 
-  test('a proxy over https with a certificate that nobody vouches for is not used', async (t) => {
+  test('a proxy over https with an untrusted certificate is not used', async (t) => {
     const { exit } = await through(t, 'https')
     const { port, exits } = await startGateway(t, { exit })
     assert.match(
@@ -79,7 +78,7 @@ describe('an exit that is', () => {
     assert.equal(exits.outcomes[0], 'failed')
   })
 
-  test('this machine dials from the local address that the exit names', async (t) => {
+  test('this machine dials from the local address of the exit', async (t) => {
     const peers: (string | undefined)[] = []
     const target = await tcpTarget(t, (socket) => {
       peers.push(socket.remoteAddress)
@@ -91,7 +90,7 @@ describe('an exit that is', () => {
     assert.deepEqual(peers, ['127.0.0.9'])
   })
 
-  test('a local address that this machine does not have is the fault of the exit', async (t) => {
+  test('a local address that this machine does not have is a failure of the exit', async (t) => {
     const exit: Exit = { ...directExit, via: { kind: 'direct', localAddress: '203.0.114.200' } }
     const { port, exits } = await startGateway(t, { exit })
     assert.match(
@@ -101,7 +100,7 @@ describe('an exit that is', () => {
     assert.equal(exits.outcomes[0], 'failed')
   })
 
-  test('an IPv6 prefix dials from an address of it, and reaches no IPv4 target', async (t) => {
+  test('an IPv6 prefix dials from one of its addresses, and reaches no IPv4 target', async (t) => {
     const peers: (string | undefined)[] = []
     const target = await tcpTarget(
       t,
@@ -121,7 +120,7 @@ describe('an exit that is', () => {
     )
   })
 
-  test('dedicated is dialled through without asking the pool', async (t) => {
+  test('dedicated is dialled without using the pool', async (t) => {
     const { port, access, exits } = await startGateway(t)
     const target = await echoTarget(t)
     access.dedicated = { ...directExit, via: { kind: 'direct', localAddress: '127.0.0.7' } }
@@ -130,7 +129,7 @@ describe('an exit that is', () => {
   })
 })
 
-test('an address of a prefix is always the same for a session and another one for each connection without', () => {
+test('an address of a prefix is constant for a session and changes with each connection without one', () => {
   const prefix = '2001:db8:1:2::/64'
   assert.equal(addressOfPrefix(prefix, 'pln_1 a'), addressOfPrefix(prefix, 'pln_1 a'))
   assert.notEqual(addressOfPrefix(prefix, 'pln_1 a'), addressOfPrefix(prefix, 'pln_2 a'))
@@ -152,7 +151,7 @@ describe('addresses of one name', () => {
       signal: new AbortController().signal,
     })
 
-  test('take turns, IPv6 first, and are at most six', () => {
+  test('alternate, IPv6 first, and are at most six', () => {
     assert.deepEqual(interleaveFamilies(['1.1.1.1', '2.2.2.2', '::1', '3.3.3.3']), [
       '::1',
       '1.1.1.1',
@@ -169,11 +168,11 @@ describe('addresses of one name', () => {
     socket.destroy()
   })
 
-  test('fail with the last fault when all refuse', async () => {
+  test('fail with the last failure when all refuse', async () => {
     await assert.rejects(race(['::1', '127.0.0.1'], await closedPort()), { code: 'ECONNREFUSED' })
   })
 
-  test('are given up when the client goes away', async (t) => {
+  test('are no longer tried when the client disconnects', async (t) => {
     const sleepy = await tcpTarget(t, () => undefined)
     const exit: Exit = {
       exitId: 'e',
@@ -191,7 +190,7 @@ describe('addresses of one name', () => {
 })
 
 describe('names', () => {
-  test('are asked for once while many wait, and again after their time to live', async () => {
+  test('are resolved once for all waiting clients, and again after their time to live', async () => {
     let asked = 0
     let nowMs = 0
     const resolve = cachedResolve(
@@ -211,7 +210,7 @@ describe('names', () => {
     assert.equal(asked, 2)
   })
 
-  test('that do not exist are remembered for 5 seconds, and a failure not at all', async () => {
+  test('that do not exist are cached for 5 seconds, and a failure is not cached', async () => {
     let asked = 0
     let nowMs = 0
     let code = 'ENOTFOUND'
@@ -236,12 +235,12 @@ describe('names', () => {
 })
 
 describe('a policy file', () => {
-  test('leaves as usual what it does not name', () => {
+  test('leaves the defaults for what it does not name', () => {
     assert.deepEqual(parseTargetPolicy('{}'), defaultTargetPolicy)
     assert.deepEqual([...parseTargetPolicy('{"blockedPorts":[]}').blockedPorts], [])
   })
 
-  test('with a mistake is refused with what is wrong', () => {
+  test('with a mistake is refused with the reason', () => {
     for (const [text, says] of [
       ['no', /must be JSON/],
       ['{"blockedPorts":[0]}', /blockedPorts\.0/],

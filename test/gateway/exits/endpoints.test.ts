@@ -7,7 +7,7 @@ import { openGatewayWorker } from '../../../src/app/gateway-process.ts'
 import { registerStock } from '../../../src/features/stock/commands.ts'
 import { createLogger } from '../../../src/platform/http/logging.ts'
 import { type ExitProxy, startExitProxy } from '../../../src/sandbox/exit-proxy.ts'
-import { startWhoami } from '../../../src/sandbox/probe-target.ts'
+import { startWhoami } from '../../../src/sandbox/exit-dial.ts'
 import { deskOf } from '../../features/resellers/desk.ts'
 import { ownPort } from '../../support/own-port.ts'
 import { logInPostgres, type Service, startService } from '../../support/service.ts'
@@ -28,7 +28,10 @@ type Rental = {
   readonly password: string
 }
 
-/** A supplier of three addresses, each behind a username of its own; the service and its gateway as they start without settings. */
+/**
+ * A supplier of three addresses, each with its own username; the service and its gateway with default
+ * settings.
+ */
 describe('rented addresses that are endpoints of a supplier', () => {
   const ends: (() => unknown)[] = []
   const held = {
@@ -43,7 +46,7 @@ describe('rented addresses that are endpoints of a supplier', () => {
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'farebox-endpoints-'))
     ends.push(() => rm(folder, { recursive: true }))
-    // What the service says of rentals names it.
+    // The service's data of rentals contains it.
     const port = String(await ownPort())
     service = await startService(held, { FAREBOX_GATEWAY_PORT: port }, { clockOffsetMs: () => aheadMs })
     const gateway = await openGatewayWorker({
@@ -101,7 +104,7 @@ describe('rented addresses that are endpoints of a supplier', () => {
     (await service.buyer.get(`/api/v1/proxies/${proxyId}/check`)).body
   const urlOf = ({ host, ports, username, password }: Rental): string =>
     `${username}:${password}@${host}:${ports.http}`
-  /** What the target says of who asks, by each protocol of a client. */
+  /** The target's view of the client, by each protocol of a client. */
   const seenThrough = (rental: Rental) =>
     Promise.all([
       curl('-x', `http://${urlOf(rental)}`, whoami),
@@ -110,7 +113,7 @@ describe('rented addresses that are endpoints of a supplier', () => {
     ])
   const works = async (rental: Rental): Promise<void> =>
     assert.deepEqual(await seenThrough(rental), Array(3).fill(`${rental.ip}\n`))
-  /** What a gateway knows of a rental may be a second old. */
+  /** A gateway's cached rental may be a second old. */
   const comesToWork = (rental: Rental, what: string, timeoutMs = 3_000) =>
     until(
       () =>
@@ -135,7 +138,7 @@ describe('rented addresses that are endpoints of a supplier', () => {
   let rentals: readonly Rental[]
 
   test('are stocked from JSON lines as a whole, and the same file again changes nothing', async () => {
-    await rent(60) // what the demo has in this pool
+    await rent(60) // the demo's addresses in this pool
     const bad = await stockAdd([address(1), address(2, { port: 70_000, password: 'other-s3cret' })])
     assert.equal(bad.code, 2)
     assert.match(bad.err + bad.out, /line 2\.endpoint\.port/)
@@ -158,7 +161,7 @@ describe('rented addresses that are endpoints of a supplier', () => {
     for (const rental of rentals) {
       assert.equal(rental.host, '127.0.0.1')
       assert.doesNotMatch(JSON.stringify(rental), /acme|66\.0\.1/, 'the supplier is nobody’s business')
-      // At once: the gateway knows what was sold a moment ago.
+      // At once: the gateway knows recent sales.
       await works(rental)
     }
     const { text } = await service.buyer.get('/api/v1/proxies?format=txt&limit=2')
@@ -169,7 +172,7 @@ describe('rented addresses that are endpoints of a supplier', () => {
     assert.equal(await refusal(rentals[0]!, 'wrong'), '407 wrong_credentials')
   })
 
-  test('a supplier that is down or refuses its login is told as the fault of the exit, and a changed login works within a second', async () => {
+  test('that are down or refuse their login are reported as a failure of the exit, and a changed login works within a second', async () => {
     const rental = rentals.find(({ ip }) => ip.endsWith('.1'))!
     const changed = await stockAdd([address(1, { password: 'old' })])
     assert.deepEqual([changed.json.changed, changed.json.added], [['198.18.66.1'], 0])
@@ -185,7 +188,7 @@ describe('rented addresses that are endpoints of a supplier', () => {
     assert.equal(rowCount, 2, 'what does not sign in any more is gone')
   })
 
-  test('a replaced one goes on by the same login through the other endpoint', async () => {
+  test('that are replaced continue with the same login through the other endpoint', async () => {
     await stockAdd([address(3)])
     const [rental] = rentals
     const { status, body } = await service.buyer.post(`/api/v1/proxies/${rental!.proxyId}/replace`, {
@@ -196,28 +199,28 @@ describe('rented addresses that are endpoints of a supplier', () => {
     rentals = [body, rentals[1]!]
   })
 
-  test('the demo’s IPv6 addresses work, and a check says so without a setting', async () => {
+  test("of the demo's IPv6 pool work, and a check confirms it without a setting", async () => {
     const [v6] = await rent(10, 'ipv6-datacenter')
     const [v4] = await rent(1, 'ipv4-datacenter')
     assert.deepEqual([v6!.host, v4!.host], ['127.0.0.1', v4!.ip])
-    // An address of its own has a listener first.
+    // A dedicated address first needs a listener.
     for (const rental of [v6!, v4!]) await comesToWork(rental, rental.ip, 30_000)
     for (const rental of [v6!, v4!]) {
       const { success, exitIp, message } = await check(rental)
       assert.deepEqual([success, exitIp], [true, rental.ip], message)
     }
-    // Nothing that this service has could tell what a supplier of the operator's does.
+    // The service cannot determine how an operator's supplier behaves.
     assert.equal((await check(rentals[0]!)).code, 'check_not_available')
   })
 
-  test('no secret is in the log, and verify finds nothing wrong', async () => {
+  test('appear in the log without secrets, and verify finds nothing wrong', async () => {
     const { pool, log, keys } = service.farebox.core
     const events = await log.readAll(0, 10_000)
     assert.doesNotMatch(JSON.stringify(events), /s3cret|acme-/)
     await assertVerified({ pool, log, sealKey: keys.seal }, { logInPostgres })
   })
 
-  test('one that is over answers 407, and what was open is cut', async () => {
+  test('answer 407 after their end, and their open tunnels are cut', async () => {
     const [rental] = rentals
     const talk = await talkTo(rental!.ports.http, rental!.host)
     const login = basic(rental!.username, rental!.password)

@@ -4,14 +4,14 @@ import { createExitLogins } from '../../../src/features/exits/exit-logins.ts'
 import { createExitService } from '../../../src/features/exits/exit-service.ts'
 import { type ImportedExit, parseExits } from '../../../src/features/exits/import-exits.ts'
 import { openExits } from '../../../src/gateway/exits/open-exits.ts'
-import { createTargetRules, defaultTargetPolicy } from '../../../src/gateway/targets/targets.ts'
+import { createTargetRules, defaultTargetPolicy } from '../../../src/gateway/targets.ts'
 import { createVault } from '../../../src/platform/vault/seal.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { testScheduler } from '../../support/scheduler.ts'
 import { startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 
-test('exits that are imported while the gateway runs end what is allowed for those of the sandbox, as at its start', async (t) => {
+test("exits that are imported while the gateway runs end the permission of the sandbox's exits, as at its start", async (t) => {
   const service = await startService(t, { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' })
   const { pool, runner, keys, clock, logger } = service.farebox.core
   const vault = createVault(keys.master)
@@ -34,6 +34,6 @@ test('exits that are imported while the gateway runs end what is allowed for tho
   await until(() => !opened.allowsLoopback(), { what: 'the end of the allowance' })
   for (const address of ['127.0.0.1', '127.9.9.9', '::1', '::ffff:127.0.0.1'])
     assert.equal(rules.refusedAddress(address, 80, false)?.status, 464, address)
-  assert.equal(rules.refusedName('localhost', false)?.status, 464)
+  assert.equal(rules.refusedHost({ host: 'localhost', family: 0, port: 80 }, false)?.status, 464)
   await assert.rejects(open(), { name: 'StartRefused' })
 })

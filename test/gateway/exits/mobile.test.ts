@@ -55,7 +55,7 @@ describe("a mobile line of the demo rotates over the sandbox's exits of its carr
   }
   const all = ['sandbox-att-us-1', 'sandbox-att-us-2', 'sandbox-att-us-3']
 
-  test('by its link: the next request goes out through another exit, over HTTP and SOCKS5', async () => {
+  test('by its link: the next request uses another exit, over HTTP and SOCKS5', async () => {
     const { rotateUrl, line } = await rent(0)
     const seen: string[] = []
     for (let turn = 0; turn < 3; turn += 1) {
@@ -72,7 +72,7 @@ describe("a mobile line of the demo rotates over the sandbox's exits of its carr
     assert.equal(await exitOf(line('http')), seen[0])
   })
 
-  test('by its interval: the exit stays for as long as was ordered, and then is another one', async () => {
+  test('by its interval: the exit stays for the ordered time, and then changes', async () => {
     const { rotateUrl, line } = await rent(5)
     assert.equal(rotateUrl, null)
     const seen: string[] = []

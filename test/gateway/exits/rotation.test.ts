@@ -5,8 +5,7 @@ import { createExitService } from '../../../src/features/exits/exit-service.ts'
 import { type ImportedExit, parseExits } from '../../../src/features/exits/import-exits.ts'
 import { createStockLogins } from '../../../src/features/stock/stock-logins.ts'
 import { createRentals, type Rental } from '../../../src/gateway/authenticate/rentals.ts'
-import { type OpenedExits, openExits } from '../../../src/gateway/exits/open-exits.ts'
-import { rentalExit } from '../../../src/gateway/exits/rental-exit.ts'
+import { type OpenedExits, openExits, rentalExit } from '../../../src/gateway/exits/open-exits.ts'
 import type { Exit } from '../../../src/gateway/gateway-ports.ts'
 import { createStreamStates } from '../../../src/platform/commands/log-states.ts'
 import { createCredentials } from '../../../src/platform/vault/credentials.ts'
@@ -64,7 +63,7 @@ describe('mobile rentals rotate over the exits of their carrier', () => {
     assert.equal(status, 201, JSON.stringify(body))
     return (await service.buyer.get(`/api/v1/proxies/${body.proxyIds[0]}`)).body
   }
-  /** As a gateway reads it that has not asked before. */
+  /** As a gateway without a cache reads it. */
   const rentalAt = async (ip: string): Promise<Rental> => {
     const { pool, log, keys, logger } = service.farebox.core
     const logins = createStockLogins({ pool, master: keys.master })
@@ -87,7 +86,7 @@ describe('mobile rentals rotate over the exits of their carrier', () => {
   /** As anything that has the link does, without a key. */
   const follow = async (url: string) => {
     const answer = await fetch(new URL(url, service.baseUrl))
-    // biome-ignore lint/suspicious/noExplicitAny: the test says what it reads
+    // biome-ignore lint/suspicious/noExplicitAny: the test names the fields that it reads
     const body = (await answer.json()) as any
     return { status: answer.status, headers: answer.headers, body }
   }
@@ -106,7 +105,7 @@ describe('mobile rentals rotate over the exits of their carrier', () => {
     assert.equal(await exitOf(ip), seen[0])
   })
 
-  test('by link: another one each time that it is used, which it is once in ten seconds', async () => {
+  test('by link: another one for each use, at most once in ten seconds', async () => {
     const { proxyId, ip, rotateUrl, rotation } = await rent(0)
     assert.equal(rotation, 'by_link')
     assert.match(rotateUrl, /^http.*\/rotate\/[A-Za-z0-9]{32}$/)
@@ -123,7 +122,7 @@ describe('mobile rentals rotate over the exits of their carrier', () => {
     assert.deepEqual(seen.toSorted(), exitIds)
   })
 
-  test('a link of nobody, of another rental, and of one that rotates by time lead nowhere', async () => {
+  test('an unknown link, one of another rental, and one of a rental that rotates by time have no effect', async () => {
     const [one, other, timed] = [await rent(0), await rent(0), await rent(10)]
     const token = other.rotateUrl.split('/').at(-1)
     for (const [id, ending] of [
@@ -137,7 +136,7 @@ describe('mobile rentals rotate over the exits of their carrier', () => {
     assert.equal((await follow(one.rotateUrl)).body.code, 'rental_ended')
   })
 
-  test('a carrier without live exits leaves the address itself, and other products keep theirs', () => {
+  test('a carrier without live exits uses the address itself, and other products keep theirs', () => {
     const rotation = { carrierId: 'x', everyMs: null, sinceMs: 0, turns: 0 }
     for (const one of [rotation, null])
       assert.equal(

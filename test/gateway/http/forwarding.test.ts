@@ -86,7 +86,7 @@ const told = async (from: IncomingMessage) => {
   }
 }
 
-test('random requests and answers are the same with the gateway between them and without', async (t) => {
+test('random requests and answers are the same with and without the gateway', async (t) => {
   const { port } = await startGateway(t)
   let expected: Exchange
   let seen: unknown
@@ -145,7 +145,7 @@ describe('the forwarder', () => {
     return { port, heads }
   }
 
-  test('takes out what is about the connection and all of Proxy-*, adds nothing, and keeps the order', async (t) => {
+  test('removes connection headers and all of Proxy-*, adds nothing, and keeps the order', async (t) => {
     const { port } = await startGateway(t)
     const { port: target, heads } = await mirror(t)
     const talk = await talkTo(port)
@@ -160,7 +160,7 @@ describe('the forwarder', () => {
     ])
   })
 
-  test('takes the host from the URL, whatever the Host field says', async (t) => {
+  test('takes the host from the URL, whatever the Host field contains', async (t) => {
     const { port } = await startGateway(t)
     const { port: target, heads } = await mirror(t)
     const talk = await talkTo(port)
@@ -177,7 +177,7 @@ describe('the forwarder', () => {
     )
   })
 
-  test('answers pipelined requests in their order over one connection to the target', async (t) => {
+  test('answers pipelined requests in order over one connection to the target', async (t) => {
     const { port } = await startGateway(t)
     let connections = 0
     const { port: target, server } = await httpTarget(t, (request, response) => {
@@ -195,7 +195,7 @@ describe('the forwarder', () => {
     assert.equal(connections, 1)
   })
 
-  test('passes 100 Continue on before the body comes', async (t) => {
+  test('passes 100 Continue before the body arrives', async (t) => {
     const { port } = await startGateway(t)
     const { port: target } = await httpTarget(t, (request, response) => void request.pipe(response))
     const talk = await talkTo(port)
@@ -207,7 +207,7 @@ describe('the forwarder', () => {
     assert.match(await talk.until('hello'), /^HTTP\/1\.1 200 OK\r\n/)
   })
 
-  test('passes an upgrade on, and then bytes both ways', async (t) => {
+  test('passes an upgrade, and then bytes both ways', async (t) => {
     const { port, access } = await startGateway(t)
     const { port: target, server } = await httpTarget(t, (_, response) => void response.end('no upgrade'))
     server.on('upgrade', (request, socket) => {
@@ -229,7 +229,7 @@ describe('the forwarder', () => {
     await until(() => access.open === 0)
   })
 
-  test('asks again over a new connection when the target closed the idle one', async (t) => {
+  test('sends a request again over a new connection when the target closed the idle one', async (t) => {
     const { port } = await startGateway(t)
     let connections = 0
     const target = await tcpTarget(t, (socket) => {
@@ -250,7 +250,7 @@ describe('the forwarder', () => {
     assert.match((await talk.rest()).toString(), /^HTTP\/1\.1 502 /, 'a POST is never sent twice')
   })
 
-  test('speaks HTTP/1.0 with clients of it: no chunks, and the end of the connection as the end', async (t) => {
+  test('speaks HTTP/1.0 with such clients: no chunks, and the end of the connection is the end', async (t) => {
     const { port } = await startGateway(t)
     const { port: target } = await httpTarget(t, (_, response) => {
       response.write('part ')
@@ -263,7 +263,7 @@ describe('the forwarder', () => {
     assert.match(answer, /\r\n\r\npart and part$/)
   })
 
-  test('breaks an answer off by a reset when the target breaks off one whose end only the connection tells', async (t) => {
+  test("aborts an answer by a reset when the target aborts one that only the connection's end delimits", async (t) => {
     const { port } = await startGateway(t)
     const target = await tcpTarget(t, (socket) => {
       socket.once('data', () => {
@@ -276,7 +276,7 @@ describe('the forwarder', () => {
     await assert.rejects(talk.rest(), { code: 'ECONNRESET' })
   })
 
-  test('does not read more requests than the client reads answers', async (t) => {
+  test('reads no more requests while the client does not read its answers', async (t) => {
     const { port } = await startGateway(t)
     let asked = 0
     const { port: target } = await httpTarget(t, (_, response) => {

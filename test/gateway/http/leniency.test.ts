@@ -5,7 +5,7 @@ import { authorization, curl, talkTo } from '../support/clients.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { tcpTarget } from '../support/targets.ts'
 
-/** One gateway and one target: the target answers with what the test says, byte for byte. */
+/** One gateway and one target: the target answers with the test's bytes. */
 const openWorld = async () => {
   const ends: (() => unknown)[] = []
   const t = { after: (end: () => unknown) => void ends.push(end) } as TestContext
@@ -24,7 +24,7 @@ const openWorld = async () => {
       text = ''
       for (const piece of answers) {
         socket.write(Buffer.from(piece, 'latin1'))
-        // Each piece in a packet of its own.
+        // Each piece in a separate packet.
         if (answers.length > 1) await new Promise((resolve) => setTimeout(resolve, 5))
       }
       if (!keepsOpen) socket.end()
@@ -45,7 +45,7 @@ const openWorld = async () => {
       answers = pieces
       keepsOpen = stays
     },
-    /** What a client gets for one request whose answer is this, up to the end of its connection. */
+    /** The bytes that a client gets for one request with this answer, up to the end of its connection. */
     through: async (pieces: string | readonly string[], version = '1.1', method = 'GET'): Promise<string> => {
       answers = typeof pieces === 'string' ? [pieces] : pieces
       keepsOpen = false
@@ -58,7 +58,7 @@ const openWorld = async () => {
   }
 }
 
-/** An answer of a target, and what the client gets of it. */
+/** A target's answer, and the client's view of it. */
 const accepted: readonly (readonly [string, string | readonly string[], RegExp])[] = [
   [
     'the status 999 of LinkedIn',
@@ -218,7 +218,7 @@ const accepted: readonly (readonly [string, string | readonly string[], RegExp])
   ],
 ]
 
-/** Where nobody can tell what the answer is, or how long. */
+/** Answers that are ambiguous, or of ambiguous length. */
 const refused: readonly (readonly [string, string])[] = [
   ['two Content-Length that differ', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok!'],
   ['a list of Content-Length that differ', 'HTTP/1.1 200 OK\r\nContent-Length: 2, 3\r\n\r\nok!'],
@@ -243,7 +243,7 @@ describe('an answer of a target', () => {
   after(() => world.close())
 
   for (const [name, answer, expected] of accepted)
-    test(`goes through with ${name}`, async () => {
+    test(`passes with ${name}`, async () => {
       const got = await world.through(answer)
       assert.match(got, expected)
       await until(() => world.gateway.access.open === 0)
@@ -254,7 +254,7 @@ describe('an answer of a target', () => {
       assert.match(got, /^HTTP\/1\.1 502 Bad Gateway\r\n.*X-Proxy-Error: bad_response\r\n/s)
     })
 
-  test('with a chunk that has no size is broken off', async () => {
+  test('with a chunk without a size is aborted', async () => {
     for (const bad of ['x\r\n', '\r\n', ';a\r\n', '-1\r\n', `${'f'.repeat(20)}\r\n`, '2\r\nok!\r\n']) {
       const got = await world.through(
         `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n${bad}0\r\n\r\n`,
@@ -263,7 +263,7 @@ describe('an answer of a target', () => {
     }
   })
 
-  test('never has the headers of the gateway itself', async () => {
+  test("never has the gateway's own headers", async () => {
     const own =
       'X-Proxy-Error: exit_failed\r\nx-proxy-detail : d\r\nX-PROXY-Fallback: country\r\nX-Proxy-Session-Minutes: 1\r\nProxy-Authenticate: Basic\r\n'
     for (const status of ['407 No', '502 Bad Gateway', '200 OK']) {
@@ -291,7 +291,7 @@ describe('an answer of a target', () => {
     assert.match(world.heads.at(-1)!, /^GET \/ HTTP\/1\.1\r\n/)
   })
 
-  test('is broken off by a reset for a client of HTTP/1.0 when its chunks are not whole', async () => {
+  test('is aborted by a reset for a client of HTTP/1.0 when its chunks are incomplete', async () => {
     world.answerWith(['HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\npart'])
     const talk = await talkTo(world.gateway.port)
     talk.write(world.request('1.0'))
@@ -299,7 +299,7 @@ describe('an answer of a target', () => {
     await assert.rejects(talk.rest(), { code: 'ECONNRESET' })
   })
 
-  test('keeps its length and its connection for a client of HTTP/1.0 that wants it', async () => {
+  test('keeps its length and its connection for a client of HTTP/1.0 that requests it', async () => {
     world.answerWith(['HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'], true)
     const talk = await talkTo(world.gateway.port)
     for (let n = 0; n < 2; n++) {
@@ -316,7 +316,7 @@ describe('an answer of a target', () => {
     assert.match(await world.through(`HTTP/1.1 304 Not Modified\r\n${fields}`), /^HTTP\/1\.1 304 /)
   })
 
-  test('with doubtful framing is the last one on its connection to the target', async () => {
+  test('with ambiguous framing is the last one on its connection to the target', async () => {
     const before = world.connections()
     world.answerWith(
       ['HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n'],
@@ -331,7 +331,7 @@ describe('an answer of a target', () => {
     talk.socket.destroy()
   })
 
-  test('agrees to an upgrade without saying which', async () => {
+  test('agrees to an upgrade without naming the protocol', async () => {
     world.answerWith(['HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\nat once'])
     const talk = await talkTo(world.gateway.port)
     talk.write(world.request().replace('\r\n\r\n', '\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'))
@@ -339,7 +339,7 @@ describe('an answer of a target', () => {
     talk.socket.destroy()
   })
 
-  test('with a very long run of blanks takes no time', async () => {
+  test('with a very long run of blanks takes little time', async () => {
     const startedMs = performance.now()
     const got = await world.through(
       `HTTP/1.1 200 OK\r\nContent-Length: 2\r\nA: b${' '.repeat(200_000)}c\r\n\r\nok`,
@@ -376,17 +376,17 @@ describe('a request', () => {
     '/?http://other.example/@x',
     '//double//slash',
   ])
-    test(`goes on as it is with the path ${JSON.stringify(path)}`, async () => {
+    test(`keeps the path ${JSON.stringify(path)} unchanged`, async () => {
       assert.equal(await lineOf(`GET http://TARGET${path} HTTP/1.1`), `GET ${path} HTTP/1.1`)
     })
 
-  test('may name ws://, which goes on as http', async () => {
+  test('may name ws://, which is forwarded as http', async () => {
     assert.equal(await lineOf('GET ws://TARGET/chat HTTP/1.1'), 'GET /chat HTTP/1.1')
     assert.equal(await lineOf('GET WS://TARGET/chat HTTP/1.1'), 'GET /chat HTTP/1.1')
     assert.match(await lineOf('GET wss://TARGET/chat HTTP/1.1'), /^HTTP\/1\.1 464 /)
   })
 
-  test('of HTTP/1.0 goes on as HTTP/1.1, without its expectation and its upgrade', async () => {
+  test('of HTTP/1.0 is forwarded as HTTP/1.1, without its expectation and its upgrade', async () => {
     assert.equal(
       await lineOf(
         'GET http://TARGET/ HTTP/1.0',
@@ -397,13 +397,13 @@ describe('a request', () => {
     assert.doesNotMatch(world.heads.at(-1)!, /expect|upgrade|connection/i)
   })
 
-  test('may have an empty port, which is the usual one', async () => {
-    // Nobody listens on port 80 of this address, which a 400 would not find out.
+  test('may have an empty port, which means the default', async () => {
+    // There is no listener on port 80 of this address, which a 400 would not try.
     assert.match(await lineOf('GET http://127.99.99.99:/ HTTP/1.1'), /^HTTP\/1\.1 502 /)
     assert.match(await lineOf('CONNECT 127.0.0.1: HTTP/1.1'), /^HTTP\/1\.1 400 /)
   })
 
-  test('may name its host in UTF-8, which is looked up in ASCII', async () => {
+  test('may name its host in UTF-8, which is resolved in ASCII', async () => {
     const host = Buffer.from('bücher.invalid').toString('latin1')
     assert.match(await lineOf(`GET http://${host}/ HTTP/1.1`), /^HTTP\/1\.1 50[24] /)
     assert.match(await lineOf(`CONNECT ${host}:443 HTTP/1.1`), /^HTTP\/1\.1 50[24] /)
@@ -418,7 +418,7 @@ describe('a request', () => {
       assert.match(await lineOf(`GET http://${bad}/ HTTP/1.1`), /^HTTP\/1\.1 400 /)
   })
 
-  test('is refused with 0xA0 beside a value that frames it', async () => {
+  test('is refused with 0xA0 next to a value that frames it', async () => {
     assert.match(
       await lineOf('POST http://TARGET/ HTTP/1.1', 'Content-Length: 0\xa0\r\n'),
       /^HTTP\/1\.1 400 /,
@@ -429,7 +429,7 @@ describe('a request', () => {
     )
   })
 
-  test('of the real curl goes through with odd characters', async () => {
+  test('of the real curl passes with unusual characters', async () => {
     const port = world.gateway.port
     const answer = await curl(
       '--globoff',

@@ -113,7 +113,7 @@ describe('the forwarder refuses', () => {
     })
 })
 
-test('what follows a refused request on the connection is not read as a request', async (t) => {
+test('bytes after a refused request on the connection are not read as a request', async (t) => {
   const { port, access } = await startGateway(t)
   const second = `GET http://127.0.0.1:1/second HTTP/1.1\r\n${authorization}\r\n`
   const answer = await sendRaw(port, `${head('Content-Length: x\r\n\r\n').replace('TARGET', '1')}${second}`)
@@ -121,7 +121,7 @@ test('what follows a refused request on the connection is not read as a request'
   assert.equal(access.knocks.length, 0)
 })
 
-test('what a target says behind its answer is not taken for the next answer', async (t) => {
+test('bytes of a target after its answer are not used as the next answer', async (t) => {
   const { port } = await startGateway(t)
   let connections = 0
   const target = await tcpTarget(t, (socket) => {
@@ -141,7 +141,7 @@ test('what a target says behind its answer is not taken for the next answer', as
   }
 })
 
-test('a head that does not come within its time is answered 408, a connection that says nothing is closed', async (t) => {
+test('a head that is too slow is answered with 408, and a silent connection is closed', async (t) => {
   const { port } = await startGateway(t, { limits: { headMs: 100 } })
   assert.match(await sendRaw(port, 'GET http://127.0.0.1/ HTTP/1.1\r\nA: '), /^HTTP\/1\.1 408 /)
   const silent = await talkTo(port)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { createAbortHandlers } from '../../../src/gateway/admit/open-tunnels.ts'
 import { noMetrics, type ProxyMetrics } from '../../../src/gateway/gateway-ports.ts'
-import { createAbortHandlers } from '../../../src/gateway/relay/cuts.ts'
 import { until } from '../../support/until.ts'
 import { authorization, connectBy, socksTo, type Talk, talkTo } from '../support/clients.ts'
 import { startGateway, type TestOptions } from '../support/gateway.ts'
@@ -17,7 +17,7 @@ const endOf = (talk: Talk): Promise<'end' | 'reset'> =>
 
 const secret = 's3cret-of-a-client'
 
-/** A gateway in which something throws once it is armed; what it throws quotes a client. */
+/** A gateway in which an armed fault throws; its message quotes a client. */
 const faulty = async (t: TestContext, wire: (trip: () => void) => TestOptions = () => ({})) => {
   let armed = false
   const faults: number[] = []
@@ -39,7 +39,10 @@ const faulty = async (t: TestContext, wire: (trip: () => void) => TestOptions = 
     arm: () => {
       armed = true
     },
-    /** Everything that was open is over, one fault was told without what the client sent, and the next client is served. */
+    /**
+     * Every open connection has ended, one fault was logged without the client's data, and the next client is
+     * served.
+     */
     isContained: async (): Promise<void> => {
       const { access, lines } = gateway
       await until(() => access.open === 0, { timeoutMs: 3_000, what: 'the end of what was let in' })
@@ -61,7 +64,7 @@ const passing = (trip: () => void): { metrics: ProxyMetrics } => ({
   metrics: { ...noMetrics, countBytes: trip },
 })
 
-test('what passes bytes throws: its tunnel ends, and every other one goes on', async (t) => {
+test("an exception in a tunnel's relay ends that tunnel, and every other one continues", async (t) => {
   const gateway = await faulty(t, passing)
   const other = await connectBy(gateway.port, gateway.echo)
   const { talk } = await socksTo(gateway.port, '127.0.0.1', Number(gateway.echo.split(':')[1]))
@@ -73,7 +76,7 @@ test('what passes bytes throws: its tunnel ends, and every other one goes on', a
   await gateway.isContained()
 })
 
-test('what passes on the answer to a plain request throws: its client is reset', async (t) => {
+test('an exception in the relay of a plain answer resets its client', async (t) => {
   const gateway = await faulty(t, passing)
   const talk = await talkTo(gateway.port)
   gateway.arm()
@@ -83,7 +86,7 @@ test('what passes on the answer to a plain request throws: its client is reset',
 })
 
 for (const protocol of ['connect', 'http', 'socks5'] as const)
-  test(`the way to the target throws while a client of ${protocol} waits for it`, async (t) => {
+  test(`an exception while dialling for a waiting client of ${protocol} ends only that client`, async (t) => {
     const gateway = await faulty(t, (trip) => ({ metrics: { ...noMetrics, dialled: trip } }))
     gateway.arm()
     if (protocol === 'socks5')
@@ -99,7 +102,7 @@ for (const protocol of ['connect', 'http', 'socks5'] as const)
     await gateway.isContained()
   })
 
-test('what a time limit does throws', async (t) => {
+test('an exception in a time limit ends only its connection', async (t) => {
   const gateway = await faulty(t, (trip) => ({
     limits: { headMs: 100 },
     metrics: { ...noMetrics, refused: trip },
@@ -111,7 +114,7 @@ test('what a time limit does throws', async (t) => {
   await gateway.isContained()
 })
 
-test('what ends the tunnels of a plan throws for one of them: the others end', async () => {
+test("an exception in one of the cuts of a plan's tunnels does not stop the others", async () => {
   const faults: unknown[] = []
   const cuts = createAbortHandlers((error) => faults.push(error))
   const ended = new AbortController()

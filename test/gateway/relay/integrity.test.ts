@@ -15,7 +15,7 @@ const soak = process.env.FAREBOX_SOAK === '1'
 const size = soak ? 200_000_000 : 12_000_000
 const slowly = 400_000
 
-/** The raw socket behind a handshake that is over: nothing of the stream was read yet. */
+/** The raw socket behind a finished handshake: nothing of the stream was read yet. */
 const rawSocket = ({ socket }: { readonly socket: import('node:net').Socket }) => {
   socket.removeAllListeners('data')
   socket.pause()
@@ -27,7 +27,7 @@ describe('every byte arrives as it was sent', () => {
     ['a fast', null],
     ['a slow', slowly],
   ] as const) {
-    test(`down a tunnel to ${name} reader`, async (t) => {
+    test(`down a tunnel to a ${name} reader`, async (t) => {
       const { port, spending } = await startGateway(t)
       const target = await tcpTarget(t, (socket) => {
         socket.once('data', () => void pour(socket, size).then(() => socket.end()))
@@ -38,7 +38,7 @@ describe('every byte arrives as it was sent', () => {
       assert.deepEqual(spending.taken, { up: 2, down: size })
     })
 
-    test(`up a tunnel to ${name} target`, async (t) => {
+    test(`up a tunnel to a ${name} target`, async (t) => {
       const { port, spending } = await startGateway(t)
       const { promise, resolve } = Promise.withResolvers<unknown>()
       const target = await tcpTarget(t, (socket) => void drink(socket, readerPause).then(resolve))
@@ -49,7 +49,7 @@ describe('every byte arrives as it was sent', () => {
       assert.deepEqual(spending.taken, { up: size, down: 0 })
     })
 
-    test(`down a TLS port to ${name} reader`, async (t) => {
+    test(`down a TLS port to a ${name} reader`, async (t) => {
       const { gateway } = await startGateway(t)
       const tls = selfSigned()
       const port = await gateway.listen({ host: '127.0.0.1', port: 0, tls })
@@ -67,7 +67,7 @@ describe('every byte arrives as it was sent', () => {
   }
 
   // Pieces that do not fill the queue are read while the ones before still wait in it: in memory of their own.
-  test('in small pieces to a reader that has stopped for a while', async (t) => {
+  test('in small pieces to a reader that paused', async (t) => {
     const { port, spending } = await startGateway(t)
     const target = await tcpTarget(t, (socket) => {
       socket.once('data', () => void pour(socket, size, 3_000).then(() => socket.end()))
@@ -86,7 +86,7 @@ describe('every byte arrives as it was sent', () => {
     const { port, spending } = await startGateway(t)
     const { promise, resolve } = Promise.withResolvers<unknown>()
     const target = await tcpTarget(t, (socket) => {
-      // Not before the client is asked for it: until then its bytes would be read with the reply.
+      // Not before the client calls for it: until then its bytes would be read with the reply.
       socket.once('readable', () => void pour(socket, size).then(() => socket.end()))
       void drink(socket, slowly).then(resolve)
     })
@@ -140,7 +140,7 @@ describe('every byte arrives as it was sent', () => {
 })
 
 describe('the end of one side', () => {
-  test('is passed on alone: the target goes on after the client has ended, and the other way round', async (t) => {
+  test('is passed on alone: the target continues after the client has ended, and the other way round', async (t) => {
     const { port, access } = await startGateway(t)
     const target = await tcpTarget(t, (socket) => {
       socket.resume()
@@ -169,7 +169,7 @@ describe('the end of one side', () => {
     await until(() => access.open === 0)
   })
 
-  test('by a reset at a random byte comes to the other side as a reset behind a part of the stream', async (t) => {
+  test('by a reset at a random byte arrives as a reset after a part of the stream', async (t) => {
     const { port, access } = await startGateway(t)
     const rounds = soak ? 200 : 20
     for (let round = 0; round < rounds; round++) {
@@ -199,7 +199,7 @@ describe('the end of one side', () => {
     await until(() => access.open === 0)
   })
 
-  test('by nothing at all is made after the idle time', async (t) => {
+  test('without data is set after the idle time', async (t) => {
     const { port, access } = await startGateway(t, { limits: { tunnelIdleMs: 100 } })
     const target = await tcpTarget(t, () => undefined)
     const talk = await connectBy(port, `127.0.0.1:${target}`)
@@ -208,7 +208,7 @@ describe('the end of one side', () => {
     assert.deepEqual(access.closed, [{ error: 'idle_timeout', host: '127.0.0.1' }])
   })
 
-  test('is not made while bytes pass now and then', async (t) => {
+  test('is not set while bytes pass occasionally', async (t) => {
     const { port } = await startGateway(t, { limits: { tunnelIdleMs: 150 } })
     const target = await tcpTarget(t, (socket) => void socket.pipe(socket))
     const talk = await connectBy(port, `127.0.0.1:${target}`)
@@ -222,7 +222,7 @@ describe('the end of one side', () => {
 })
 
 describe('close of the gateway', () => {
-  test('ends idle connections at once, lets a running one end, and cuts what takes too long', async (t) => {
+  test('ends idle connections at once, lets running ones end, and cuts those that take too long', async (t) => {
     const { port, gateway, access } = await startGateway(t, { limits: { drainMs: 300 } })
     const { port: web } = await httpTarget(
       t,

@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createOpenTunnels, createTunnel } from '../../../src/gateway/admit/open-tunnels.ts'
-import { createAbortHandlers } from '../../../src/gateway/relay/cuts.ts'
+import {
+  createAbortHandlers,
+  createOpenTunnels,
+  createTunnel,
+} from '../../../src/gateway/admit/open-tunnels.ts'
 import { collect, holdsAtMost } from '../support/collect.ts'
 import { exhausted, memorySpending } from '../support/memory-ports.ts'
 
-test('tunnels of a plan end with it, each also alone, and those that are over do not', () => {
+test('tunnels of a plan end with it, also individually, and ended ones are not ended again', () => {
   const spending = memorySpending()
   const open = createOpenTunnels()
   const [one, two, over] = [0, 1, 2].map(() => createTunnel(spending, null))
@@ -22,7 +25,7 @@ test('tunnels of a plan end with it, each also alone, and those that are over do
   assert.equal(late.spending.ended.aborted, true)
 })
 
-test('a tunnel that is over leaves no memory with its plan', async () => {
+test('an ended tunnel leaves no memory with its plan', async () => {
   const spending = memorySpending()
   const open = createOpenTunnels()
   const cuts = createAbortHandlers()

@@ -46,7 +46,7 @@ describe('UDP ASSOCIATE', () => {
     assert.equal(world.access.open, 0)
   })
 
-  test('goes through an exit that is a SOCKS5 proxy, which resolves names itself', async (t) => {
+  test('uses an exit that is a SOCKS5 proxy and resolves names itself', async (t) => {
     const far = await startUdp(t)
     const via = { kind: 'socks5', host: 'localhost', port: far.port, username, password } as const
     const near = await startUdp(t, { exit: { ...socksExit(far.port), via } })
@@ -63,7 +63,7 @@ describe('UDP ASSOCIATE', () => {
     assert.deepEqual(near.exits.outcomes, ['connected'])
   })
 
-  test('drops fragments, other ports and other addresses of a client, and what a target sends unasked', async (t) => {
+  test('drops fragments, other ports and addresses of a client, and unsolicited datagrams of targets', async (t) => {
     const world = await startUdp(t)
     const target = await udpTarget(t)
     const { relay, client } = await associate(t, world)
@@ -82,7 +82,7 @@ describe('UDP ASSOCIATE', () => {
     assert.deepEqual([stranger.came.length, other.came.length], [0, 0])
   })
 
-  test('costs nothing for an answer that is too long with its header', async (t) => {
+  test('charges nothing for an answer that is too long with its header', async (t) => {
     const world = await startUdp(t)
     const large = await udpTarget(t, () => Buffer.alloc(65_507))
     const target = await udpTarget(t)
@@ -95,7 +95,7 @@ describe('UDP ASSOCIATE', () => {
     assert.deepEqual(world.spending.taken, { up: 7, down: 6 })
   })
 
-  test('costs nothing for a datagram that the budget does not cover whole', async (t) => {
+  test('charges nothing for a datagram that exceeds the budget', async (t) => {
     const world = await startUdp(t, { budget: 20 })
     const target = await udpTarget(t)
     const { client } = await associate(t, world)
@@ -127,7 +127,7 @@ describe('UDP ASSOCIATE', () => {
 })
 
 describe('a SOCKS5 exit', () => {
-  test('that relays no UDP gives way to the next one', async (t) => {
+  test('that relays no UDP is replaced by the next one', async (t) => {
     const world = await startUdp(t)
     const none = socksExit((await fakeExit(t, { reply: 7 })).port)
     const good = socksExit((await fakeExit(t)).port)
@@ -155,7 +155,7 @@ describe('a SOCKS5 exit', () => {
     assert.equal(world.access.closed[0]?.error, 'exit_failed')
   })
 
-  test('is sent datagrams at its own address where it names a private one', async (t) => {
+  test('is sent datagrams at its own address if it names a private one', async (t) => {
     const exit = await fakeExit(t, { named: '10.1.2.3' })
     const world = await startUdp(t, { exit: socksExit(exit.port, false) })
     const { client } = await associate(t, world)
@@ -189,7 +189,7 @@ describe('no datagram', () => {
     { weight: 1, arbitrary: fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes)) },
   )
 
-  test('of a client or an exit ends the gateway, or costs other than what passed', async (t) => {
+  test('of a client or an exit ends the gateway, or costs more or less than what passed', async (t) => {
     const exit = await fakeExit(t)
     const world = await startUdp(t, { exit: socksExit(exit.port) })
     const { talk, client } = await associate(t, world)
@@ -222,7 +222,7 @@ describe('no datagram', () => {
     await until(() => world.access.open === 0)
   })
 
-  test('of a flood holds more than bounded memory while names wait for their addresses', async (t) => {
+  test('of a flood uses more than bounded memory while names are resolved', async (t) => {
     let asked = 0
     const world = await startUdp(t, {
       lookup: () => {

@@ -1,7 +1,7 @@
 import type { Readable, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Bytes whose place can be told: no piece of the stream is like another one within megabytes. */
+/** Bytes with a recognizable position: no piece of the stream equals another one within megabytes. */
 const pattern = ((): Buffer => {
   // A prime, so that no power of two falls together with the period.
   const bytes = Buffer.alloc(1_048_583)

@@ -4,7 +4,7 @@ import { type CountingTarget, headerOf } from './counting-target.ts'
 export const ways = ['connect', 'socks5'] as const
 export type Way = (typeof ways)[number]
 
-/** What a tunnel passed, as its ends saw it. */
+/** A tunnel's traffic, as its ends saw it. */
 export type Carried = {
   /** Bytes that the client got. */
   readonly down: number
@@ -52,7 +52,7 @@ const opened = async ({
   }
 }
 
-/** One tunnel to the counting target, read to its end, whatever ends it; null when none could be opened. */
+/** One tunnel to the counting target, read to its end, for any reason; null if none could be opened. */
 export const carry = async (wanted: Wanted): Promise<Carried | null> => {
   const { up, down, target } = wanted
   const talk = await opened(wanted)

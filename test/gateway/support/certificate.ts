@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { selfSignedCertificate } from '../../../src/platform/outgoing/self-signed-certificate.ts'
 
-/** A certificate of its own for `localhost` and the loopback addresses, two days long. */
+/** A self-signed certificate for `localhost` and the loopback addresses, valid for two days. */
 export const selfSigned = (): { readonly key: string; readonly cert: string } => {
   const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   return {

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { promisify } from 'node:util'
 import { encodeTarget } from '../../../src/gateway/socks/socks-messages.ts'
-import { targetOf } from '../../../src/gateway/targets/targets.ts'
+import { targetOf } from '../../../src/gateway/targets.ts'
 import { password, username } from './memory-ports.ts'
 
 export const basic = (user = username, word = password): string =>
@@ -129,7 +129,10 @@ export const sendRaw = async (port: number, bytes: string | Buffer): Promise<str
 
 const run = promisify(execFile)
 
-/** Runs the real curl. @returns what it printed */
+/**
+ * Runs the real curl.
+ * @returns its output
+ */
 export const curl = async (...args: string[]): Promise<string> => {
   const { stdout } = await run('curl', ['--silent', '--show-error', '--max-time', '20', ...args], {
     env: { PATH: process.env.PATH },

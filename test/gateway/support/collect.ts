@@ -3,15 +3,15 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { until } from '../../support/until.ts'
 
-/** Frees what nobody holds, so that what is held can be measured. */
+/** Frees unreferenced memory, so that referenced memory can be measured. */
 export const collect = (): void => {
   setFlagsFromString('--expose-gc')
   ;(runInNewContext('gc') as () => void)()
 }
 
 /**
- * Waits until no more is held than so many bytes. What nobody holds is freed behind the back of a collection, later the busier
- * the machine is; what is held stays, however long it is waited for.
+ * Waits until no more than this many bytes are referenced. Unreferenced memory is freed some time after a
+ * collection, later on a busy machine; referenced memory stays, however long the wait is.
  */
 export const holdsAtMost = async (bytes: number, kind: 'heapUsed' | 'arrayBuffers'): Promise<void> => {
   let held = 0

@@ -2,7 +2,9 @@ import type { Socket } from 'node:net'
 import type { TestContext } from 'node:test'
 import { tcpTarget } from './targets.ts'
 
-/** What a client tells the counting target first: whose connection it is, and how much each side sends. */
+/**
+ * A client's first message to the counting target: the owner of the connection, and how much each side sends.
+ */
 export const headerOf = (id: number, up: number, down: number): Buffer => {
   const header = Buffer.alloc(12)
   header.writeUInt32BE(id, 0)

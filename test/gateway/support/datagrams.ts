@@ -78,13 +78,16 @@ export type FakeExit = {
   readonly port: number
   /** Datagrams that came to the relay. */
   readonly came: Buffer[]
-  /** What the relay sends back for each. */
+  /** The relay's replies to each datagram. */
   answer: (bytes: Buffer) => readonly Buffer[]
-  /** Breaks the connections off that associations were asked for on. */
+  /** Breaks the connections of associations. */
   breakOff(): void
 }
 
-/** A SOCKS5 server that lets everybody in and whose relay passes nothing on. @param named where it says that its relay is */
+/**
+ * A SOCKS5 server that accepts every client and whose relay drops everything.
+ * @param named the stated address of its relay
+ */
 export const fakeExit = async (
   t: TestContext,
   { named = '0.0.0.0', reply = 0 }: { readonly named?: string; readonly reply?: number } = {},

@@ -1,5 +1,5 @@
 import type { TestContext } from 'node:test'
-import { createGateway, type Gateway, type GatewayOptions } from '../../../src/gateway/accept/gateway.ts'
+import { createGateway, type Gateway, type GatewayOptions } from '../../../src/gateway/gateway.ts'
 import type { Exit } from '../../../src/gateway/gateway-ports.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { machineMs } from '../../support/machine-time.ts'
@@ -19,7 +19,7 @@ export type TestGateway = {
   readonly spending: Account
   readonly access: MemoryAccess
   readonly exits: MemoryExits
-  /** What was refused, `status error`. */
+  /** The refusals, `status error`. */
   readonly refusals: string[]
   /** Lines of the log. */
   readonly lines: string[]
@@ -31,7 +31,7 @@ export type TestOptions = Partial<Omit<GatewayOptions, 'access' | 'exits'>> & {
   readonly host?: string
 }
 
-/** A gateway on a port of its own, over ports in memory, whose exit may dial this machine's loopback. */
+/** A gateway on its own port, over ports in memory, whose exit may dial this machine's loopback. */
 export const startGateway = async (
   t: TestContext,
   { budget, exit = directExit, host = '127.0.0.1', ...options }: TestOptions = {},
@@ -46,7 +46,7 @@ export const startGateway = async (
   const gateway = createGateway({
     access,
     exits,
-    // Time limits of a test are short: on a loaded machine they would be over before anybody had a turn.
+    // Time limits of a test are short: on a loaded machine they would pass before any work.
     clock: machineMs,
     logger: { debug: log, error: log },
     metrics: {

@@ -1,4 +1,4 @@
-import { anyTargeting, type Line } from '../../../src/domain/exits/exit-targeting.ts'
+import { anyTargeting, type Line } from '../../../src/domain/exits/line.ts'
 import type {
   Access,
   Admission,
@@ -30,7 +30,7 @@ export type Account = Spending & {
   left: number
   /** More can be spent. */
   topUp(bytes: number): void
-  /** Ends whatever runs. */
+  /** Ends all running tunnels. */
   end(why: Denied): void
   /** Whether an empty account waits for a top-up in place of ending. */
   patient: boolean
@@ -43,7 +43,7 @@ export const exhausted: Denied = {
   detail: 'The traffic of the plan is used up.',
 }
 
-/** A budget in memory, counted as the contract says. */
+/** A budget in memory, counted by the contract. */
 export const memorySpending = (bytes = Number.MAX_SAFE_INTEGER): Account => {
   const ended = new AbortController()
   let waiting: (() => void)[] = []
@@ -90,7 +90,7 @@ export type MemoryAccess = Access & {
   /** Of every admission that ended. */
   readonly closed: { readonly error: string | null; readonly host: string | null }[]
   open: number
-  /** What the next ones are answered. */
+  /** The answers of the next requests. */
   answer: (attempt: ConnectionAttempt) => Denied | null
   line: Line
   dedicated: Exit | null
@@ -99,7 +99,7 @@ export type MemoryAccess = Access & {
 export const username = 'tester1'
 export const password = 'secret1'
 
-/** Lets in whoever has the one user name and password. */
+/** Admits clients with the one user name and password. */
 export const memoryAccess = (spending: Spending): MemoryAccess => {
   const access: MemoryAccess = {
     knocks: [],
@@ -137,7 +137,7 @@ export const memoryAccess = (spending: Spending): MemoryAccess => {
 
 export type MemoryExits = Exits & {
   readonly outcomes: string[]
-  /** What the next ones get. */
+  /** The results of the next requests. */
   next: () => Exit | Denied
   /** Routes that were given and not closed. */
   open: number

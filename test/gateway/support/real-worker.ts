@@ -15,8 +15,8 @@ type Parts = {
 }
 
 /**
- * A gateway worker as `npm start` runs it, but inside this process: with real sockets, on the database of the service, and
- * by the clocks of the test. It listens on a port of its own.
+ * A gateway worker as `npm start` runs it, but inside this process: with real sockets, on the database of the
+ * service, and by the clocks of the test. It listens on its own port.
  */
 export const startRealWorker = async (
   t: TestContext,
@@ -48,7 +48,10 @@ export const startRealWorker = async (
   return worker
 }
 
-/** One request through a line such as `http://user:pass@host:port` or `socks5h://…`, over a connection of its own. */
+/**
+ * One request through a line such as `http://user:pass@host:port` or `socks5h://…`, over a separate
+ * connection.
+ */
 export const through = async <Answer>(
   line: string,
   url: string,
@@ -64,7 +67,7 @@ export const through = async <Answer>(
   }
 }
 
-/** What the sandbox tells of the way that a request went out. */
+/** The sandbox's record of a request's exit. */
 export type Whoami = {
   readonly exit: string | null
   readonly country: string | null

@@ -32,7 +32,7 @@ export const tcpTarget = async (
   return port
 }
 
-/** Sends back what it gets, and ends when its client does. */
+/** Echoes received bytes, and ends when its client does. */
 export const echoTarget = (t: TestContext, host = '127.0.0.1'): Promise<number> =>
   tcpTarget(t, (socket) => void socket.pipe(socket), host)
 
@@ -50,5 +50,5 @@ export const httpTarget = async (
   return { port, server }
 }
 
-/** A port of this machine on which nobody listens. */
+/** A port of this machine without a listener. */
 export const closedPort = (): Promise<number> => ownPort()

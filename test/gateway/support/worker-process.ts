@@ -21,7 +21,9 @@ export type WorkerProcess = {
 
 const entry = join(import.meta.dirname, '../../../src/gateway-worker.ts')
 
-/** A gateway worker in a process of its own, as the supervisor starts it, on a port of its own; ended with the test. */
+/**
+ * A gateway worker in a separate process, as the supervisor starts it, on its own port; ended with the test.
+ */
 export const startWorkerProcess = async (
   t: TestContext,
   service: Pick<Service, 'env'>,

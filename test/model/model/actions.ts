@@ -12,7 +12,7 @@ export type Request = {
   readonly customer: string | null
 }
 
-/** A deposit that is asked for, and what its payer then pays on its page, cents. */
+/** A requested deposit, and the later payments on its page, in cents. */
 export type Deposit = {
   readonly account: string
   readonly key: string
@@ -22,14 +22,14 @@ export type Deposit = {
   readonly payments: readonly number[]
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: the model says which fields it expects
+// biome-ignore lint/suspicious/noExplicitAny: the model names its expected fields
 type Body = any
 
 export type Answer = {
   readonly status: number
   readonly body: Body
   readonly replayed: boolean
-  /** The key that the server made, where the request had none. */
+  /** The key that the server generated, if the request had none. */
   readonly madeKey: string | null
 }
 
@@ -73,7 +73,7 @@ export type Event =
       readonly read: Body | null
     }
 
-/** Where an event is judged: what the world was at each moment since its request was sent, the present one last. */
+/** The context of a check: the world at each moment since the request was sent, the present one last. */
 export type Moment = { readonly world: World; readonly views: readonly World[]; readonly nowMs: number }
 
 /** The fields of an answer that are not as expected; null when all are. */

@@ -39,7 +39,9 @@ export const isDedicated = ({ shape }: Product): boolean => shape.startsWith('ad
 const halfUp = (numerator: bigint, denominator: bigint): number =>
   Number((2n * numerator + denominator) / (2n * denominator))
 
-/** What the payer and the wallet pay, whole cents, each rounded half up once from the exact list price. */
+/**
+ * The amounts for the payer and the wallet, whole cents, each rounded half up once from the exact list price.
+ */
 export const figuresOf = (
   tiers: readonly Tier[],
   quantity: number,

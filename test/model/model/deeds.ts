@@ -7,7 +7,7 @@ const refused = (printed: Printed, code: string): string | null =>
 const done = (printed: Printed, fields: Readonly<Record<string, unknown>>): string | null =>
   printed.code === 0 ? differing(printed.json, fields) : `refused: ${JSON.stringify(printed.json)}`
 
-/** What the first `count` of `all` equal parts of an amount come to, half a cent up. */
+/** The sum of the first `count` of `all` equal parts of an amount, half a cent up. */
 const partsCents = (cents: number, count: number, all: number): number =>
   Math.floor((2 * cents * count + all) / (2 * all))
 
@@ -18,7 +18,7 @@ const refundOf = (order: Order, deed: Deed & { kind: 'refund' }): Back | null =>
   const left = amountCents - refundedCents
   const leftCost = costCents - order.refundedCostCents
   const kept = order.proxyIds.filter((id) => !order.refundedProxies.includes(id))
-  /** With the last cent of the price goes all that is left of the cost and the goods. */
+  /** The last cent of the price takes the rest of the cost and of the fulfilment. */
   const back = (cents: number, cost: number, proxyIds: string[]): Back =>
     cents === left
       ? { cents, costCents: leftCost, proxyIds: kept }
@@ -100,7 +100,7 @@ const judgeAdjustment = (
   return done(printed, { balanceCents: account.balanceCents })
 }
 
-/** Judges what an operator's command printed and carries it into the world; tells what is wrong, or null. */
+/** Checks the output of an operator's command and applies it to the world; returns the error, or null. */
 export const judgeDeed = (moment: Moment, deed: Deed, printed: Printed): string | null => {
   const { world } = moment
   switch (deed.kind) {

@@ -4,7 +4,7 @@ import { credit, customerOf } from './state.ts'
 /** Smaller amounts are raised to it, whole cents (docs/http-api.md, "Deposits"). */
 const floorCents = { card: 1_000, crypto: 300 }
 
-/** What a deposit must answer when it is refused; null when it is opened. */
+/** The expected refusal of a deposit; null if it is opened. */
 const refusalOf = ({ world }: Moment, { account: name, key: held, customer }: Deposit) => {
   const account = world.accounts[name]!
   const key = account.keys[held]!
@@ -14,7 +14,9 @@ const refusalOf = ({ world }: Moment, { account: name, key: held, customer }: De
   return customer !== null && !account.reseller ? { status: 403, code: 'reseller_forbidden' } : null
 }
 
-/** Judges a deposit that was opened and paid, and carries what arrived into the world; tells what is wrong, or null. */
+/**
+ * Checks an opened and paid deposit, and applies the received money to the world; returns the error, or null.
+ */
 export const judgeDeposit = (
   moment: Moment,
   deposit: Deposit,

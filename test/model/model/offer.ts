@@ -14,12 +14,12 @@ import {
 } from './catalog.ts'
 import { dayMs, freeIn, poolOf, type Target, type World } from './state.ts'
 
-/** What a fresh request would buy, before wallet and stock are asked. */
+/** The item of a new request, before wallet and stock are checked. */
 export type Offer = {
   readonly kind: 'order' | 'topup' | 'extension'
   readonly product: Product
   readonly quantity: number
-  /** What is charged to the payer, and what leaves the wallet. */
+  /** The charge of the payer, and the debit of the wallet. */
   readonly amountCents: number
   readonly costCents: number
   readonly target: Target | null
@@ -153,7 +153,7 @@ const extensionOffer = (
 export const planOfPath = (path: string): string | null =>
   /^\/api\/v1\/plans\/([^/]+)\/topup$/.exec(path)?.[1] ?? null
 
-/** What a fresh request asks for, as the world was when it was looked at; then a rail and the price guard. */
+/** The requested item, in the world of its look-up; then a rail and the expected price. */
 export const offerOf = (catalog: Catalog, request: Request, view: World, nowMs: number): Offer | Refusal => {
   const { path, body } = request
   const planId = planOfPath(path)
@@ -166,7 +166,7 @@ export const offerOf = (catalog: Catalog, request: Request, view: World, nowMs: 
         ? extensionOffer(catalog, request, view, nowMs, figures)
         : orderOffer(catalog, body, view, nowMs, figures)
   if (isRefusal(offer)) return offer
-  // A customer's credit pays, whatever the method; it says how what is missing could be paid.
+  // A customer's credit pays, for any method; the method says how a missing amount could be paid.
   const hosted = body.method !== undefined && body.method !== 'wallet'
   if (hosted && request.customer === null) return refusal(403, 'deposits_not_available')
   const guard = body.expected_amount_cents
@@ -174,7 +174,7 @@ export const offerOf = (catalog: Catalog, request: Request, view: World, nowMs: 
   return offer
 }
 
-/** What the stock or the rentals themselves say to an offer. */
+/** The answer of the stock or the rentals to an offer. */
 export const stockRefusal = (
   { kind, product, target, quantity, proxyIds }: Offer,
   world: World,

@@ -10,7 +10,7 @@ const refused = (answer: Answer, { status, ...fields }: Refused): string | null 
     ? differing(answer.body, fields)
     : `${answer.status} ${answer.body.code ?? ''} in place of ${status} ${fields.code}`
 
-/** What a retry under the same key must ask for again. */
+/** The request that a retry under the same key must repeat. */
 const askedBy = (catalog: Catalog, { path, body, customer }: Request): string => {
   const { product_id: id, expected_amount_cents: _guard, ...rest } = body
   const productId = typeof id === 'string' ? (findProduct(catalog, id)?.id ?? id) : null
@@ -20,7 +20,7 @@ const askedBy = (catalog: Catalog, { path, body, customer }: Request): string =>
 const spentCents = (key: Key, nowMs: number): number =>
   key.spent.filter(({ atMs }) => atMs > nowMs - dayMs).reduce((sum, { cents }) => sum + cents, 0)
 
-/** What the wallet says to the cost: the cap counts it too. */
+/** The wallet's answer to the cost, including the cap. */
 const moneyRefusal = (account: Account, key: Key, amountCents: number, nowMs: number): Refused | null => {
   const spent = spentCents(key, nowMs)
   const { capCents } = key
@@ -32,7 +32,7 @@ const moneyRefusal = (account: Account, key: Key, amountCents: number, nowMs: nu
   return { status: 402, code: 'insufficient_balance', balanceCents, amountCents, shortfallCents }
 }
 
-/** What the customer's credit says, after the wallet. */
+/** The answer of the customer's credit, after the wallet. */
 const creditRefusal = (creditCents: number, amountCents: number): Refused | null =>
   creditCents >= amountCents
     ? null
@@ -187,7 +187,7 @@ const knownPlan = (world: World, request: Request): boolean => {
   return planId === null || world.plans[planId]?.account === request.account
 }
 
-/** What is refused before the key's order is looked for (docs/http-api.md, "Order of checks"). */
+/** Refusals before the look-up of the key's order (docs/http-api.md, "Order of checks"). */
 const earlyRefusal = (world: World, request: Request): Refused | null => {
   const account = world.accounts[request.account]!
   const key = account.keys[request.key]!
@@ -200,7 +200,7 @@ const earlyRefusal = (world: World, request: Request): Refused | null => {
   return null
 }
 
-/** Judges the answer to a request and carries it into the world; tells what is wrong with it, or null. */
+/** Checks the answer to a request and applies it to the world; returns the error, or null. */
 export const judgeRequest = (
   catalog: Catalog,
   moment: Moment,

@@ -12,7 +12,7 @@ export type World = {
   readonly customers: Record<string, Customer>
 }
 
-/** The reseller's book has it, beside the wallet. */
+/** It is in the reseller's book, in addition to the wallet. */
 export type Customer = {
   readonly account: string
   readonly name: string
@@ -64,7 +64,7 @@ export type Order = {
   readonly amountCents: number
   /** What left the wallet for it. */
   readonly costCents: number
-  /** What a retry must ask for again. */
+  /** The request that a retry must repeat. */
   readonly asked: string
   readonly target: Target | null
   readonly planId: string | null
@@ -97,7 +97,7 @@ export type Rental = {
   readonly extendedBy: string[]
   /** When the address went back; null while it is rented. */
   releasedAtMs: number | null
-  /** Seen by the customer; null until it was looked up. */
+  /** Seen by the customer; null before the look-up. */
   ip: string | null
 }
 
@@ -132,7 +132,7 @@ export const move = (account: Account, type: string, cents: number, orderId: str
   account.movements.push({ type, cents, orderId })
 }
 
-/** What comes in pays first what the account owes. */
+/** Received money pays the account's debt first. */
 export const credit = (
   account: Account,
   type: string,

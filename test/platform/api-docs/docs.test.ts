@@ -9,7 +9,7 @@ import { paidPageRoute, paidPath } from '../../../src/features/deposits/routes.t
 import { guideView } from '../../../src/platform/api-docs/guides.ts'
 import { documentationRoutes } from '../../../src/platform/api-docs/routes.ts'
 import { jsonView, markdown } from '../../../src/platform/api-docs/schema-view.ts'
-import { errorCodes } from '../../../src/platform/http/error-table.ts'
+import { errorCodes } from '../../../src/platform/http/errors.ts'
 import { html } from '../../../src/platform/ui/html.ts'
 import { sampleRoutes, sampleServer } from '../http/sample.ts'
 
@@ -22,7 +22,7 @@ const inner = (page: string, tag: string): readonly string[] =>
 const loads = /<(link|img|iframe|object|embed)\b|\bsrc=|@import|url\(|\bon[a-z]+=|\sstyle=/i
 
 describe('The page for payers', () => {
-  test('says what to do and nothing of anybody, loads nothing, and runs no script', async (t) => {
+  test('says what to do without personal data, loads nothing, and runs no script', async (t) => {
     const { baseUrl } = await sampleServer(t, { routes: [paidPageRoute] })
     const response = await fetch(`${baseUrl}${paidPath}?session_id=cs_1`)
     const page = await response.text()
@@ -46,7 +46,7 @@ describe('The page for payers', () => {
   })
 })
 
-describe('Documents that are the same for all', () => {
+describe('Documents that are the same for all readers', () => {
   const routes = [...sampleRoutes, ...documentationRoutes(sampleRoutes), paidPageRoute]
   /** As the bytes come: `fetch` would unpack them. */
   const ask = async (url: string, headers: Record<string, string> = {}) => {
@@ -56,7 +56,7 @@ describe('Documents that are the same for all', () => {
   }
 
   for (const path of ['/docs', '/openapi.json', paidPath])
-    test(`are asked for anew and not sent again to who has them: ${path}`, async (t) => {
+    test(`are revalidated and not sent again to a client that has them: ${path}`, async (t) => {
       const { baseUrl } = await sampleServer(t, { routes })
       const url = `${baseUrl}${path}`
       const plain = await ask(url)
@@ -85,7 +85,7 @@ describe('Documents that are the same for all', () => {
 })
 
 describe('The documentation page', () => {
-  test('loads nothing from anywhere, under a policy that lets only its own style and script run', async (t) => {
+  test('loads nothing from elsewhere, with a policy that allows only its own style and script', async (t) => {
     const { baseUrl } = await sampleServer(t, {
       routes: [...sampleRoutes, ...documentationRoutes(sampleRoutes)],
     })
@@ -102,7 +102,7 @@ describe('The documentation page', () => {
     }
   })
 
-  test('shows every operation and every error code, and each link inside it leads somewhere', async (t) => {
+  test('shows every operation and every error code, and each internal link works', async (t) => {
     const { baseUrl } = await sampleServer(t, {
       routes: [...sampleRoutes, ...documentationRoutes(sampleRoutes)],
     })
@@ -113,7 +113,7 @@ describe('The documentation page', () => {
     for (const [, target] of page.matchAll(/href="#([^"]+)"/g)) assert.ok(ids.has(target!), target)
   })
 
-  test('breaks names that are longer than a phone is wide', async (t) => {
+  test('wraps names that are wider than a phone', async (t) => {
     const { baseUrl } = await sampleServer(t, {
       routes: [...sampleRoutes, ...documentationRoutes(sampleRoutes)],
     })
@@ -121,7 +121,7 @@ describe('The documentation page', () => {
     assert.match(style!, /^h1, h2, h3 \{[^}]*overflow-wrap: anywhere/m)
     // `anywhere` would let a column of a table be narrower than its words, and break them all.
     assert.match(style!, /^code \{[^}]*overflow-wrap: break-word/m)
-    // A code that fits a line is on one line, whatever hyphens are in it.
+    // A code that fits a line is on one line, whatever hyphens it contains.
     assert.match(style!, /^code \{[^}]*display: inline-block; max-width: 100%/m)
     assert.match(style!, /\.errors tbody th code \{ white-space: nowrap; \}/)
     assert.match(style!, /^@media \(max-width: 820px\) \{[^\n]*\.fields th, \.fields td \{ display: block;/m)
@@ -129,7 +129,7 @@ describe('The documentation page', () => {
     assert.match(style!, /^@media \(max-width: 384px\) \{[^\n]*\.version \{ display: none; \}/m)
   })
 
-  test('has commands that a shell takes whole, with the whole command behind each copy button', async (t) => {
+  test('has commands that a shell accepts completely, each with a copy button for the complete command', async (t) => {
     const { baseUrl } = await sampleServer(t, { routes: documentationRoutes(sampleRoutes) })
     const page = await (await fetch(`${baseUrl}/docs`)).text()
     const samples = [...page.matchAll(/<div class="sample">([\s\S]*?)<\/div>/g)].map(
@@ -153,7 +153,7 @@ describe('The documentation page', () => {
     }
   })
 
-  test('says how to get a key, and leads to guides that are served', async (t) => {
+  test('explains how to get a key, and links to guides that are served', async (t) => {
     const { baseUrl } = await sampleServer(t, { routes: documentationRoutes(sampleRoutes) })
     const page = await (await fetch(`${baseUrl}/docs`)).text()
     assert.match(page, /<h2 id="start">Start<\/h2>[\s\S]*npx farebox keys create --account/)
@@ -186,7 +186,7 @@ describe('The documentation page', () => {
       assert.ok(response.headers.get('content-security-policy')?.includes(`style-src ${hash(style!)}`))
       assert.doesNotMatch(text, loads)
       assert.doesNotMatch(text, /<script/)
-      // What is left of the Markdown outside of code was not understood.
+      // Markdown left outside of code was not rendered.
       const prose = text.slice(text.indexOf('<main')).replaceAll(/<(pre|code)>[\s\S]*?<\/\1>/g, '')
       assert.doesNotMatch(prose, /\*\*|```|\]\(|^\s*\||^#+ /m, path)
     }
@@ -200,7 +200,7 @@ describe('The documentation page', () => {
       }
   })
 
-  test('escapes whatever stands in a declaration', () => {
+  test('escapes every text of a declaration', () => {
     const nasty = `<script>alert("1")</script>`
     for (const { html: text } of [
       html`<b>${nasty}</b>`,

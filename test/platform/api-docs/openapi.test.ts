@@ -65,12 +65,12 @@ describe('The interface description', () => {
     )
   })
 
-  test('says version 3.1.0 of the format and 1.0.0 of the interface', () => {
+  test('states version 3.1.0 of the format and 1.0.0 of the interface', () => {
     assert.equal(document.openapi, '3.1.0')
     assert.equal((document.info as { version: string }).version, '1.0.0')
   })
 
-  test('has an operationId of its own, an example and a list of errors on every operation', () => {
+  test('has a unique operationId, an example and a list of errors on every operation', () => {
     const ids = operations.map(({ operationId }) => operationId)
     assert.equal(new Set(ids).size, sampleRoutes.length)
     for (const { operationId, responses } of operations) {
@@ -98,7 +98,7 @@ describe('The interface description', () => {
         )
   })
 
-  test('declares 400 on every operation of /api/v1 that takes a key, as the spec does', () => {
+  test('declares 400 on every operation of /api/v1 that needs a key, as the spec does', () => {
     for (const [path, item] of Object.entries(document.paths))
       for (const operation of Object.values(item) as unknown as Operation[])
         if (path.startsWith('/api/v1'))
@@ -128,7 +128,7 @@ describe('The interface description', () => {
     visit(document.components, '')
   })
 
-  test('closes requests against unknown fields and leaves answers open for new ones', () => {
+  test('forbids unknown fields in requests and allows new ones in answers', () => {
     for (const [name, schema] of Object.entries(document.components.schemas)) {
       const isClosed = JSON.stringify(schema).includes('"additionalProperties":false')
       assert.equal(isClosed, name.endsWith('Request'), name)
@@ -136,7 +136,7 @@ describe('The interface description', () => {
     assert.ok('CreateOrderRequest' in document.components.schemas)
   })
 
-  test('names paging as whole numbers, though they are read from text', () => {
+  test('declares paging as whole numbers, though they are read from text', () => {
     const list = operations.find(({ operationId }) => operationId === 'listOrders')
     const parameters = list?.parameters as { name: string }[] | undefined
     const limit = parameters?.find(({ name }) => name === 'limit')
@@ -149,7 +149,7 @@ describe('The interface description', () => {
     })
   })
 
-  test('writes each thing in the way that generators of clients read', () => {
+  test('uses only forms that client generators read', () => {
     const kinds = route({
       method: 'POST',
       path: '/kinds',
@@ -232,7 +232,7 @@ describe('The interface description', () => {
     assert.ok(!JSON.stringify(made).includes('__schema'))
   })
 
-  test('does not take two different schemas for one name', () => {
+  test('refuses two different schemas with one name', () => {
     const named = (path: string, field: string) =>
       route({
         method: 'GET',
@@ -257,7 +257,7 @@ describe('The interface description', () => {
     assert.throws(() => openApiDocument([named('/a', 'x'), named('/b', 'y'), named('/c', 'z')]), /Twice/)
   })
 
-  test('is served with the documentation, and hides the pages of machines', async (t) => {
+  test('is served with the documentation, and omits internal pages', async (t) => {
     const own = [...healthRoutes([], { registry: new Registry(), mayRead: () => true }), ...sampleRoutes]
     const { baseUrl } = await sampleServer(t, { routes: [...own, ...documentationRoutes(own)] })
     const served = await (await fetch(`${baseUrl}/openapi.json`)).json()

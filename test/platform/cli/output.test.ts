@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { table } from '../../../src/platform/cli/output.ts'
 
-test('the headings of every table are in capitals, over columns that line up', () => {
+test('the headings of every table are in capitals, above aligned columns', () => {
   const rows = [
     { name: 'alice', credit: '$1.00' },
     { name: 'bo', credit: '$10.00' },

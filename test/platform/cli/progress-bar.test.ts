@@ -17,14 +17,14 @@ const step = {
   secondsLeft: 78,
 } as const
 
-test('progress is one line with a bar, a rate and the time left', () => {
+test('progress is one line with a bar, a rate and the remaining time', () => {
   assert.equal(
     progressLine(step),
     'hot: fold  ████████████░░░░░░░░░░░░  412,000 events, 31,200/s, 1 min 18 s left',
   )
 })
 
-test('a bar is drawn on a terminal only, and cleared at the end', () => {
+test('a bar is drawn on a terminal only, and removed at the end', () => {
   const written: string[] = []
   const write = (text: string): boolean => written.push(text) > 0
   const silent = createProgressBar({ write } as never)
@@ -37,7 +37,7 @@ test('a bar is drawn on a terminal only, and cleared at the end', () => {
   assert.deepEqual(written, [`\r\x1b[K${progressLine(step)}`, '\r\x1b[K'])
 })
 
-test('the rate and the time left come from what was done since the first step, and the last step is always drawn', (t) => {
+test('the rate and the remaining time are based on the work since the first step, and the last step is always drawn', (t) => {
   let nowMs = 60_000
   t.mock.method(performance, 'now', () => nowMs)
   const shown: ProgressStep[] = []

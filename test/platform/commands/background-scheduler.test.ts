@@ -14,7 +14,7 @@ const lullsAt = (comeBackMs: number) => {
 }
 const longMs = 600_000
 
-/** Starts to give way; `done` tells whether it is over. */
+/** Starts to yield; `done` tells whether it has ended. */
 const giving = (yieldToCommands: () => Promise<void>) => {
   const state = { done: false }
   void yieldToCommands().then(() => {
@@ -27,7 +27,7 @@ const turns = async (count: number): Promise<void> => {
   for (let turn = 0; turn < count; turn += 1) await nextTurn()
 }
 
-test('in a process that decides nothing, work gives way for one turn', async () => {
+test('in a process without commands, background work yields for one turn', async () => {
   const { yieldToCommands } = lullsAt(longMs)
   const work = giving(yieldToCommands)
   assert.equal(work.done, false)
@@ -35,7 +35,7 @@ test('in a process that decides nothing, work gives way for one turn', async () 
   assert.equal(work.done, true)
 })
 
-test('while a batch is under way, work goes on', async () => {
+test('background work continues while a batch runs', async () => {
   const { yieldToCommands, begin } = lullsAt(longMs)
   begin()
   const work = giving(yieldToCommands)
@@ -43,7 +43,7 @@ test('while a batch is under way, work goes on', async () => {
   assert.equal(work.done, true)
 })
 
-test('right after a batch, work waits for the next one', async () => {
+test('right after a batch, background work waits for the next one', async () => {
   const { yieldToCommands, begin, end } = lullsAt(longMs)
   begin()
   end()
@@ -55,14 +55,14 @@ test('right after a batch, work waits for the next one', async () => {
   assert.equal(work.done, true)
 })
 
-test('when no batch comes, work goes on all the same', async () => {
+test('background work continues when no batch arrives', async () => {
   const { yieldToCommands, begin, end } = lullsAt(1)
   begin()
   end()
   await yieldToCommands()
 })
 
-test('long after the last batch, work does not wait', async () => {
+test('long after the last batch, background work does not wait', async () => {
   const { world, yieldToCommands, begin, end } = lullsAt(longMs)
   begin()
   end()
@@ -72,7 +72,7 @@ test('long after the last batch, work does not wait', async () => {
   assert.equal(work.done, true)
 })
 
-test('of two batches under way, the end of one leaves time', async () => {
+test('if two batches run, the end of one leaves time for background work', async () => {
   const { yieldToCommands, begin, end } = lullsAt(longMs)
   begin()
   begin()
@@ -82,7 +82,7 @@ test('of two batches under way, the end of one leaves time', async () => {
   assert.equal(work.done, true)
 })
 
-test('patience ends: work that is late goes on', async () => {
+test('background work that is late does not yield', async () => {
   const { world, yieldToCommands, begin, end } = lullsAt(longMs)
   const patient = yieldWhileOnTime(yieldToCommands, () => world.nowMs < 100)
   begin()
@@ -97,7 +97,7 @@ test('patience ends: work that is late goes on', async () => {
   assert.equal(work.done, true)
 })
 
-test('a runner tells when a batch is under way, however it ends', async (t) => {
+test('a runner reports whether a batch runs, however it ends', async (t) => {
   const { wire } = await postgresWorld(t)
   const told: string[] = []
   const backgroundScheduler = { begin: () => told.push('begin'), end: () => told.push('end') }
@@ -114,6 +114,6 @@ test('a runner tells when a batch is under way, however it ends', async (t) => {
     throw new Error(`${items.length} items went nowhere`)
   }
   await runner.run(move(paid, 'two', 10))
-  // What of it stands is asked, and the rest sent, outside of any batch.
+  // Its outcome is checked, and the rest sent, outside of any batch.
   assert.deepEqual(told, ['begin', 'end'])
 })

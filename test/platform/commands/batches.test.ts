@@ -9,7 +9,7 @@ const a = purse('a')
 const b = purse('b')
 const c = purse('c')
 
-test('commands that wait are decided in arrival order on what the former ones leave, in one append', async (t) => {
+test('waiting commands are decided in arrival order on the results of earlier ones, in one append', async (t) => {
   const { wire } = await postgresWorld(t)
   const runner = runnerOver(wire)
   await runner.run(move(a, 'first', 10))
@@ -36,7 +36,7 @@ test('commands that wait are decided in arrival order on what the former ones le
   assert.equal((await purseIn(wire, a)).balance, 3)
 })
 
-test('commands that share a stream form one item, also through a third; others are items of their own', async (t) => {
+test('commands that share a stream, also indirectly, form one item; others are separate items', async (t) => {
   const { wire } = await postgresWorld(t)
   const batches: { commands: number; items: number; events: number }[] = []
   const runner = runnerOver(wire, { metrics: { onBatch: ({ ms: _, ...batch }) => batches.push(batch) } })
@@ -79,7 +79,7 @@ test('commands that share a stream form one item, also through a third; others a
   assert.equal((await purseIn(wire, b)).balance, 11)
 })
 
-test('one batch is in flight at a time; what waits meanwhile is the next one, cut at its limit', async (t) => {
+test('one batch is in flight at a time; waiting commands form the next one, cut at its limit', async (t) => {
   const { wire } = await postgresWorld(t)
   const runner = runnerOver(wire, { limits: { batchCommands: 3 } })
   const door = gate()
@@ -116,7 +116,7 @@ test('a batch is cut before its events exceed the byte limit, and the order stay
   assert.deepEqual([...(await purseIn(wire, a)).moves.keySeq()].sort(), ['1', '2', '3', '4', '5', 'start'])
 })
 
-test('a decide that throws fails its own command only', async (t) => {
+test('an exception in decide fails its own command only', async (t) => {
   const { wire } = await postgresWorld(t)
   const runner = runnerOver(wire)
   const broken = {
@@ -160,7 +160,7 @@ test('an append above 1 MiB fails its own command only', async (t) => {
   assert.equal(wire.sent.length, 1)
 })
 
-test('events carry who and why, and a time that never runs back within the streams of a command', async (t) => {
+test('events carry actor and cause, and a time that never goes back within the streams of a command', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   const times = [5_000_000, 4_996_000, 4_996_000]
   let now = 0
@@ -190,7 +190,7 @@ test('events carry who and why, and a time that never runs back within the strea
   assert.equal(metadata[1]!.causationId, null)
 })
 
-test('behind an event of the future a stream goes on at its time, and what is decided there has the time of now', async (t) => {
+test('after an event of the future a stream continues at its time, and decisions have the present time', async (t) => {
   const { wire } = await postgresWorld(t)
   let now = 5_000_000
   const runner = runnerOver(wire, { clock: () => now })
@@ -210,7 +210,7 @@ test('behind an event of the future a stream goes on at its time, and what is de
   await runnerOver(wire, { clock: () => now }).run(noted(move(a, 'behind too', 1)))
   now += 2
   await runner.run(noted(move(a, 'within the bound of clocks', 1)))
-  // The last one is decided twice: the first process has not read what the second one wrote.
+  // The last one is decided twice: the first process has not read the events of the second.
   assert.deepEqual(seen, [4_994_999, 4_994_999, 5_000_000, 5_000_000])
   const times = (await wire.readAll(0, 100)).map(({ stream, metadata }) => {
     const { recordedAt, decidedAt } = JSON.parse(metadata)
@@ -225,7 +225,7 @@ test('behind an event of the future a stream goes on at its time, and what is de
   ])
 })
 
-test('an event that says something has happened that is to come fails its command alone', async (t) => {
+test('an event that reports a past fact with a future time fails only its command', async (t) => {
   const { wire } = await postgresWorld(t)
   const laterThan = ({ type }: { readonly type: string }, latest: string) =>
     type === 'Tomorrow' ? { field: 'at', at: latest } : null
@@ -242,7 +242,7 @@ test('an event that says something has happened that is to come fails its comman
   assert.equal((await wire.readAll(0, 100)).length, 1)
 })
 
-test('a stream is used with one fold and named once in a command', async (t) => {
+test('a stream has one fold and one name in a command', async (t) => {
   const { wire } = await postgresWorld(t)
   const runner = runnerOver(wire)
   await runner.run(move(a, 'one', 1))
@@ -256,7 +256,7 @@ test('a stream is used with one fold and named once in a command', async (t) => 
   assert.equal((await runner.run(move(a, 'two', 1))).answer, 'moved')
 })
 
-test('folds that nobody uses are kept up to the limits, and read again after', async (t) => {
+test('unused folds are cached up to the limits, and read again later', async (t) => {
   const { wire } = await postgresWorld(t)
   const runner = runnerOver(wire, { limits: { cacheStreams: 3 } })
   for (let n = 0; n < 10; n++) await runner.run(move(purse(`${n}`), 'x', n))
@@ -267,7 +267,7 @@ test('folds that nobody uses are kept up to the limits, and read again after', a
   assert.equal((await byEntries.run(move(purse('3'), 'z', -4))).answer, 'moved')
 })
 
-test('streams that are used once do not push out those that are used again and again', async (t) => {
+test('streams that are used once do not evict frequently used ones', async (t) => {
   const { wire } = await postgresWorld(t)
   const runner = runnerOver(wire, { limits: { cacheStreams: 50, cacheShortStreams: 2 } })
   for (const name of ['a', 'b', 'c']) await runner.run(move(purse(name), 'start', 100))
@@ -275,7 +275,7 @@ test('streams that are used once do not push out those that are used again and a
   assert.equal(runner.cachedStreams(), 3 + 2)
 })
 
-test('a note that stands already makes its command a repeat, though it was taken as absent', async (t) => {
+test('a record that exists makes its command a repeat, even if it was assumed absent', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   await runnerOver(elsewhere).run(move(a, 'start', 10))
   const paid = await runnerOver(elsewhere).run(pay(a, 'order', 4))

@@ -12,7 +12,10 @@ import { gate, locksOn, postgresWorld } from './world.ts'
 const a = purse('a')
 const b = purse('b')
 
-/** Writes an item append by append, as a log without transactions over streams does, and stops where a test says. */
+/**
+ * Writes an item append by append, as a log without transactions over streams does, and stops at the test's
+ * point.
+ */
 const oneByOne = async (
   log: EventLog,
   { appends }: AppendItem,
@@ -45,7 +48,7 @@ const countingLocks = (locks: StreamLocks) => {
   return { taken, locks: counting }
 }
 
-test('a conflict reads what was missed, from where the fold stood, and decides again', async (t) => {
+test('a conflict reads the missing events, from the position of the fold, and decides again', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   const conflicts: StreamName[] = []
   const runner = runnerOver(wire, { metrics: { onConflict: (stream) => conflicts.push(stream) } })
@@ -62,7 +65,7 @@ test('a conflict reads what was missed, from where the fold stood, and decides a
   assert.equal((await purseIn(wire, a)).balance, 11)
 })
 
-test('an item that conflicts does not hold up the other items of its batch', async (t) => {
+test('an item that conflicts does not delay the other items of its batch', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   const runner = runnerOver(wire)
   await Promise.all([runner.run(move(a, 'start', 1)), runner.run(move(b, 'start', 1))])
@@ -75,7 +78,7 @@ test('an item that conflicts does not hold up the other items of its batch', asy
   assert.deepEqual(answered, ['b', 'a'])
 })
 
-test('after a prefix landed, what is whole is answered and what is not is continued, nothing twice', async (t) => {
+test('after a prefix landed, complete commands are answered and incomplete ones continued, without duplicates', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   const runner = runnerOver(wire)
   await runner.run(move(a, 'start', 10))
@@ -107,7 +110,7 @@ test('after a prefix landed, what is whole is answered and what is not is contin
   for (const id of ['one', 'two', 'three']) assert.equal((await elsewhere.lastOf(note(id)))!.revision, 0)
 })
 
-test('a prefix that an outage left is continued by who sends the command again', async (t) => {
+test('a prefix that an outage left is continued by the retry of the command', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   const runner = runnerOver(wire)
   await runner.run(move(a, 'start', 10))
@@ -128,7 +131,7 @@ test('a prefix that an outage left is continued by who sends the command again',
   assert.equal((await purseIn(wire, a)).balance, 8)
 })
 
-test('a stream that collided is read, decided and written under its lock for a while, then as before', async (t) => {
+test('a contended stream is read, decided and written under its lock for a while, then without it', async (t) => {
   const world = await postgresWorld(t)
   const { wire, elsewhere } = world
   const { taken, locks } = countingLocks(locksOn(t, world))
@@ -149,7 +152,7 @@ test('a stream that collided is read, decided and written under its lock for a w
   })
 })
 
-test('who cannot have the lock goes on without it', async (t) => {
+test('a process that cannot get the lock continues without it', async (t) => {
   const world = await postgresWorld(t)
   const { wire, elsewhere } = world
   const { taken, locks } = countingLocks(locksOn(t, world))
@@ -175,7 +178,7 @@ test('who cannot have the lock goes on without it', async (t) => {
   assert.equal((await broken.run(move(b, 'collides', 1))).answer, 'moved')
 })
 
-test('a process that wins every race hears of who loses, and takes turns', async (t) => {
+test('a process that wins every race detects the loser, and takes turns', async (t) => {
   const world = await postgresWorld(t)
   const { wire, elsewhere, pool } = world
   const { taken, locks } = countingLocks(locksOn(t, world))
@@ -204,7 +207,7 @@ test('a process that wins every race hears of who loses, and takes turns', async
   assert.deepEqual(conflicts, [])
 })
 
-test('other streams are not held up while a contended one waits for its lock', async (t) => {
+test('other streams are not delayed while a contended one waits for its lock', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   const door = gate()
   const runner = runnerOver(wire, {
@@ -224,7 +227,7 @@ test('other streams are not held up while a contended one waits for its lock', a
     waits = false
   })
   for (const n of [1, 2, 3]) await runner.run(move(b, `${n}`, 1))
-  // A command over both waits for the lock too; the free stream goes on.
+  // A command over both waits for the lock too; the free stream continues.
   const both = runner.run(pay(a, 'both', 1))
   await runner.run(move(b, '4', 1))
   assert.equal(waits, true)
@@ -233,7 +236,7 @@ test('other streams are not held up while a contended one waits for its lock', a
   assert.equal((await both).answer, 'moved')
 })
 
-test('a command that never lands is given up after so many decisions', async (t) => {
+test('a command that never lands is abandoned after a limited number of decisions', async (t) => {
   const { wire } = await postgresWorld(t)
   const runner = runnerOver(wire, { limits: { redecisions: 3 } })
   await runner.run(move(a, 'start', 1))
@@ -249,13 +252,14 @@ test('a command that never lands is given up after so many decisions', async (t)
   assert.equal(sends, 4)
 })
 
-test('one repeated command makes its whole batch look at what was taken as absent, once', async (t) => {
+test('one repeated command makes its whole batch check what was assumed absent, once', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   const before = runnerOver(elsewhere)
   await before.run(move(a, 'start', 100))
   const ids = Array.from({ length: 30 }, (_, n) => `${n}`)
   await Promise.all(ids.map((id) => before.run(pay(a, id, 1))))
-  // As after a restart: all clients repeat themselves at once, over purses that the process does not know.
+  // As after a restart: all clients repeat their requests at once, over purses that the process has not
+  // cached.
   const runner = runnerOver(wire)
   await runner.run(move(b, 'start', 100))
   wire.sent.length = 0
@@ -265,7 +269,7 @@ test('one repeated command makes its whole batch look at what was taken as absen
   assert.equal((await purseIn(wire, b)).balance, 100)
 })
 
-test('locks: sessions take turns in order, a lost session lets go, a wait is bounded', async (t) => {
+test('locks: sessions take turns in order, a lost session releases its lock, a wait is bounded', async (t) => {
   const world = await postgresWorld(t)
   const { pool } = world
   const locks = locksOn(t, world)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { decided, refused } from '../../../src/kernel/decider.ts'
-import { handle, readState } from '../../../src/platform/commands/handle.ts'
+import { handle, readState } from '../../../src/platform/commands/command.ts'
 import { note, noteFold, type Purse, purse, purseFold, runnerOver } from './purse.ts'
 import { postgresWorld } from './world.ts'
 
@@ -15,7 +15,7 @@ const decideMove = ({ balance, moves }: Purse, id: string, amount: number) => {
   return { ...decided({ type: 'Moved', data: { id, amount } } as const), left: balance + amount }
 }
 
-test('what was decided is written, and its result has what the decision carries; again it changes nothing', async (t) => {
+test('decided events are appended, and the result has the value of the decision; a repeat changes nothing', async (t) => {
   const { wire } = await postgresWorld(t)
   const runner = runnerOver(wire)
   const credit = () => handle(runner, command, mine, (state) => decideMove(state, 'credit', 7))
@@ -30,14 +30,14 @@ test('what was decided is written, and its result has what the decision carries;
   assert.deepEqual([again.changed, again.left, again.position], [false, 7, null])
 })
 
-test('a refusal is the result, and nothing is written', async (t) => {
+test('a refusal is returned, and nothing is appended', async (t) => {
   const { wire } = await postgresWorld(t)
   const result = await handle(runnerOver(wire), command, mine, (state) => decideMove(state, 'spend', -1))
   assert.deepEqual(result, { outcome: 'refused', refusal: { code: 'short', balance: 0 } })
   assert.deepEqual(wire.sent, [])
 })
 
-test('streams that are only looked at are handed in, fresh, and not written to', async (t) => {
+test('streams that are only read are passed up to date, and not written', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   const allowed = { stream: note('allowed'), fold: noteFold }
   const spend = (id: string) =>
@@ -54,7 +54,7 @@ test('streams that are only looked at are handed in, fresh, and not written to',
   )
 })
 
-test('of what names a cause no more than the cause, the name and the account reach the command', async (t) => {
+test('only cause, name and account of a cause reach the command', async (t) => {
   const { wire } = await postgresWorld(t)
   const runner = runnerOver(wire)
   const context = { ...command, streams: {}, decide: () => assert.fail('not this one'), causationId: 'x' }
@@ -63,7 +63,7 @@ test('of what names a cause no more than the cause, the name and the account rea
   assert.equal(JSON.parse(last?.metadata ?? '{}').causationId, null)
 })
 
-test('a state is read as another process has just left it', async (t) => {
+test('a state contains the latest events of another process', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   const runner = runnerOver(wire)
   assert.equal((await readState(runner, command, mine)).balance, 0)

@@ -55,7 +55,7 @@ const script = fc.array(fc.record({ fault: fc.constantFrom(...faults), cut: fc.n
 
 const cause = new Error('a fault of the test')
 
-/** Another process credits the last purse of the item, so that what was decided on it conflicts. */
+/** Another process credits the last purse of the item, so that a decision on it conflicts. */
 const writeElsewhere = async (log: EventLog, { appends }: AppendItem): Promise<void> => {
   const stream = appends.findLast((append) => purses.includes(append.stream))?.stream
   if (stream === undefined) return
@@ -237,7 +237,7 @@ const play = async (
   assert.equal(runner.unknownOutcomes() + runner.queueLength(), 0)
 }
 
-test('whatever faults befall it: what is answered is in the log once, and rests on nothing that did not land', async () => {
+test('under any faults an answered command is in the log once, and depends only on landed events', async () => {
   const numRuns = Number(process.env.FAREBOX_TEST_RUNS ?? 150)
   await fc.assert(fc.asyncProperty(wishes, script, fc.integer({ min: 1, max: 3 }), play), { numRuns })
 })

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CommandOverload } from '../../../src/platform/commands/command.ts'
+import { guardAppends } from '../../../src/platform/eventstore/append-guards.ts'
 import { AppendRejected } from '../../../src/platform/eventstore/errors.ts'
-import { guardAppends } from '../../../src/platform/eventstore/event-times.ts'
 import type { AppendItem, ItemOutcome } from '../../../src/platform/eventstore/port.ts'
 import { until } from '../../support/until.ts'
 import { move, pay, purse, purseIn, runnerOver } from './purse.ts'
@@ -12,7 +12,7 @@ const a = purse('a')
 const b = purse('b')
 const overloaded = (error: unknown): boolean => error instanceof CommandOverload && error.retryAfterS >= 1
 
-test('an append whose answer was lost is sent again byte for byte until its outcome is known: it had landed', async (t) => {
+test('an append without an answer is sent again byte for byte until its outcome is known: it had landed', async (t) => {
   const { wire } = await postgresWorld(t)
   const runner = runnerOver(wire, { limits: { resendFirstMs: 5 } })
   await runner.run(move(a, 'start', 10))
@@ -31,7 +31,7 @@ test('an append whose answer was lost is sent again byte for byte until its outc
   assert.equal((await runner.run(move(a, 'spend', -6))).answer, 'moved')
 })
 
-test('an append whose answer was lost and that had not landed is decided again, with fresh ids', async (t) => {
+test('an append without an answer that had not landed is decided again, with new ids', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   const runner = runnerOver(wire, { limits: { resendFirstMs: 5 } })
   await runner.run(move(a, 'start', 10))
@@ -50,7 +50,7 @@ test('an append whose answer was lost and that had not landed is decided again, 
   assert.equal((await purseIn(wire, a)).balance, 0)
 })
 
-test('while an outcome is unknown its clients and later ones get 503 after a bounded wait, other streams go on', async (t) => {
+test('while an outcome is unknown its clients and later ones get 503 after a bounded wait, other streams continue', async (t) => {
   const { wire } = await postgresWorld(t)
   const runner = runnerOver(wire, {
     limits: { unknownOutcomeWaitMs: 200, resendFirstMs: 5, resendMaxMs: 20 },
@@ -82,7 +82,7 @@ test('while an outcome is unknown its clients and later ones get 503 after a bou
   assert.equal(runner.queueLength(), 0)
 })
 
-test('an append that is never answered counts as one whose answer was lost', async (t) => {
+test('an append that is never answered counts as one with a lost answer', async (t) => {
   const { wire } = await postgresWorld(t)
   const runner = runnerOver(wire, { limits: { appendTimeoutMs: 50, resendFirstMs: 5 } })
   let first = true
@@ -96,7 +96,7 @@ test('an append that is never answered counts as one whose answer was lost', asy
   assert.equal((await purseIn(wire, a)).balance, 1)
 })
 
-test('an adapter that throws is no proof that nothing was written', async (t) => {
+test('an exception of an adapter does not prove that nothing was written', async (t) => {
   const { wire } = await postgresWorld(t)
   const runner = runnerOver(wire, { limits: { resendFirstMs: 5 } })
   let first = true
@@ -109,7 +109,7 @@ test('an adapter that throws is no proof that nothing was written', async (t) =>
   assert.deepEqual(await runner.run(move(a, 'x', 1)), { answer: 'moved', position: 1 })
 })
 
-test('a log that cannot be reached gives 503, for appends and for reads, and all is well when it is back', async (t) => {
+test('an unreachable log causes 503, for appends and for reads, and recovery needs no action', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   const reasons: string[] = []
   const runner = runnerOver(wire, { metrics: { onOverload: (reason) => reasons.push(reason) } })
@@ -129,7 +129,7 @@ test('a log that cannot be reached gives 503, for appends and for reads, and all
   assert.equal((await purseIn(wire, a)).balance, 9)
 })
 
-test('a batch that the database refuses fails the command at fault only', async (t) => {
+test('a batch that the database refuses fails only the faulty command', async (t) => {
   const { wire, pool } = await postgresWorld(t)
   // The refusal is the database's own: a rule that the adapter knows nothing of.
   await pool.query(`alter table log.events add constraint no_poison check (data not like '%poison%')`)
@@ -191,7 +191,7 @@ test('the queue is bounded, and so is the wait in it', async (t) => {
   assert.equal((await purseIn(wire, a)).balance, 1)
 })
 
-test('closing finishes what waits and is in flight, then refuses', async (t) => {
+test('closing finishes waiting and running commands, then refuses new ones', async (t) => {
   const { wire } = await postgresWorld(t)
   const runner = runnerOver(wire, { limits: { batchCommands: 2 } })
   const all = Array.from({ length: 7 }, (_, n) => runner.run(move(a, `${n}`, 1)))
@@ -202,7 +202,7 @@ test('closing finishes what waits and is in flight, then refuses', async (t) => 
   assert.equal((await purseIn(wire, a)).balance, 7)
 })
 
-test('closing waits no longer than its limit for an outcome that stays unknown', async (t) => {
+test('closing has a time limit for an outcome that stays unknown', async (t) => {
   const { wire } = await postgresWorld(t)
   const runner = runnerOver(wire, { limits: { closeMs: 100, resendFirstMs: 5, resendMaxMs: 10 } })
   wire.onAppendAll = async (items) => unknownOutcomes(items)
@@ -225,7 +225,7 @@ test('crash points are named in the order in which they are passed', async (t) =
 })
 
 for (const landed of [true, false])
-  test(`an append whose answer was lost while the clocks were ahead, and that ${landed ? 'had landed' : 'had not'}, is settled once they are right`, async (t) => {
+  test(`an append with a lost answer while the clocks were ahead, and that ${landed ? 'had landed' : 'had not'}, is resolved once they are right`, async (t) => {
     const { wire } = await postgresWorld(t)
     let nowMs = 1_000_000_000_000
     const guarded = guardAppends(wire, { clock: () => nowMs, problem: () => null })

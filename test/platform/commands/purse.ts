@@ -64,8 +64,8 @@ export const move = (
 })
 
 /**
- * Pays from a purse and writes a note, in two appends, as an order does: `order` is taken as new without a look. It
- * continues what a crash left between the two.
+ * Pays from a purse and writes a note, in two appends, as an order does: `order` is assumed new without a
+ * read. It continues after a crash between the two.
  */
 export const pay = (
   stream: StreamName,
@@ -108,7 +108,7 @@ export const runnerOver = (log: EventLog, overrides: Partial<CommandRunnerDeps> 
     ...overrides,
   })
 
-/** What the log says of a purse. */
+/** A purse in the log. */
 export const purseIn = async (log: EventLog, stream: StreamName): Promise<Purse> => {
   let state = purseFold.initial
   for await (const stored of log.readStream(stream)) {

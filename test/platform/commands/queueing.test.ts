@@ -15,17 +15,17 @@ const gatheringOf = (t: TestContext, limits = { batchWindowMs: 4, batchCommands:
   return { world, ...gathering }
 }
 
-test('before anything landed, nobody waits', (t) => {
+test('before the first append no command waits', (t) => {
   assert.equal(gatheringOf(t).shouldWait(1), false)
 })
 
-test('who comes alone never waits for others', (t) => {
+test('a single command never waits for others', (t) => {
   const { batchAppended, shouldWait } = gatheringOf(t)
   batchAppended({ commands: 1, waiting: 0, tookMs: 3 })
   assert.equal(shouldWait(1), false)
 })
 
-test('a batch waits until nine tenths of those that were open are back', (t) => {
+test('a batch waits until nine tenths of the open commands are back', (t) => {
   const { batchAppended, shouldWait } = gatheringOf(t)
   batchAppended({ commands: 20, waiting: 10, tookMs: 3 })
   assert.equal(shouldWait(10), true)
@@ -47,14 +47,14 @@ test('it waits no longer than the last append took, and no longer than the limit
   }
 })
 
-test('it waits for half as many again as the last batch had, so a burst that is over is soon forgotten', (t) => {
+test('it waits for one and a half times the last batch, so that the effect of a burst ends soon', (t) => {
   const { batchAppended, shouldWait } = gatheringOf(t)
   batchAppended({ commands: 2, waiting: 30, tookMs: 3 })
   assert.equal(shouldWait(2), true)
   assert.equal(shouldWait(3), false)
 })
 
-test('when the wait is over without another command, it tells', async (t) => {
+test('when the wait ends without another command, it reports so', async (t) => {
   const over = Promise.withResolvers<void>()
   const gathering = createBatchWindow({
     limits: { batchWindowMs: 4, batchCommands: 200 },

@@ -9,7 +9,7 @@ import { gate, postgresWorld, unknownOutcomes } from './world.ts'
 
 const a = purse('a')
 
-test('a wallet that an operator just credited elsewhere is not refused from an old fold', async (t) => {
+test('a wallet that an operator just credited elsewhere is not refused by an old fold', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   const server = runnerOver(wire)
   assert.equal((await server.run(move(a, 'spend', -5))).answer, 'short')
@@ -18,7 +18,7 @@ test('a wallet that an operator just credited elsewhere is not refused from an o
   assert.equal((await server.run(move(a, 'spend', -5))).answer, 'moved')
 })
 
-test('a refusal is answered only after the log was read since the command arrived', async (t) => {
+test('a refusal is answered only after a log read that began after the command arrived', async (t) => {
   const { wire } = await postgresWorld(t)
   const runner = runnerOver(wire)
   await runner.run(move(a, 'start', 1))
@@ -29,7 +29,7 @@ test('a refusal is answered only after the log was read since the command arrive
   assert.equal(wire.reads, 2)
 })
 
-test('a read that began before the command arrived is not fresh enough for its refusal', async (t) => {
+test('a read that began before the command arrived is too old for its refusal', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   const runner = runnerOver(wire)
   await runner.run(move(a, 'start', 1))
@@ -60,7 +60,7 @@ test('the tails of all refused commands are read at once', async (t) => {
   assert.equal(wire.reads, 1)
 })
 
-test('a refusal waits for the decisions that it rests on, and falls with them', async (t) => {
+test('a refusal waits for the decisions that it depends on, and is decided again if they fail', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   const runner = runnerOver(wire)
   await runner.run(move(a, 'start', 5))
@@ -84,7 +84,7 @@ test('a refusal waits for the decisions that it rests on, and falls with them', 
   assert.equal((await purseIn(wire, a)).balance, 0)
 })
 
-test('a refusal that rests on an append with a lost answer is not told before its outcome', async (t) => {
+test('a refusal that depends on an append with a lost answer waits for its outcome', async (t) => {
   const { wire } = await postgresWorld(t)
   const runner = runnerOver(wire, { limits: { unknownOutcomeWaitMs: 5_000, resendFirstMs: 10 } })
   await runner.run(move(a, 'start', 5))
@@ -107,7 +107,7 @@ test('a refusal that rests on an append with a lost answer is not told before it
   assert.equal((await short).answer, 'short')
 })
 
-test('a landed append is a look at the log: who repeats a command of the same batch is answered without a read', async (t) => {
+test('a landed append counts as a read of the log: a repeat of a command in the same batch is answered without a read', async (t) => {
   const { wire } = await postgresWorld(t)
   const runner = runnerOver(wire)
   await runner.run(move(a, 'start', 5))
@@ -120,7 +120,7 @@ test('a landed append is a look at the log: who repeats a command of the same ba
   assert.equal(wire.reads, 0)
 })
 
-test('what landed with it proves nothing of the other streams that a refusal looked at', async (t) => {
+test('an append proves nothing about other streams that a refusal read', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   const runner = runnerOver(wire)
   const b = purse('b')
@@ -141,17 +141,17 @@ test('what landed with it proves nothing of the other streams that a refusal loo
   assert.equal(outcome.answer, 'moved')
 })
 
-test('a stream taken as absent is read before anything is refused', async (t) => {
+test('a stream assumed absent is read before anything is refused', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   const operator = runnerOver(elsewhere)
   await operator.run(move(a, 'start', 5))
   await operator.run(pay(a, 'order', 5))
-  // The purse is empty: without a look at the order the answer would be `short`.
+  // The purse is empty: without a read of the order the answer would be `short`.
   const runner = runnerOver(wire)
   assert.equal((await runner.run(pay(a, 'order', 5))).answer, 'repeated')
 })
 
-/** Moves `a` by one as long as `b` has at least 5, which it looks at and leaves. */
+/** Moves `a` by one as long as `b` has at least 5; `b` is only read. */
 const whileRich = (b: StreamName, id: string): Command<Record<'a' | 'b', StreamRef<Purse>>, Verdict> => ({
   ...move(a, id, 1),
   streams: { a: { stream: a, fold: purseFold }, b: { stream: b, fold: purseFold } },
@@ -161,7 +161,7 @@ const whileRich = (b: StreamName, id: string): Command<Record<'a' | 'b', StreamR
       : { appends: [{ stream: a, events: [{ type: 'Moved', data: { id, amount: 1 } }] }], answer: 'moved' },
 })
 
-test('a stream that a command looks at and does not write is read before anything is written', async (t) => {
+test('a stream that a command only reads is read before anything is written', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   const runner = runnerOver(wire)
   const b = purse('b')
@@ -172,7 +172,7 @@ test('a stream that a command looks at and does not write is read before anythin
   assert.equal((await purseIn(elsewhere, a)).balance, 1)
 })
 
-test('what a command of the same batch writes is not read for those that look at it', async (t) => {
+test('writes of the same batch cause no reads for commands that only read the stream', async (t) => {
   const { wire } = await postgresWorld(t)
   const runner = runnerOver(wire)
   const b = purse('b')
@@ -183,7 +183,7 @@ test('what a command of the same batch writes is not read for those that look at
   assert.equal(wire.reads, 0)
 })
 
-test('an absence that no append will check is looked at before anything is written', async (t) => {
+test('an absence that no append checks is verified before anything is written', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   await runnerOver(elsewhere).run(move(a, 'start', 5))
   await runnerOver(elsewhere).run(pay(a, 'order', 5))

@@ -37,15 +37,15 @@ const moveMany = async (runner: ReturnType<typeof runnerOver>, count: number): P
   for (let n = 0; n < count; n += 1) await runner.run(move(a, `${n}`, 1))
 }
 
-test('a stream that leaves an entry with every event gets its first snapshot at the least number of events', async (t) => {
+test('a stream whose every event adds an entry gets its first snapshot at the minimum number of events', async (t) => {
   const { wire, options, pool } = await restartWorld(t)
   await moveMany(runnerOver(wire, options), 12)
   await snapshotFrom(pool, 10)
 })
 
-test('after a kill the first command of a stream reads a bounded tail, however much its state holds', async (t) => {
+test('after a kill the first command of a stream reads a bounded tail, however large its state is', async (t) => {
   const { wire, options, pool } = await restartWorld(t)
-  // Never closed: what a killed process leaves.
+  // Never closed: the state of a killed process.
   await moveMany(runnerOver(wire, options), 340)
   // With 300 entries a snapshot is due after 37 new events; with half the state it would be after 150.
   await snapshotFrom(pool, 290)
@@ -54,14 +54,14 @@ test('after a kill the first command of a stream reads a bounded tail, however m
   assert.ok(counted.events <= 50, `${counted.events} events were read`)
 })
 
-test('orders that come faster than snapshots may are bounded all the same', async (t) => {
+test('orders that are faster than the allowed snapshots still have a bounded tail', async (t) => {
   const { wire, options, pool } = await restartWorld(t)
   // The first snapshot is taken after 11 events, the next one 41 later though its interval is far from over.
   await moveMany(runnerOver(wire, { ...options, limits: { ...limits, snapshotEveryMs: 600_000 } }), 70)
   await snapshotFrom(pool, 51)
 })
 
-test('a store that takes no snapshot is not asked again for every command', async () => {
+test('a store that refuses a snapshot is not asked again for every command', async () => {
   const wire = wired(createMemoryLog())
   let asked = 0
   const snapshots = {
@@ -82,7 +82,7 @@ test('a store that takes no snapshot is not asked again for every command', asyn
   assert.equal(asked, 4)
 })
 
-test('after a stop the first command of a stream reads the event of its snapshot and no more', async (t) => {
+test('after a clean stop the first command of a stream reads only the event of its snapshot', async (t) => {
   const { wire, options } = await restartWorld(t)
   const runner = runnerOver(wire, { ...options, limits: { ...limits, snapshotMinEvents: 1_000 } })
   await moveMany(runner, 60)
@@ -92,7 +92,7 @@ test('after a stop the first command of a stream reads the event of its snapshot
   assert.equal(counted.events, 1)
 })
 
-test('a long stream is read a page at a time, and a read that fails goes on where it was', async (t) => {
+test('a long stream is read page by page, and a failed read continues at its page', async (t) => {
   const { wire, options } = await restartWorld(t)
   const first = runnerOver(wire, { ...options, limits: { ...limits, snapshotMinEvents: 1_000 } })
   await moveMany(first, 100)
@@ -112,7 +112,7 @@ test('a long stream is read a page at a time, and a read that fails goes on wher
   assert.equal(counted.events, 100)
 })
 
-test('what was read halfway is decided on by nobody', async (t) => {
+test('a partially read stream is never used for a decision', async (t) => {
   const { wire, options } = await restartWorld(t)
   await moveMany(runnerOver(wire, { ...options, limits: { ...limits, snapshotMinEvents: 1_000 } }), 60)
   const readStreams = wire.onReadStreams
@@ -134,7 +134,7 @@ test('what was read halfway is decided on by nobody', async (t) => {
   assert.equal(wire.sent.length, sent + 1)
 })
 
-test('streams that were busy last are read ahead, and their first commands read nothing', async (t) => {
+test('recently used streams are read ahead, and their first commands read nothing', async (t) => {
   const { wire, options, pool } = await restartWorld(t)
   const former = runnerOver(wire, options)
   await moveMany(former, 60)
@@ -149,6 +149,6 @@ test('streams that were busy last are read ahead, and their first commands read 
   const counted = countEvents(wire)
   assert.equal((await runner.run(move(a, '7', 1))).answer, 'repeated')
   assert.equal((await runner.run(move(a, 'all', -60))).answer, 'moved')
-  // A refusal is looked up, from where the state is.
+  // A refusal is looked up, from the position of the state.
   assert.ok(counted.begun.every((from) => from >= 60))
 })

@@ -6,7 +6,7 @@ import { postgresWorld } from './world.ts'
 
 const a = purse('a')
 
-test('a process decides nothing on events that the log has lost under it', async (t) => {
+test('a process decides nothing on events that the log has lost', async (t) => {
   const { wire, elsewhere, pool } = await postgresWorld(t)
   const one = runnerOver(wire)
   const other = runnerOver(elsewhere)

@@ -9,7 +9,7 @@ import { postgresWorld, signAgain, snapshotsIn, wired } from './world.ts'
 
 const a = purse('a')
 
-/** Counts as many entries as a state that forgets what is old: up to 28. */
+/** Counts entries like a state that drops old ones: up to 28. */
 const fold: typeof purseFold = {
   ...purseFold,
   snapshot: { ...purseFold.snapshot!, entries: ({ moves }) => 2 * Math.min(moves.size, 14) },
@@ -64,7 +64,7 @@ test('a snapshot is taken after max(limit, half the entries) new events, and a s
   assert.equal((await purseIn(wire, a)).balance, 0)
 })
 
-test('a stream is snapshotted at most once in its interval', async (t) => {
+test('a stream has at most one snapshot per interval', async (t) => {
   const { wire, options, kept } = await snapshotWorld(t)
   const runner = runnerOver(wire, { ...options, limits: { snapshotMinEvents: 10, snapshotEveryMs: 60_000 } })
   await moveMany(runner, 0, 60)
@@ -74,7 +74,7 @@ test('a stream is snapshotted at most once in its interval', async (t) => {
   assert.ok((rows[0]!.revision as number) < 20)
 })
 
-test('snapshots may be thrown away at any time', async (t) => {
+test('snapshots may be deleted at any time', async (t) => {
   const { wire, pool, options } = await snapshotWorld(t)
   const runner = runnerOver(wire, options)
   await moveMany(runner, 0, 30)
@@ -106,7 +106,7 @@ for (const [what, change] of Object.entries(spoil))
     assert.equal((await restarted.run(move(a, 'too much', -31))).answer, 'short')
     assert.equal((await restarted.run(move(a, 'all', -30))).answer, 'moved')
     assert.equal(warnings.length, /version|log$/.test(what) ? 0 : 1, String(warnings))
-    // What was ignored is replaced in time.
+    // An ignored one is replaced in time.
     await moveMany(restarted, 100, 130)
     await restarted.close()
     assert.ok((await kept())[0]!.revision !== 29)
@@ -119,7 +119,7 @@ const forgeries = {
   'moved from another stream': `stream = '${a}'`,
 }
 for (const [what, change] of Object.entries(forgeries))
-  test(`a snapshot that somebody wrote ${what} is logged and removed, and the stream is read from its beginning`, async (t) => {
+  test(`a snapshot that was inserted ${what} is logged and removed, and the stream is read from its beginning`, async (t) => {
     const { wire, pool, options, kept, forged } = await snapshotWorld(t)
     const runner = runnerOver(wire, options)
     const from = what.startsWith('moved') ? purse('b') : a
@@ -140,7 +140,7 @@ for (const [what, change] of Object.entries(forgeries))
     assert.equal(forged.length, 1)
   })
 
-test('an append never waits for a snapshot, and a store that fails is only warned of', async () => {
+test('an append never waits for a snapshot, and a failing store only causes a warning', async () => {
   const wire = wired(createMemoryLog())
   const warnings: string[] = []
   const runner = runnerOver(wire, {

@@ -3,7 +3,10 @@ import { clientConfig, createPool } from '../../../src/platform/postgres/pool.ts
 import { openLog } from '../eventstore/open-postgres.ts'
 import { move, purse, runnerOver } from './purse.ts'
 
-/** One of several processes that move one purse as fast as they can; tells each answer's wait in milliseconds. */
+/**
+ * One of several processes that move one purse as fast as they can; prints each answer's wait in
+ * milliseconds.
+ */
 const [url, name, countText, widthText] = process.argv.slice(2) as [string, string, string, string]
 const [count, width] = [Number(countText), Number(widthText)]
 const log = await openLog(url)

@@ -22,7 +22,7 @@ const noted = (name: string, data: () => object): Command<Record<string, never>,
 const at = (ms: number) => () => ({ at: isoTime(ms) })
 const text = (text: string) => () => ({ nested: [{ text }] })
 
-test('no event holds a time that Postgres cannot read: what decides one fails alone', async (t) => {
+test('no event has a time that Postgres cannot read: the command fails alone', async (t) => {
   const { wire } = await postgresWorld(t)
   const runner = runnerOver(wire)
   const asked = [
@@ -39,7 +39,7 @@ test('no event holds a time that Postgres cannot read: what decides one fails al
   assert.deepEqual(stored.map(({ stream }) => stream).sort(), ['ledger-a', 'order-first', 'order-last'])
 })
 
-test('no event holds a text that no read table takes: what decides one fails alone', async (t) => {
+test('no event has a text that no read table accepts: the command fails alone', async (t) => {
   const { wire } = await postgresWorld(t)
   const runner = runnerOver(wire)
   const taken = ['plain', '\\u0000', '\\\\ud800', 'a pair \u{1f600}', 'a control \u0001']

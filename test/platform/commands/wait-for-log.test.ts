@@ -39,7 +39,7 @@ const shaky = (log: EventLog): EventLog => {
   }
 }
 
-test('every read of a start is waited for, and a stream is read on from where it broke', async () => {
+test('every read of a start waits for the log, and a stream is read on from the interruption', async () => {
   const whole = createMemoryLog()
   const stream = freshStream()
   const { position } = await whole.append(stream, 'noStream', someEvents(3))
@@ -72,7 +72,7 @@ test('every read of a start is waited for, and a stream is read on from where it
   assert.deepEqual(told, ['no leader for logId'])
 })
 
-test('what a start waits for in vain is told with the address, the time and the reason', async () => {
+test('a start that waited without success reports the address, the time and the reason', async () => {
   const broken = async (): Promise<never> => {
     throw new LogUnavailable('no leader')
   }
@@ -85,7 +85,7 @@ test('what a start waits for in vain is told with the address, the time and the 
   })
 })
 
-test('a bug is not waited for, and once the start is over an outage is not either', async () => {
+test('a start does not wait for a bug, and after the start it waits for no outage', async () => {
   const patience = createLogWait({ withinMs: 60_000, where: 'esdb://a:1' })
   const failing = (error: Error) =>
     patience.log({
@@ -99,7 +99,7 @@ test('a bug is not waited for, and once the start is over an outage is not eithe
   await assert.rejects(failing(new LogUnavailable('no leader')).head(), /^LogUnavailable: no leader$/)
 })
 
-test('a command of the start comes again until the log takes it', async () => {
+test('a command of the start is repeated until the log accepts it', async () => {
   let times = 0
   const runner = {
     run: async () => {

@@ -76,7 +76,7 @@ export const postgresWorld = async (t: TestContext) => {
   return { url, pool, wire: wired(await opened()), elsewhere: await opened() }
 }
 
-/** Sends a wire's reads of streams to another process's log, and tells from which revision each began. */
+/** Sends a wire's reads of streams to another process's log, and records the first revision of each. */
 export const beginningsOfReads = (wire: WiredLog, elsewhere: EventLog): number[] => {
   const begun: number[] = []
   wire.onReadStreams = (tails) => {
@@ -88,11 +88,14 @@ export const beginningsOfReads = (wire: WiredLog, elsewhere: EventLog): number[]
 
 const keys = { master: masterKey(Buffer.alloc(32, 7)) }
 
-/** The snapshots of a world. @param onForged is given what is logged of one that somebody else wrote */
+/**
+ * The snapshots of a world.
+ * @param onForged receives the log line of a forged one
+ */
 export const snapshotsIn = (pool: pg.Pool, onForged: (message: string) => void = () => {}): SnapshotStore =>
   createPostgresSnapshots({ pool, keys, logger: { error: (_fields, message) => onForged(message) } })
 
-/** Signs the snapshots as they are now: so the service itself would have written what a test changed. */
+/** Signs the present snapshots: as if the service had written the test's change. */
 export const signAgain = async (pool: pg.Pool): Promise<void> => {
   const { rows } = await pool.query<Snapshot>(
     `delete from engine.snapshots returning stream, fold, log_id as "logId", version, revision,
@@ -101,7 +104,7 @@ export const signAgain = async (pool: pg.Pool): Promise<void> => {
   for (const row of rows) await snapshotsIn(pool).save(row)
 }
 
-/** Waits until the world's one snapshot stands at this revision or a later one. */
+/** Waits until the world's one snapshot is at this revision or a later one. */
 export const snapshotFrom = async (pool: pg.Pool, revision: number): Promise<void> => {
   const text = 'select from engine.snapshots where revision >= $1::bigint'
   await until(async () => (await pool.query(text, [revision])).rowCount === 1)

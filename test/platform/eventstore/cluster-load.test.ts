@@ -8,7 +8,7 @@ import { atEnd } from '../../support/cleanup.ts'
 import { until } from '../../support/until.ts'
 import { startLoad } from './cluster-load.ts'
 
-test('the load of a test that ends without stopping it ends with the test', async (t) => {
+test('the load of a test ends with the test, even if the test does not stop it', async (t) => {
   let requests = 0
   const server = createServer((_, response) => {
     requests += 1
@@ -18,7 +18,7 @@ test('the load of a test that ends without stopping it ends with the test', asyn
   await once(server, 'listening')
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   let load: ReturnType<typeof startLoad> | null = null
-  await t.test('a test that is cut off', async (inner) => {
+  await t.test('a test that is aborted', async (inner) => {
     load = startLoad(inner, [{ baseUrl }], 'key')
     await until(() => requests > 20)
   })

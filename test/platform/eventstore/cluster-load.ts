@@ -14,7 +14,7 @@ import { until } from '../../support/until.ts'
 export const buyers = 16
 const traffic = { product_id: 'residential-premium', quantity: 1 }
 
-/** How long a refusal may take: what is on its way is waited for two seconds, what waits in the queue five, a read ten. */
+/** The longest refusal: a running command waits two seconds, a queued one five, a read ten. */
 export const refusalMs = 16_000
 
 export const succeeds = async (t: TestContext, env: NodeJS.ProcessEnv, ...args: string[]) => {
@@ -33,8 +33,8 @@ export const balanceOf = async (process: FareboxProcess, key: string): Promise<n
   (await call(`${process.baseUrl}/api/v1/wallet`, key)).body.balanceCents
 
 /**
- * Buyers of both processes, each of whom asks again under its key until its order is acknowledged, or the test is over: a
- * test that timed out would never end otherwise.
+ * Buyers of both processes. Each repeats its request under its key until its order is acknowledged, or the
+ * test ends: a test that timed out would never end otherwise.
  */
 export const startLoad = (
   t: TestContext,
@@ -98,7 +98,7 @@ export const startLoad = (
   }
 }
 
-/** A cluster, and a service over it whose buyer has money. */
+/** A cluster, and a service over it with a funded buyer. */
 export const openOnCluster = async (t: TestContext) => {
   const cluster = await startEventStoreCluster(t)
   const { url } = await emptyDatabase(t)

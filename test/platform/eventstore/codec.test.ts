@@ -18,7 +18,7 @@ const place = { stream: freshStream(), revision: 3, position: 17 }
 /** JSON has one zero: -0 comes back as 0, which no money of ours is. */
 const jsonValue = fc.jsonValue().map((value): unknown => JSON.parse(JSON.stringify(value)))
 
-test('every JSON value comes back as it was, alone and through a codec that keeps the last metadata', () => {
+test('every JSON value is restored unchanged, alone and through a codec that caches the last metadata', () => {
   const codec = createCodec()
   const check = (type: string, data: unknown, correlation: string): void => {
     const meta = metadata(correlation)
@@ -33,13 +33,13 @@ test('every JSON value comes back as it was, alone and through a codec that keep
   fc.assert(fc.property(fc.string(), jsonValue, correlations, check))
 })
 
-test('what is encoded holds neither NUL nor lone surrogates, so every log takes it', () => {
+test('encoded data contains neither NUL nor lone surrogates, so every log accepts it', () => {
   const { data } = encode({ type: 'Tried', data: { text: 'a\u0000b\ud800c' } }, metadata('m'), newEventId())
   assert(data.isWellFormed() && !data.includes('\u0000'))
   assert.deepEqual(JSON.parse(data), { text: 'a\u0000b\ud800c' })
 })
 
-test('an old event is read in its new shape, others are untouched', () => {
+test('an old event is read in its new form, others are unchanged', () => {
   const upcasters: Upcasters = {
     WalletToppedUp: ({ data }) => ({
       type: 'WalletCredited',
@@ -62,7 +62,7 @@ test('an old event is read in its new shape, others are untouched', () => {
   assert.deepEqual(read({ type: 'toString', data: null }), { type: 'toString', data: null })
 })
 
-test('data that is no JSON is an error', () => {
+test('data that is not JSON is an error', () => {
   const stored = { ...encode({ type: 'T', data: 1 }, metadata('m'), newEventId()), ...place, data: '{' }
   assert.throws(() => decode(stored), SyntaxError)
 })

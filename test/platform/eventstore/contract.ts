@@ -15,14 +15,14 @@ export type { LogTraits, LogUnderTest, OpenLog } from './contract/under-test.ts'
  *
  *     runLogContract('postgres', openLog, { gapless: true, atomicItems: true })
  *
- * `openLog(t)` is called once a test and gives a `LogUnderTest`: the log, `reopen()` for a second one over the same
- * store (as another process or a restart would have it), `interrupt` to break its connections (null: that test is
- * reported as skipped, by name), and `elsewhere`, how a child process opens the same store. Whatever it opens is closed
- * by `t.after`, never by the suite, save for logs that a test got from `reopen()` and closes early (`close()` twice
- * must be harmless).
+ * `openLog(t)` is called once per test and returns a `LogUnderTest`: the log, `reopen()` for a second one over the same
+ * store (as in another process or after a restart), `interrupt` to break its connections (null: that test is reported
+ * as skipped, by name), and `elsewhere`, which opens the same store in a child process. `t.after` closes everything
+ * that it opens, never the suite, except for logs from `reopen()` that a test closes early (`close()` twice must be
+ * harmless).
  *
- * The store need not be empty or private: the suite writes to fresh `order-…` streams only and looks at nothing else,
- * and it counts on gapless positions only where the traits say so (`gapless` also means a store of its own).
+ * The store need not be empty or private: the suite writes to new `order-…` streams only and reads nothing else, and
+ * it relies on gapless positions only if the traits say so (`gapless` also means a separate store).
  */
 export const runLogContract = (name: string, openLog: OpenLog, traits: LogTraits): void => {
   describe(`event log contract: ${name}`, () => {

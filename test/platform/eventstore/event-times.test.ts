@@ -3,9 +3,9 @@ import { test } from 'node:test'
 import type { EventMetadata } from '../../../src/kernel/event.ts'
 import { newEventId } from '../../../src/kernel/ids.ts'
 import type { StreamName } from '../../../src/kernel/streams.ts'
-import { decode, encode } from '../../../src/platform/eventstore/codec.ts'
+import { guardAppends, latestDecision } from '../../../src/platform/eventstore/append-guards.ts'
+import { decode, encode, timesAfter } from '../../../src/platform/eventstore/codec.ts'
 import { LogUnavailable } from '../../../src/platform/eventstore/errors.ts'
-import { guardAppends, latestDecision, timesAfter } from '../../../src/platform/eventstore/event-times.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { allAfter, freshStream, someEvent } from './contract/events.ts'
 import { openLog } from './open-postgres.ts'
@@ -25,7 +25,7 @@ const itemAt = (ms: number, stream: StreamName = freshStream()) => ({
   appends: [{ stream, expected: 'noStream' as const, events: [eventOf({ recordedAt: iso(ms) })] }],
 })
 
-test('an event behind one of the future is stored at its time, and read with the time of its decision', () => {
+test('an event after one of the future is stored at its time, and read with the time of its decision', () => {
   const times = timesAfter(dayMs, 1_000)
   assert.deepEqual(times, { recordedAt: iso(1_000), continuesAt: iso(dayMs) })
   const stored = { ...eventOf(times), stream: freshStream(), revision: 1, position: 1 }
@@ -36,13 +36,13 @@ test('an event behind one of the future is stored at its time, and read with the
   assert.deepEqual(timesAfter(500, 1_000), { recordedAt: iso(1_000) })
 })
 
-test('what an event says of its decision is read from its own fields alone', () => {
+test('the decision time of an event is read from its own fields only', () => {
   const item = { appends: [{ stream: freshStream(), expected: 'noStream' as const, events: [someEvent()] }] }
   assert.equal(latestDecision([item]), Number.NEGATIVE_INFINITY)
   assert.equal(latestDecision([itemAt(1_000), itemAt(3_000), itemAt(2_000)]), 3_000)
 })
 
-test('a log takes nothing of the future, whoever appends, and all else of the same call', async (t) => {
+test('a log refuses events of the future from every caller, and accepts the others of the same call', async (t) => {
   const { url } = await testDatabase(t)
   const log = await openLog(url)
   t.after(() => log.close())
@@ -63,7 +63,7 @@ test('a log takes nothing of the future, whoever appends, and all else of the sa
   assert.equal((await allAfter(log, 0)).length, 2)
 })
 
-test("Postgres refuses what is later than its own clock and the service's offset, on each way into the log", async (t) => {
+test("Postgres refuses times later than its own clock plus the service's offset, on each way into the log", async (t) => {
   const { url } = await testDatabase(t)
   let clockOffsetMs = 0
   const log = await openLog(url, { clockOffsetMs: () => clockOffsetMs })

@@ -36,7 +36,7 @@ const taken = [
 ]
 
 for (const url of taken)
-  test(`${url} is taken, and read as the client reads it`, () => {
+  test(`${url} is accepted, and read as the client reads it`, () => {
     assert.equal(readConfig({ EVENTSTORE_URL: url }).eventStoreUrl, url)
     const address = parseAddress(url)
     const client = parseConnectionString(url)
@@ -84,7 +84,7 @@ const refused: readonly (readonly [string, RegExp])[] = [
 ]
 
 for (const [url, expected] of refused)
-  test(`${url} is refused with what is wrong, and without the password`, () => {
+  test(`${url} is refused with the reason, and without the password`, () => {
     assert.throws(() => parseAddress(url), expected)
     assert.throws(() => openClient(url), AddressRefused)
     assert.throws(
@@ -98,7 +98,7 @@ for (const [url, expected] of refused)
     )
   })
 
-test('several hosts to discover are all asked, where the client alone would ask the first', () => {
+test('all hosts of a discovery list are used, where the client alone would use the first', () => {
   assert.deepEqual(parseAddress('kurrentdb://a:1?tls=false'), parseAddress('esdb://a:1?tls=false'))
   assert.deepEqual(
     parseAddress('kurrentdb+discover://a:1,b:2?tls=false'),
@@ -108,7 +108,7 @@ test('several hosts to discover are all asked, where the client alone would ask 
   assert.equal(connectionString(address, {}), 'esdb://a:1,b:2?tls=false')
 })
 
-test('what is given wins over a default, and nothing secret is shown', () => {
+test('given values override defaults, and secrets are not shown', () => {
   const address = parseAddress('esdb://u:hunter2@a:1,b:2?keepAliveTimeout=9000')
   assert.equal(
     connectionString(address, { keepAliveInterval: '3000', keepAliveTimeout: '3000' }),
@@ -117,7 +117,7 @@ test('what is given wins over a default, and nothing secret is shown', () => {
   assert.equal(shownAddress(address), 'esdb://a:1,b:2')
 })
 
-test('a file of certificates that is not there stops a start with a message', () => {
+test('a missing file of certificates fails a start with a message', () => {
   assert.throws(
     () => openClient('esdb://u:hunter2@a?tlsCAFile=%2Fnowhere%2Fca.pem'),
     (error: Error) => {

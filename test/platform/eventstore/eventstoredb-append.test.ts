@@ -7,7 +7,7 @@ import { createConcurrencyLimiter } from '../../../src/platform/eventstore/event
 import type { Append } from '../../../src/platform/eventstore/port.ts'
 import { freshStream, someEvents } from './contract/events.ts'
 
-/** A server that answers each append when it is asked to. */
+/** A server that answers each append on the test's command. */
 const server = (atOnce: number) => {
   const waiting: { readonly stream: string; answer(error?: Error): void }[] = []
   const client = {
@@ -58,7 +58,7 @@ test('appends that may land in any order are sent at once, up to the limit; the 
   assert.equal(outcome.status === 'landed' && outcome.appended.length, 7)
 })
 
-test('one of them that does not land ends the item, with what landed before it', async () => {
+test('if one of them fails, the item ends with what landed before it', async () => {
   const { deps, waiting } = server(8)
   const claims = Array.from({ length: 4 }, () => append(true))
   const sending = sendItem(deps, { appends: [...claims, append(false)] })

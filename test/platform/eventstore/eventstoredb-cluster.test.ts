@@ -36,7 +36,7 @@ test('a cluster that loses its leader, and its quorum, costs two processes under
   frozen.thaw()
   await until(async () => (await cluster.members()) === 3, { timeoutMs: 120_000, what: 'three nodes' })
 
-  // The leader is left alone: it gives up what is on its way bit by bit, while no other one is found.
+  // The leader is not stopped: it abandons its running calls gradually, while no other leader is found.
   const alone = await cluster.leader()
   const others = cluster.nodes.filter((node) => node !== alone)
   const refusedBefore = load.refused.length

@@ -67,7 +67,7 @@ const assertStandsOnce = async (log: EventLog, item: AppendItem): Promise<void> 
     assert.deepEqual((await streamOf(log, stream)).map(written), events)
 }
 
-/** How many of an item's appends stand; what stands must be a prefix. */
+/** The number of an item's appends in the log, which must be a prefix. */
 const prefixOf = async (log: EventLog, item: AppendItem): Promise<number> => {
   const stands = await Promise.all(
     item.appends.map(async ({ stream }) => (await log.lastOf(stream)) !== null),
@@ -199,7 +199,7 @@ export const runFaultTests = (): void => {
     t.after(() => client.dispose())
     const foreign = Array.from({ length: 1_200 }, () => jsonEvent({ type: 'Foreign', data: {} }))
     await client.appendToStream(`elsewhere-${randomUUID()}`, foreign, { expectedRevision: NO_STREAM })
-    // A log that has not looked before, so that it has to look behind them.
+    // A log without earlier reads, so that it has to read past them.
     const fresh = open(t, { url: serverUrl! })
     assert.equal(await fresh.head(), position)
     assert.deepEqual(await fresh.readAll(position, 10), [])

@@ -24,7 +24,7 @@ const world = async (t: TestContext) => {
 
 const settled = () => new Promise((resolve) => setTimeout(resolve, 50))
 
-test('a call that breaks while no leader is found ends nothing but itself', async (t) => {
+test('a call that fails while there is no leader ends only itself', async (t) => {
   const { node, append, unhandled } = await world(t)
   const [first, second] = [append(), append()]
   await until(() => node.appends.length === 2, { what: 'two appends on their way' })
@@ -42,7 +42,7 @@ test('a call that breaks while no leader is found ends nothing but itself', asyn
   assert.deepEqual(unhandled, [])
 })
 
-test('an append that comes in the moment in which its channel is closed is answered', async (t) => {
+test('an append at the moment in which its channel closes is answered', async (t) => {
   const { node, client, append, unhandled } = await world(t)
   const first = append()
   await until(() => node.appends.length === 1, { what: 'an append on its way' })
@@ -68,7 +68,7 @@ test('an append that comes in the moment in which its channel is closed is answe
   assert.deepEqual(unhandled, [])
 })
 
-test('a node that keeps its connection and says nothing more is given up within seconds', async (t) => {
+test('a silent node with an open connection is abandoned within seconds', async (t) => {
   const node = await eventStoreStandIn(t)
   const hop = await startHop(t, node.nodeUrl)
   const said: unknown[] = []

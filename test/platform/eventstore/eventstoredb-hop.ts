@@ -7,13 +7,13 @@ import { ownPort } from '../../support/own-port.ts'
 export type FaultyHop = {
   /** The server's address by way of this hop. */
   readonly url: string
-  /** From now on what the server answers stays here; what is sent to it still arrives. */
+  /** From now on the server's answers are held back; requests still arrive. */
   holdAnswers(): void
-  /** Neither side hears of the other any more, and nothing says so. */
+  /** Neither side receives anything from the other, and nothing reports it. */
   freeze(): void
   /** Answers and requests pass again, those that were held back first. */
   release(): void
-  /** Breaks every connection; what was held back is lost. */
+  /** Breaks every connection; held back answers are lost. */
   cut(): void
   /** New connections are refused until `listen`. */
   refuse(): Promise<void>
@@ -48,7 +48,7 @@ export const startHop = async (t: TestContext, serverUrl: string): Promise<Fault
       socket.on('error', () => drop(pair))
       socket.on('close', () => drop(pair))
     }
-    // By hand and not by pipe, which would resume what a test paused.
+    // Forwarded by hand and not by pipe, which would resume what a test paused.
     client.on('data', (chunk) => server.write(chunk))
     server.on('data', (chunk) => client.write(chunk))
     if (held.answers) server.pause()

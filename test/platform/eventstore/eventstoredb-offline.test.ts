@@ -17,7 +17,7 @@ import { freshStream, someEvent, someEvents } from './contract/events.ts'
 /** Nothing listens there. */
 const deadUrl = async (): Promise<string> => `esdb://127.0.0.1:${await ownPort()}?tls=false`
 
-test('without a server every operation says that the log is unavailable, and why', async (t) => {
+test('without a server every operation reports that the log is unavailable, with the reason', async (t) => {
   const log = eventStoreDbLog({ url: await deadUrl() })
   t.after(() => log.close())
   const stream = freshStream()
@@ -62,7 +62,7 @@ test('every call carries the credentials of the address', () => {
   assert.deepEqual(credentials, { username: 'ops', password: 'p@ss' })
 })
 
-test('a stream that no reader of the log would see is a bug and throws', async (t) => {
+test('a stream that readers of the log would skip is a bug and throws', async (t) => {
   const log = eventStoreDbLog({ url: await deadUrl() })
   t.after(() => log.close())
   const stream = 'elsewhere-1' as StreamName
@@ -73,7 +73,7 @@ test('a stream that no reader of the log would see is a bug and throws', async (
   )
 })
 
-test('law: any text comes back from the wire as it went, also one that begins with a byte order mark', () => {
+test('law: any text passes the wire unchanged, also one that begins with a byte order mark', () => {
   const texts = fc.oneof(
     fc.json(),
     fc.string({ unit: 'binary' }).filter((text) => text.isWellFormed()),
@@ -101,7 +101,7 @@ test('law: any text comes back from the wire as it went, also one that begins wi
   )
 })
 
-test('an event that another program wrote is not taken for one of ours', () => {
+test('an event of another program is not used as one of ours', () => {
   const foreign = { id: '1', type: 'T', streamId: 'order-1', revision: 0n, created: new Date(0) }
   const position = { commit: 1n, prepare: 1n }
   for (const event of [
@@ -111,7 +111,7 @@ test('an event that another program wrote is not taken for one of ours', () => {
     assert.throws(() => toStored({ event }), /was not written by Farebox/)
 })
 
-test('only an append that surely was not taken up is called unavailable; any other failure leaves its outcome open', () => {
+test('only an append that certainly was not processed is unavailable; any other failure has an unknown outcome', () => {
   const stream = freshStream()
   for (const message of [
     '14 UNAVAILABLE: No connection established. Last error: Error: connect ECONNREFUSED 127.0.0.1:1.',
@@ -129,7 +129,7 @@ test('only an append that surely was not taken up is called unavailable; any oth
     assert(appendFailure(thrown, stream, 0) instanceof OutcomeUnknown, String(thrown))
 })
 
-test('what shares a stream runs in the order of arrival, all else at once, and a failure holds nobody up', async () => {
+test('calls on one stream run in arrival order, all others at once, and a failure delays none', async () => {
   const inOrder = createStreamSerializer()
   const [a, b, c] = [freshStream(), freshStream(), freshStream()]
   const log: string[] = []
@@ -153,7 +153,7 @@ test('what shares a stream runs in the order of arrival, all else at once, and a
   assert(log.includes('a'))
 })
 
-test('no more than the limit run at once, in the order of arrival, and failures give their place back', async () => {
+test('at most the limit run at once, in arrival order, and failures free their slot', async () => {
   const atMost = createConcurrencyLimiter(3)
   let running = 0
   let most = 0

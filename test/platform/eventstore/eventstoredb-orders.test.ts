@@ -34,7 +34,7 @@ type Shop = {
 const balanceCents = async (client: HttpClient): Promise<number> =>
   (await client.get('/api/v1/wallet')).body.balanceCents
 
-/** The operator's command line, beside the running server. */
+/** The operator's command line, next to the running server. */
 const operator = async (t: TestContext, env: NodeJS.ProcessEnv, ...args: string[]) => {
   const { code, out, err } = await farebox(t, [...args, '--json'], env)
   assert.equal(code, 0, err)
@@ -139,7 +139,10 @@ const allOrders = async (client: HttpClient) => {
   }
 }
 
-/** What the wallet lacks is what orders cost, once the completion reactor has ended what the kill left open. */
+/**
+ * The wallet lacks exactly the cost of the orders, once the completion reactor has ended the orders that the
+ * kill left open.
+ */
 const audit = async (shop: Shop, client: HttpClient, calls: number): Promise<void> => {
   let seen = ''
   await until(
@@ -182,7 +185,7 @@ const noAddressTwice = async (client: HttpClient): Promise<void> => {
   assert.equal(new Set(ips).size, ips.length, 'an address is rented twice')
 }
 
-test(`the whole service on EventStoreDB keeps its orders over ${kills} kills in the middle of them`, {
+test(`the whole service on EventStoreDB keeps its orders over ${kills} kills during them`, {
   skip,
 }, async (t) => {
   const { shop, running: first, client } = await open(t)

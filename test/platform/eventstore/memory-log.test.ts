@@ -15,7 +15,7 @@ const openLog: OpenLog = async () => {
   return { log, reopen: async () => log, interrupt: null, elsewhere: { module: '', argument: '' } }
 }
 
-describe('the log in memory that tests of the command runner use is honest', () => {
+describe("the in-memory log of the command runner's tests fulfils the contract", () => {
   appendContract(openLog, traits)
   itemContract(openLog, traits)
   limitContract(openLog)

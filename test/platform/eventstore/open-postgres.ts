@@ -5,7 +5,7 @@ import { clientConfig, createPool } from '../../../src/platform/postgres/pool.ts
 import { testDatabase } from '../../support/postgres.ts'
 import type { LogUnderTest } from './contract.ts'
 
-/** Opens the log of a migrated database with a pool of its own that ends with it, as another process would have it. */
+/** Opens the log of a migrated database with its own pool, which ends with it, as in another process. */
 export const openLog = async (url: string, options: Partial<PostgresLogOptions> = {}): Promise<EventLog> => {
   const { answerTimeoutMs } = options
   const settings = {

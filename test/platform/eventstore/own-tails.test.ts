@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { StreamName } from '../../../src/kernel/streams.ts'
-import { expectedFrom } from '../../../src/platform/eventstore/append-checks.ts'
+import { expectedFrom } from '../../../src/platform/eventstore/append-guards.ts'
 import type { EventLog, Expected } from '../../../src/platform/eventstore/port.ts'
 import { createStreamRevisionCache } from '../../../src/platform/eventstore/postgres/revision-cache.ts'
 import fc from '../../support/fast-check.ts'
@@ -11,7 +11,7 @@ import { allAfter, freshStream, someEvents, streamOf } from './contract/events.t
 import { openLog } from './open-postgres.ts'
 import { setBack } from './set-back.ts'
 
-/** Appends at an expectation; gives the revision where the stream ended, or what the conflict says that it is at. */
+/** Appends at an expectation; returns the revision at the end of the stream, or the one of the conflict. */
 const tryAppend = async (log: EventLog, stream: StreamName, after: number, count: number) => {
   const append = { stream, expected: expectedFrom(after), events: someEvents(count) }
   const [outcome] = await log.appendAll([{ appends: [append] }])
@@ -20,7 +20,7 @@ const tryAppend = async (log: EventLog, stream: StreamName, after: number, count
   return { conflict: outcome!.status === 'conflict' ? outcome!.actual : null }
 }
 
-test('whoever of two processes appended last, an append lands at the end of its stream or is told where that is', async (t) => {
+test('an append lands at the end of its stream or returns the revision there, whichever of two processes appended last', async (t) => {
   const { url } = await testDatabase(t)
   const logs = [await openLog(url), await openLog(url)]
   for (const log of logs) t.after(() => log.close())
@@ -59,7 +59,7 @@ test('whoever of two processes appended last, an append lands at the end of its 
   )
 })
 
-test('a log that was set back under a process takes nothing from it any more, and tells so once', async (t) => {
+test('a log that was set back under a process accepts nothing more from it, and reports it once', async (t) => {
   const { url, pool } = await testDatabase(t)
   const told: Error[] = []
   const log = await openLog(url, { onSetBack: (error) => told.push(error) })
@@ -80,7 +80,7 @@ test('a log that was set back under a process takes nothing from it any more, an
   assert.equal(await log.head(), 2)
 })
 
-test('a stream is known to reach what landed on it, until somebody else appends to it as well', () => {
+test('the revision after an own append is known until another process appends to the stream', () => {
   const tails = createStreamRevisionCache()
   const stream = freshStream()
   const other = freshStream()

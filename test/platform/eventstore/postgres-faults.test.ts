@@ -55,7 +55,7 @@ const gapless = async (pool: pg.Pool): Promise<void> => {
   assert.deepEqual([rows[0].last, rows[0].head], [rows[0].events, rows[0].events])
 }
 
-test('a backend that is killed in the middle of a batch makes it unknown; the same items again converge', async (t) => {
+test('a backend that is killed during a batch makes its outcome unknown; the same items again converge', async (t) => {
   const { url, pool } = await testDatabase(t)
   const log = await opened(t, url)
   const items = [itemFor(), itemFor(), itemFor()]
@@ -71,7 +71,7 @@ test('a backend that is killed in the middle of a batch makes it unknown; the sa
   await gapless(pool)
 })
 
-test('a batch that was written and whose answer is lost is unknown; the same items again give its result', async (t) => {
+test('a written batch with a lost answer is unknown; the same items again return its result', async (t) => {
   const { url, pool } = await testDatabase(t)
   const proxy = await tcpProxy(t, url)
   const troubles: string[] = []
@@ -95,13 +95,13 @@ test('a batch that was written and whose answer is lost is unknown; the same ite
     appended: [{ revision: 4, position: written.at(-1)!.position }],
   })
   assert.deepEqual(await streamOf(direct, stream), written)
-  // The hint to other processes may be lost with the answer, and then that is told as well.
+  // The notification of other processes may be lost with the answer, and then that is reported as well.
   const ofAppends = troubles.filter((what) => what !== 'the log could not be announced')
   assert.deepEqual(ofAppends, ['the connection of the appends broke'])
   await gapless(pool)
 })
 
-test('a server that falls silent makes the outcome unknown after a bounded time', async (t) => {
+test('a silent server makes the outcome unknown after a bounded time', async (t) => {
   const { url } = await testDatabase(t)
   const proxy = await tcpProxy(t, url)
   const log = await opened(t, proxy.url, { answerTimeoutMs: 300 })
@@ -115,7 +115,7 @@ test('a server that falls silent makes the outcome unknown after a bounded time'
   assert.deepEqual(statuses(await log.appendAll([item])), ['landed'])
 })
 
-test('a server that falls silent holds up reads and subscriptions for a bounded time', async (t) => {
+test('a silent server delays reads and subscriptions for a bounded time', async (t) => {
   const { url } = await testDatabase(t)
   const proxy = await tcpProxy(t, url)
   const log = await opened(t, proxy.url, { answerTimeoutMs: 300, pollMs: 20 })
@@ -138,7 +138,7 @@ test('a server that falls silent holds up reads and subscriptions for a bounded 
   await following
 })
 
-test('a log closes though the server says nothing any more', async (t) => {
+test('a log closes even if the server is silent', async (t) => {
   const { url } = await testDatabase(t)
   const proxy = await tcpProxy(t, url)
   const log = await openLog(proxy.url, { answerTimeoutMs: 300 })
@@ -147,7 +147,7 @@ test('a log closes though the server says nothing any more', async (t) => {
   await log.close()
 })
 
-test('while Postgres cannot be reached appends and reads say so, and it goes on when it is back', async (t) => {
+test('while Postgres is unreachable appends and reads report it, and they recover', async (t) => {
   const { url, pool } = await testDatabase(t)
   const proxy = await tcpProxy(t, url)
   const log = await opened(t, proxy.url)
@@ -163,7 +163,7 @@ test('while Postgres cannot be reached appends and reads say so, and it goes on 
   await gapless(pool)
 })
 
-test('a batch that waits too long for its turn is undone by Postgres and reported as unavailable', async (t) => {
+test('Postgres aborts a batch that waits too long for its turn, and it is reported as unavailable', async (t) => {
   const { url, pool } = await testDatabase(t)
   const log = await opened(t, url, { statementTimeoutMs: 200 })
   const head = await holdHead(t, pool)
@@ -173,7 +173,7 @@ test('a batch that waits too long for its turn is undone by Postgres and reporte
   assert.deepEqual(statuses(await log.appendAll([item])), ['landed'])
 })
 
-test('an item that the database refuses for its data is rejected alone, its neighbours land', async (t) => {
+test('an item that the database refuses for its data is rejected alone, and its neighbours land', async (t) => {
   const { url, pool } = await testDatabase(t)
   const log = await opened(t, url)
   // More than a B-tree entry holds, and not to be compressed.
@@ -186,7 +186,7 @@ test('an item that the database refuses for its data is rejected alone, its neig
   await gapless(pool)
 })
 
-test('a batch is undone when somebody else takes a position out of its middle', async (t) => {
+test('a batch is aborted when another writer takes a position in its middle', async (t) => {
   const { url, pool } = await testDatabase(t)
   const log = await opened(t, url)
   await log.appendAll([itemFor()])
@@ -202,7 +202,7 @@ test('a batch is undone when somebody else takes a position out of its middle', 
   await gapless(pool)
 })
 
-test('what one process writes without a word reaches a subscription by the poll', async (t) => {
+test('the poll delivers unannounced writes of another process to a subscription', async (t) => {
   const { url, pool } = await testDatabase(t)
   const log = await opened(t, url, { pollMs: 20 })
   const received: number[] = []
@@ -223,7 +223,7 @@ test('what one process writes without a word reaches a subscription by the poll'
   assert.deepEqual(received, [1, 2])
 })
 
-test('a subscription outlives a time without Postgres', async (t) => {
+test('a subscription survives an outage of Postgres', async (t) => {
   const { url } = await testDatabase(t)
   const proxy = await tcpProxy(t, url)
   const troubles = new Set<string>()
@@ -251,7 +251,7 @@ for (const [what, setting] of [
   ['was read-only when its connection was opened', 'default_transaction_read_only = on'],
   ['gave its connection a limit that no batch keeps', "lock_timeout = '1ms'"],
 ] as const)
-  test(`appends go on over another connection once a database that ${what} is as before`, async (t) => {
+  test(`appends continue over another connection after a database that ${what} recovers`, async (t) => {
     const { url, pool } = await testDatabase(t)
     const database = new URL(url).pathname.slice(1)
     const log = await opened(t, url)

@@ -9,7 +9,7 @@ import {
   maxBatchItems,
   takeBatch,
 } from '../../../src/platform/eventstore/postgres/append-batch.ts'
-import type { BatchReport } from '../../../src/platform/eventstore/postgres/group-commit.ts'
+import type { BatchReport } from '../../../src/platform/eventstore/postgres/log.ts'
 import fc from '../../support/fast-check.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { until } from '../../support/until.ts'
@@ -66,7 +66,7 @@ test('positions are 1, 2, 3 … over several processes, conflicts, resends and r
   assert.equal(await logs[0]!.head(), events.length)
 })
 
-test('the functions through which older versions append are gone, so that those processes append nothing', async (t) => {
+test('the functions of older versions for appending are gone, so those processes append nothing', async (t) => {
   const { pool } = await testDatabase(t)
   for (const call of [
     `log.open_batch('{}'::text[], '{}'::bigint[], '{}'::boolean[], 1)`,
@@ -93,7 +93,7 @@ test('appends that wait for a commit share the next one', async (t) => {
   assert(batches.every(({ bytes, durationMs }) => bytes > 10_000 && durationMs > 0))
 })
 
-test('a batch keeps its limits, holds each stream once, and every stream keeps its order', () => {
+test('a batch respects its limits, has each stream once, and every stream keeps its order', () => {
   const names = Array.from({ length: 6 }, freshStream)
   const waiting = fc.record({
     item: fc
@@ -130,7 +130,7 @@ test('more than 200 items are cut into several batches', () => {
   assert.deepEqual([batch, rest], [queue.slice(0, 200), queue.slice(200)])
 })
 
-test('appends are durable and see what is committed, whatever the defaults of the database are', async (t) => {
+test('appends are durable and read committed data, whatever the defaults of the database are', async (t) => {
   const { url, pool } = await testDatabase(t)
   await pool.query(`
     do $$ begin
@@ -188,12 +188,12 @@ const follower = async (t: TestContext, url: string, pollMs: number) => {
   return seen
 }
 
-test('other processes hear of an append after its commit, and need no poll for it', async (t) => {
+test('other processes receive an append after its commit without a poll', async (t) => {
   const { url, pool } = await testDatabase(t)
   const log = await openLog(url)
   t.after(() => log.close())
   const seen = await follower(t, url, 600_000)
-  // Until it listens, its first look at the log is all that it has.
+  // Before it listens, its first read of the log is all that it has.
   await until(async () => {
     await log.append(freshStream(), 'noStream', someEvents(1))
     return seen.events > 1
@@ -208,7 +208,7 @@ test('other processes hear of an append after its commit, and need no poll for i
   assert.deepEqual(rows, [], 'nothing notifies inside the transaction of an append')
 })
 
-test('an append that nobody announced is found by the poll', async (t) => {
+test('the poll finds an unannounced append', async (t) => {
   const { url, pool } = await testDatabase(t)
   const seen = await follower(t, url, 20)
   for (const position of [1, 2]) {
@@ -222,7 +222,7 @@ test('an append that nobody announced is found by the poll', async (t) => {
   }
 })
 
-test('closing writes what waits, then takes nothing more', async (t) => {
+test('closing writes waiting appends, then accepts no more', async (t) => {
   const { url } = await testDatabase(t)
   const log = await openLog(url)
   const other = await openLog(url)
@@ -237,7 +237,7 @@ test('closing writes what waits, then takes nothing more', async (t) => {
   await log.close()
 })
 
-test('only what Postgres surely undid counts as not written', () => {
+test('only what Postgres certainly aborted counts as not written', () => {
   const failures: Readonly<Record<string, ReturnType<typeof classifyFailure>>> = {
     '22021': 'data',
     '23514': 'data',

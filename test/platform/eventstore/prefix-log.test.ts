@@ -60,7 +60,7 @@ for (const { stop, written } of stops)
     }
   })
 
-test('a rival that writes between two appends of an item leaves the prefix before it as a conflict', async (t) => {
+test('another writer between two appends of an item leaves the prefix before it as a conflict', async (t) => {
   const { inner, item } = await world(t)
   const log = prefixLog(inner, async ({ index, append }) => {
     if (index === 2) await inner.append(append.stream, 'noStream', someEvents(1))

@@ -13,7 +13,7 @@ const item = (n: number): AppendItem => ({
   ],
 })
 
-test('what landed after a position is known as long as it follows without a gap', () => {
+test('the events after a position are known as long as they follow without a gap', () => {
   const recent = createRecentAppends()
   recent.recordAppended(5, [item(1), item(2)])
   assert.deepEqual(
@@ -29,7 +29,7 @@ test('what landed after a position is known as long as it follows without a gap'
   )
 })
 
-test('who is woken before the answer of a batch finds its events once the answer is there', async () => {
+test('a reader that is woken before the answer of a batch finds its events after the answer', async () => {
   const recent = createRecentAppends()
   const answer = Promise.withResolvers<void>()
   recent.sending(answer.promise.then(() => recent.recordAppended(7, [item(1)])))
@@ -40,7 +40,7 @@ test('who is woken before the answer of a batch finds its events once the answer
   assert.equal(recent.after(7, 10)?.length, 1)
 })
 
-test('nobody waits for a batch that cannot stand right after its position, nor for one that hangs', async () => {
+test('no reader waits for a batch that cannot follow its position, or for one that hangs', async () => {
   const recent = createRecentAppends()
   recent.recordAppended(0, [item(1), item(2)])
   recent.sending(new Promise(() => undefined))

@@ -1,8 +1,8 @@
 import type pg from 'pg'
 
 /**
- * Takes the last events out of the log, and ends every connection to it: as a fail-over to a standby that lagged, or the
- * restore of an older backup, does to processes that go on.
+ * Removes the last events from the log, and ends every connection to it: like a fail-over to a standby that
+ * lagged, or the restore of an older backup, for running processes.
  */
 export const setBack = async (pool: pg.Pool, toPosition: number): Promise<void> => {
   const client = await pool.connect()

@@ -18,8 +18,8 @@ const order = (json: unknown, over: CallOptions = {}): [string, string, CallOpti
 ]
 
 describe('The checks before a handler', () => {
-  /** Each step of docs/http-api.md, "Order of checks", made to fail while every later step would fail as well. */
-  test('come in the order of the decisions', async (t) => {
+  /** Each step of docs/http-api.md, "Order of checks", fails while every later step would fail as well. */
+  test('run in the documented order', async (t) => {
     const everythingWrong = { country: 'USA', method: 'shells', quantity: 0 }
     const badKey = { 'idempotency-key': 'ü' }
     const badCustomer = { 'x-reseller-customer-id': 'x'.repeat(129) }
@@ -73,7 +73,7 @@ describe('The checks before a handler', () => {
     }
   })
 
-  test('let a good request through to the handler, with what it asked for', async (t) => {
+  test('pass a good request to the handler, with its input', async (t) => {
     const { client } = await sampleServer(t)
     const { status, body, headers } = await client.call(
       ...order(good, {
@@ -86,7 +86,7 @@ describe('The checks before a handler', () => {
     assert.equal(headers.get('x-farebox-position'), 'pos_0_42')
   })
 
-  test('limit an address before they look at its key, and a key before its scope', async (t) => {
+  test('limit an address before its key, and a key before its scope', async (t) => {
     const never = { take: () => 2.2 }
     const free = { take: () => 0 }
     const address = await sampleServer(t, { limits: { perAddress: never, perKey: free } })
@@ -98,7 +98,7 @@ describe('The checks before a handler', () => {
     assert.equal((await key.client.call(...order(good, { key: 'scraper-key' }))).body.code, 'rate_limited')
   })
 
-  test('count each key by itself', async (t) => {
+  test('count each key separately', async (t) => {
     const limiter = () => createRateLimiter({ burst: 2, perSecond: 1 }, () => 1_000)
     const free = { take: () => 0 }
     const { client } = await sampleServer(t, { limits: { perAddress: free, perKey: limiter() } })
@@ -108,7 +108,7 @@ describe('The checks before a handler', () => {
     assert.deepEqual(statuses, [200, 200, 429, 200])
   })
 
-  test('count two keys of one account apart', async (t) => {
+  test('count two keys of one account separately', async (t) => {
     const limiter = createRateLimiter({ burst: 2, perSecond: 1 }, () => 1_000)
     const free = { take: () => 0 }
     const byKey = async (key: string): Promise<Caller | null> => {
@@ -125,7 +125,7 @@ describe('The checks before a handler', () => {
     assert.deepEqual(statuses, [200, 200, 429, 200, 200, 429])
   })
 
-  test('count each finance token by itself, once it is known', async (t) => {
+  test('count each finance token separately, once it is authenticated', async (t) => {
     const books = route({
       method: 'GET',
       path: '/finance/v1/books',
@@ -170,7 +170,7 @@ describe('The checks before a handler', () => {
     )
   })
 
-  test('show the expected shape when a field has the wrong type', async (t) => {
+  test('show the expected form when a field has the wrong type', async (t) => {
     const { client } = await sampleServer(t)
     const { body } = await client.call(...order({ ...good, expected_amount_cents: '12' }))
     assert.equal(body.code, 'invalid_body')
@@ -180,7 +180,7 @@ describe('The checks before a handler', () => {
     )
   })
 
-  test('show the expected shape when a body cannot be read, whatever is wrong with it', async (t) => {
+  test('show the expected form when a body cannot be read, for any reason', async (t) => {
     const { client } = await sampleServer(t)
     const refusal = async (raw: string | Uint8Array<ArrayBuffer>) => {
       const headers = { 'content-type': 'application/json' }
@@ -205,7 +205,7 @@ describe('The checks before a handler', () => {
     assert.equal(none.body.error, 'the body is not valid JSON; expected shape: {}')
   })
 
-  test('count one entry and one character as one', async (t) => {
+  test('say "entry" and "character" in the singular for one', async (t) => {
     const named = route({
       method: 'POST',
       path: '/named',
@@ -236,7 +236,7 @@ describe('The checks before a handler', () => {
     assert.equal(await error({ name: 'ab' }), 'name must be a text of at most 1 character')
   })
 
-  test('tell null, which was sent, from a field that is missing', async (t) => {
+  test('distinguish null from a missing field', async (t) => {
     const { client } = await sampleServer(t)
     const error = async (json: unknown) => (await client.call(...order(json))).body.error
     assert.equal(
@@ -249,7 +249,7 @@ describe('The checks before a handler', () => {
     )
   })
 
-  test('read null as left out where a field may be left out, and nowhere else', async (t) => {
+  test('read null as omitted where a field is optional, and nowhere else', async (t) => {
     const named = route({
       method: 'POST',
       path: '/unset',
@@ -286,7 +286,7 @@ describe('The checks before a handler', () => {
     assert.equal(await code({ where: { country: 'USA', other: null } }), 'unknown_field')
   })
 
-  test('say what a text of a form of its own must be, in words or by its pattern', async (t) => {
+  test('describe the form of a text in words or by its pattern', async (t) => {
     const asked = route({
       method: 'GET',
       path: '/forms',
@@ -335,7 +335,7 @@ describe('The checks before a handler', () => {
     assert.doesNotMatch(JSON.stringify(openApiDocument([asked])), /"words"/)
   })
 
-  test('refuse every quantity that is no whole number in the bounds', async (t) => {
+  test('refuse every quantity that is not a whole number within the bounds', async (t) => {
     const { client } = await sampleServer(t)
     const texts = [
       '0',
@@ -360,7 +360,7 @@ describe('The checks before a handler', () => {
     }
   })
 
-  test('take an empty body or an empty object where an operation takes no body, and nothing else', async (t) => {
+  test('accept an empty body or an empty object where an operation has no body, and nothing else', async (t) => {
     const { client } = await sampleServer(t)
     const path = '/api/v1/orders/ord_1'
     assert.equal((await client.call('DELETE', path, { key: 'buyer-key' })).status, 204)
@@ -371,14 +371,14 @@ describe('The checks before a handler', () => {
     )
   })
 
-  test('refuse NUL in paths and queries, which Postgres does not take', async (t) => {
+  test('refuse NUL in paths and queries, which Postgres does not accept', async (t) => {
     const { client } = await sampleServer(t)
     assert.equal((await client.get('/api/v1/orders/a%00b', { key: 'buyer-key' })).body.code, 'not_found')
     const bad = await client.get('/api/v1/orders?status=a%00', { key: 'buyer-key' })
     assert.equal(bad.body.code, 'invalid_parameter')
   })
 
-  test('read the position that a client sends back, and refuse one that is no position', async (t) => {
+  test('read the position that a client sends back, and refuse an invalid one', async (t) => {
     const { client } = await sampleServer(t)
     const read = (position: string) =>
       client.get('/api/v1/orders/ord_1', { key: 'buyer-key', headers: { 'x-farebox-position': position } })
@@ -401,7 +401,7 @@ describe('Paging', () => {
     return (await client.get(`/api/v1/orders?${query}`, { key: 'buyer-key' })).body
   }
 
-  test('gives 50 entries from the start when nothing is asked', async (t) => {
+  test('gives 50 entries from the start by default', async (t) => {
     assert.deepEqual(await page(t, ''), { orders: [], total: 0, limit: 50, offset: 0 })
   })
 
@@ -410,7 +410,7 @@ describe('Paging', () => {
     assert.equal((await page(t, 'limit=99999999999999999999')).limit, 100)
   })
 
-  test('refuses what is no number', async (t) => {
+  test('refuses values that are not numbers', async (t) => {
     for (const bad of [
       'limit=0',
       'limit=-1',
@@ -425,7 +425,7 @@ describe('Paging', () => {
       assert.equal((await page(t, bad)).code, 'invalid_offset', bad)
   })
 
-  test('ignores parameters that it does not know', async (t) => {
+  test('ignores unknown parameters', async (t) => {
     assert.equal((await page(t, 'colour=blue&__proto__=1')).limit, 50)
   })
 })

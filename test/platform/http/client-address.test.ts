@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import type { IncomingMessage } from 'node:http'
 import { describe, test } from 'node:test'
+import { addressSubject } from '../../../src/kernel/ip-address.ts'
 import {
-  addressSubject,
   clientAddress,
   noTrustedProxies,
   trustedProxies,
   wideNetworks,
-} from '../../../src/platform/http/client-address.ts'
+} from '../../../src/platform/http/connections.ts'
 
 const request = (peer: string, forwarded?: string): IncomingMessage =>
   ({
@@ -16,12 +16,12 @@ const request = (peer: string, forwarded?: string): IncomingMessage =>
   }) as unknown as IncomingMessage
 
 describe('The address of a client', () => {
-  test('is the peer where no proxy is trusted, whatever the client claims', () => {
+  test('is the peer if no proxy is trusted, whatever the client claims', () => {
     assert.equal(clientAddress(request('203.0.113.9', '10.1.1.1'), noTrustedProxies), '203.0.113.9')
     assert.equal(clientAddress(request('::ffff:203.0.113.9'), noTrustedProxies), '203.0.113.9')
   })
 
-  test('is what the last trusted proxy saw, never what stands further left', () => {
+  test('is what the last trusted proxy saw, never an entry further left', () => {
     const trusted = trustedProxies('127.0.0.1, 10.0.0.0/8')
     assert.equal(clientAddress(request('127.0.0.1', '1.2.3.4, 198.51.100.7'), trusted), '198.51.100.7')
     assert.equal(
@@ -32,7 +32,7 @@ describe('The address of a client', () => {
     assert.equal(clientAddress(request('203.0.113.9', '1.2.3.4'), trusted), '203.0.113.9')
   })
 
-  test('is taken without the port that some proxies write behind it', () => {
+  test('is read without the port that some proxies append', () => {
     const trusted = trustedProxies('127.0.0.1, 10.0.0.0/8')
     for (const [forwarded, address] of [
       ['203.0.113.7:4711', '203.0.113.7'],
@@ -45,7 +45,7 @@ describe('The address of a client', () => {
       assert.equal(clientAddress(request('127.0.0.1', forwarded), trusted), address, forwarded)
   })
 
-  test('is the proxy itself when it forwards nothing usable', () => {
+  test('is the proxy itself if it forwards nothing usable', () => {
     const trusted = trustedProxies('127.0.0.1')
     for (const forwarded of [
       undefined,
@@ -70,13 +70,13 @@ describe('The address of a client', () => {
     assert.equal(addressSubject('203.0.113.9'), '203.0.113.9')
   })
 
-  test('cannot be configured by something that is no address', () => {
+  test('cannot be configured by an invalid address', () => {
     for (const bad of ['localhost', '10.0.0.0/33', '10.0.0.0/x', '10.0.0.0/8/8', '::1/129'])
       assert.throws(() => trustedProxies(bad), new RegExp(bad.replaceAll('/', '\\/')))
   })
 })
 
-test('a trusted network that is a large part of the Internet is told', () => {
+test('a trusted network that is a large part of the Internet is reported', () => {
   const wide = [
     '0.0.0.0/0',
     '::/0',

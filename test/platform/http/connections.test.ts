@@ -4,8 +4,8 @@ import { connect, type Socket } from 'node:net'
 import { describe, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Registry } from 'prom-client'
-import { trustedProxies } from '../../../src/platform/http/client-address.ts'
-import { createHttpMetrics } from '../../../src/platform/http/http-metrics.ts'
+import { trustedProxies } from '../../../src/platform/http/connections.ts'
+import { createHttpMetrics } from '../../../src/platform/http/gauges.ts'
 import type { HttpServerOptions } from '../../../src/platform/http/server.ts'
 import { machineMs } from '../../support/machine-time.ts'
 import { until } from '../../support/until.ts'
@@ -14,7 +14,7 @@ import { sampleDirectory, sampleServer } from './sample.ts'
 
 const lingerMs = 300
 
-/** A server that lingers shortly and says how many connections it has. */
+/** A server that lingers shortly and reports its number of connections. */
 const openServer = async (t: TestContext, over: Partial<HttpServerOptions> = {}) => {
   const registry = new Registry()
   const server = await sampleServer(t, {
@@ -33,7 +33,7 @@ const openServer = async (t: TestContext, over: Partial<HttpServerOptions> = {})
 
 const askMe = (more = '') => `GET /api/v1/me HTTP/1.1\r\nhost: a\r\nx-api-key: buyer-key\r\n${more}\r\n`
 
-describe('A connection that was answered for the last time is destroyed though its client never hangs up', () => {
+describe('A connection is destroyed after its last answer even if its client never closes it', () => {
   const lasts: Readonly<Record<string, readonly [bytes: string, status: string]>> = {
     'bytes that are no request': ['nonsense\r\n\r\n', '400'],
     'headers above the limit': [`GET / HTTP/1.1\r\nhost: a\r\nx: ${'a'.repeat(20_000)}\r\n\r\n`, '431'],
@@ -51,7 +51,7 @@ describe('A connection that was answered for the last time is destroyed though i
     })
 })
 
-test('A connection that is kept alive gathers no listeners of the requests that were refused before their body', async (t) => {
+test('A kept-alive connection accumulates no listeners of requests refused before their body', async (t) => {
   const { port, node } = await openServer(t, { times: { lingerMs: 10_000 } })
   const taken = once(node, 'connection')
   const client = await dial(t, port)
@@ -78,7 +78,7 @@ describe('Late requests', () => {
     'half of a body': `${orderHead(9)}{`,
   }
   for (const [what, bytes] of Object.entries(halves))
-    test(`are refused to the second and gone soon after: ${what}`, async (t) => {
+    test(`are refused to the second and closed soon after: ${what}`, async (t) => {
       const { port, connections } = await openServer(t, { times: { requestMs: 1_000 } })
       const [startedMs, askedMs] = [performance.now(), machineMs()]
       const client = await dial(t, port, bytes, { halfOpen: true })
@@ -88,7 +88,7 @@ describe('Late requests', () => {
       await until(async () => (await connections()) === 0, { timeoutMs: 5_000 })
     })
 
-  test('that were answered before their body are cut, unless it comes', async (t) => {
+  test('that were answered before their body are closed, unless it arrives', async (t) => {
     const { port, connections, baseUrl } = await openServer(t)
     const held = await dial(t, port, `${orderHead(9, undefined, 'nobody')}{`, { halfOpen: true })
     await until(() => held.heard().startsWith('HTTP/1.1 401 '))
@@ -103,7 +103,7 @@ describe('Late requests', () => {
   })
 })
 
-describe('No answer is eaten by a reset', () => {
+describe('No answer is lost by a reset', () => {
   /** More than the buffers of both ends take, so that the client still writes when it is answered. */
   const megabytes = 'a'.repeat(20_000_000)
   const greedy: Readonly<Record<string, readonly [bytes: string, status: string]>> = {
@@ -131,7 +131,7 @@ describe('No answer is eaten by a reset', () => {
 })
 
 describe('Connections are bounded', () => {
-  test('by address: one more cuts the one of that address that waits longest, and nobody else is shut out', async (t) => {
+  test('by address: one more closes the one of that address that waits longest, and no other client is excluded', async (t) => {
     const { port, connections, cut, me } = await openServer(t, { connections: { total: 20, perAddress: 8 } })
     const idle: Dialled[] = []
     for (let n = 0; n < 8; n += 1) idle.push(await dial(t, port, '', { from: '127.0.0.2' }))
@@ -149,7 +149,7 @@ describe('Connections are bounded', () => {
     assert.equal(await connections(), 9)
   })
 
-  test('in all: new clients come in whatever many addresses hold', async (t) => {
+  test('in total: new clients are accepted however many connections other addresses have', async (t) => {
     const { port, connections, me } = await openServer(t, { connections: { total: 20, perAddress: 5 } })
     const held: Dialled[] = []
     const kinds = ['', 'GET / HTTP/1.1\r\n', `${orderHead(9)}{`, askMe()]
@@ -162,7 +162,7 @@ describe('Connections are bounded', () => {
     await until(() => fresh.heard().startsWith('HTTP/1.1 200 '))
   })
 
-  test('and none with a request in work is cut: where all have one, the new one is', async (t) => {
+  test('and none with a running request is closed: if all have one, the new one is closed', async (t) => {
     const gate = Promise.withResolvers<void>()
     const arrived: string[] = []
     const directory = {
@@ -184,7 +184,7 @@ describe('Connections are bounded', () => {
     await until(() => next.heard().startsWith('HTTP/1.1 200 '))
   })
 
-  test('but not those of a trusted proxy, by address: it connects for everybody', async (t) => {
+  test('but not those of a trusted proxy, by address: it connects for all clients', async (t) => {
     const { port, connections, cut } = await openServer(t, {
       connections: { total: 30, perAddress: 3 },
       trusted: trustedProxies('127.0.0.9'),

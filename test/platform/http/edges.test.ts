@@ -5,8 +5,8 @@ import { describe, test } from 'node:test'
 import { documentationRoutes } from '../../../src/platform/api-docs/routes.ts'
 import { CommandOverload } from '../../../src/platform/commands/command.ts'
 import { LogUnavailable, OutcomeUnknown } from '../../../src/platform/eventstore/errors.ts'
-import { createHangUp, createPendingResponses } from '../../../src/platform/http/close-connection.ts'
-import { answerBrokenRequest } from '../../../src/platform/http/faults.ts'
+import { answerBrokenRequest } from '../../../src/platform/http/answer.ts'
+import { createHangUp, createPendingResponses } from '../../../src/platform/http/connections.ts'
 import { sampleDirectory, sampleRoutes, sampleServer } from './sample.ts'
 
 /** Sends bytes and gives all that comes back until the server hangs up. */
@@ -52,7 +52,7 @@ describe('Paths and methods', () => {
     assert.equal(posted.body.code, 'not_found')
   })
 
-  test('with slashes at their end are sent on to the path itself, with method, body and query', async (t) => {
+  test('with trailing slashes are redirected to the path, with method, body and query', async (t) => {
     const { client, baseUrl } = await sampleServer(t)
     const sentTo = async (method: string, path: string) => {
       const { status, headers } = await fetch(`${baseUrl}${path}`, { method, redirect: 'manual' })
@@ -72,7 +72,7 @@ describe('Paths and methods', () => {
     assert.equal((await client.get('/api/v1/orders/?limit=2', { key: 'buyer-key' })).body.limit, 2)
   })
 
-  test('answer 405 with the methods that the path has', async (t) => {
+  test('answer 405 with the methods of the path', async (t) => {
     const { client } = await sampleServer(t)
     const { status, body, headers } = await client.call('PUT', '/api/v1/orders')
     assert.deepEqual(
@@ -85,7 +85,7 @@ describe('Paths and methods', () => {
     )
   })
 
-  test('answer OPTIONS without a key, and open CORS only where no key is used', async (t) => {
+  test('answer OPTIONS without a key, and allow CORS only where no key is used', async (t) => {
     const { client } = await sampleServer(t)
     const closed = await client.call('OPTIONS', '/api/v1/orders')
     assert.deepEqual([closed.status, closed.headers.get('allow')], [204, 'POST, GET, HEAD, OPTIONS'])
@@ -107,7 +107,7 @@ describe('Paths and methods', () => {
 })
 
 describe('Keys', () => {
-  test('are taken from either header, and from both when they agree', async (t) => {
+  test('are accepted from either header, and from both when they agree', async (t) => {
     const { client } = await sampleServer(t)
     const headersOf = [
       { 'x-api-key': 'buyer-key' },
@@ -142,14 +142,14 @@ describe('Keys', () => {
     assert.equal((await client.get('/api/proxy-list', { key: 'nobody' })).status, 200)
   })
 
-  test('let a blocked account read', async (t) => {
+  test('allow a blocked account to read', async (t) => {
     const { client } = await sampleServer(t)
     assert.equal((await client.get('/api/v1/orders', { key: 'blocked-key' })).status, 200)
   })
 })
 
 describe('Request ids', () => {
-  test('are taken from the client in the safe form, else made, and come back everywhere', async (t) => {
+  test('are accepted from the client in the safe form, else generated, and returned everywhere', async (t) => {
     const { client } = await sampleServer(t)
     const idOf = async (sent: string) =>
       (await client.get('/api/v1/me', { headers: { 'x-request-id': sent } })).headers.get('x-request-id')
@@ -158,7 +158,7 @@ describe('Request ids', () => {
       assert.match((await idOf(bad)) ?? '', /^req_[0-9a-f]{32}$/)
   })
 
-  test('of scraper calls are taken as they are or refused, never replaced', async (t) => {
+  test('of scraper calls are accepted unchanged or refused, never replaced', async (t) => {
     const { client } = await sampleServer(t)
     const scrape = (id: string) =>
       client.post(
@@ -235,7 +235,7 @@ describe('Bodies', () => {
     assert.match(await order('200-ok'), /^HTTP\/1\.1 201 [\s\S]*x-request-id/)
   })
 
-  test('that are missing show the expected shape', async (t) => {
+  test('that are missing show the expected form', async (t) => {
     const { client } = await sampleServer(t)
     const { body } = await client.call('POST', '/api/v1/orders', { key: 'buyer-key' })
     assert.equal(body.code, 'invalid_body')
@@ -259,13 +259,13 @@ describe('Faults', () => {
     assert.deepEqual([logged.requestId, logged.err.message], ['r1', 'the secret detail'])
   })
 
-  test('that a retry outlives are 503 with Retry-After', async (t) => {
+  test('that are temporary are 503 with Retry-After', async (t) => {
     const { client } = await sampleServer(t, { routes: failing(new CommandOverload('the log is away', 1.2)) })
     const { status, body, headers } = await client.get('/api/v1/me', { key: 'buyer-key' })
     assert.deepEqual([status, body.code, headers.get('retry-after')], [503, 'overloaded', '2'])
   })
 
-  test('of the database are 503 when a retry outlives them, and 500 when they are bugs', async (t) => {
+  test('of the database are 503 if they are temporary, and 500 if they are bugs', async (t) => {
     const coded = (code: string) => Object.assign(new Error('x'), { code })
     const outages = [
       new LogUnavailable('away'),
@@ -288,7 +288,7 @@ describe('Faults', () => {
     }
   })
 
-  test('of the directory are no 401', async (t) => {
+  test('of the directory are not 401', async (t) => {
     const directory = {
       byKey: async () => {
         throw new CommandOverload('the database is away', 1)
@@ -298,7 +298,7 @@ describe('Faults', () => {
     assert.equal((await client.get('/api/v1/me', { key: 'buyer-key' })).body.code, 'overloaded')
   })
 
-  test('shed load above the number of requests in work, and take the next one after', async (t) => {
+  test('shed load above the number of running requests, and accept the next one afterwards', async (t) => {
     const gate = Promise.withResolvers<void>()
     const directory = {
       byKey: async (key: string, address: string) => {
@@ -317,7 +317,7 @@ describe('Faults', () => {
   })
 })
 
-describe('Bytes that are no request', () => {
+describe('Bytes that are not a request', () => {
   test('are answered in the form of every error', async (t) => {
     const { port } = await sampleServer(t)
     const broken = [
@@ -337,7 +337,7 @@ describe('Bytes that are no request', () => {
     assert.match(long, /^HTTP\/1\.1 431 Request Header Fields Too Large\r\n[\s\S]*"code":"invalid_parameter"/)
   })
 
-  test('that do not all come are told that they are late', async (t) => {
+  test('that are incomplete are answered as too late', async (t) => {
     const late = Object.assign(new Error('Request timeout'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' })
     const server = createServer((socket) =>
       answerBrokenRequest(createHangUp(1_000), createPendingResponses())(late, socket),
@@ -351,7 +351,7 @@ describe('Bytes that are no request', () => {
     )
   })
 
-  test('that lack a Host are told so in the form of every error', async (t) => {
+  test('that lack a Host are refused in the form of every error', async (t) => {
     const { port } = await sampleServer(t)
     const answer = await raw(
       port,
@@ -365,7 +365,7 @@ describe('Bytes that are no request', () => {
     assert.match(old, /^HTTP\/1\.1 200 /)
   })
 
-  test('that name the service or the caller twice are refused, also where both are the same', async (t) => {
+  test('that contain the service or the caller twice are refused, even if both are the same', async (t) => {
     const { port } = await sampleServer(t)
     const ask = (...lines: string[]): Promise<string> =>
       raw(port, `GET /api/v1/me HTTP/1.1\r\n${lines.join('\r\n')}\r\nconnection: close\r\n\r\n`)
@@ -395,7 +395,7 @@ describe('Bytes that are no request', () => {
     assert.match(both, /^HTTP\/1\.1 400 /)
   })
 
-  test('sent twice as two idempotency keys are no key', async (t) => {
+  test('with two idempotency keys count as without a key', async (t) => {
     const { port } = await sampleServer(t)
     const body = '{"product_id":"a","quantity":1}'
     const answer = await raw(
@@ -407,7 +407,7 @@ describe('Bytes that are no request', () => {
 })
 
 describe('Every answer', () => {
-  test('in JSON ends with a newline, also a refusal and one to bytes that are no request', async (t) => {
+  test('in JSON ends with a newline, also a refusal and one to invalid bytes', async (t) => {
     const { baseUrl, port } = await sampleServer(t, {
       routes: [...sampleRoutes, ...documentationRoutes(sampleRoutes)],
     })
@@ -425,7 +425,7 @@ describe('Every answer', () => {
     assert.match(await raw(port, 'nonsense\r\n\r\n'), /\}\n$/)
   })
 
-  test('carries the security headers and is never cached', async (t) => {
+  test('has the security headers and is never cached', async (t) => {
     const { client } = await sampleServer(t)
     for (const path of ['/api/v1/me', '/nowhere', '/api/proxy-list', '/api/v1/orders/%']) {
       const { headers } = await client.get(path)

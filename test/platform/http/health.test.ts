@@ -4,9 +4,12 @@ import { get } from 'node:http'
 import { describe, test } from 'node:test'
 import { Registry } from 'prom-client'
 import { localOperatorAccess, operatorTokenAccess } from '../../../src/platform/http/auth.ts'
-import { registerGauge, registerRuntimeMetrics } from '../../../src/platform/http/gauges.ts'
+import {
+  createHttpMetrics,
+  registerGauge,
+  registerRuntimeMetrics,
+} from '../../../src/platform/http/gauges.ts'
 import { healthRoutes, type Probe } from '../../../src/platform/http/health.ts'
-import { createHttpMetrics } from '../../../src/platform/http/http-metrics.ts'
 import { sampleRoutes, sampleServer } from './sample.ts'
 
 const probe = (name: string, check: Probe['check']): Probe => ({ name, check })
@@ -21,7 +24,7 @@ describe('Health', () => {
     assert.deepEqual((await client.get('/healthz')).body, { status: 'ok' })
   })
 
-  test('/readyz is 200 only when every probe holds', async (t) => {
+  test('/readyz is 200 only when every probe succeeds', async (t) => {
     const { client } = await sampleServer(t, {
       routes: healthRoutes([fine, probe('projections', async () => null)], open),
     })
@@ -82,7 +85,7 @@ describe('Metrics', () => {
     assert.match(text, /farebox_http_requests_in_flight 0\n/, 'a probe is not counted')
   })
 
-  test('tell how long requests held the main thread, by route, and the longest since the last scrape', async (t) => {
+  test('show how long requests held the main thread, by route, and the longest since the last scrape', async (t) => {
     const registry = new Registry()
     const spin = (ms: number): void => {
       for (const end = performance.now() + ms; performance.now() < end; );
@@ -134,7 +137,7 @@ describe('Metrics', () => {
     assert.match(text, /^farebox_resident_memory_bytes \d/m)
   })
 
-  test('and what /readyz says is wrong are for whoever has the token, from wherever it comes', async (t) => {
+  test('and the details of /readyz need the token, from any address', async (t) => {
     const broken = probe('database', async () => 'connect ECONNREFUSED 10.1.2.3:5432')
     const routes = healthRoutes([fine, broken], {
       registry: new Registry(),
@@ -165,7 +168,7 @@ describe('Metrics', () => {
     assert.deepEqual(await seen({ authorization, ...forwarded }), [200, told])
   })
 
-  test('are for nobody where there is no token, also not for this machine: a proxy may be on it', async (t) => {
+  test('are unavailable without a configured token, also for this machine: a proxy may run on it', async (t) => {
     const routes = healthRoutes([fine], { registry: new Registry(), mayRead: operatorTokenAccess(null) })
     const { baseUrl } = await sampleServer(t, { routes })
     for (const headers of [{}, { authorization: 'Bearer null' }, { authorization: 'Bearer ' }])
@@ -173,7 +176,7 @@ describe('Metrics', () => {
     assert.deepEqual(await (await fetch(`${baseUrl}/readyz`)).json(), { status: 'ready' })
   })
 
-  test('on a listener of their own need no token, and are not sent through a proxy or to a foreign page', async (t) => {
+  test("on a separate listener need no token, and are not sent through a proxy or to another site's page", async (t) => {
     const routes = healthRoutes([fine], { registry: new Registry(), mayRead: localOperatorAccess })
     const { port } = await sampleServer(t, { routes })
     const status = async (headers: Record<string, string>): Promise<number> => {

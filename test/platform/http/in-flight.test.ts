@@ -3,8 +3,8 @@ import { type TestContext, test } from 'node:test'
 import { Registry } from 'prom-client'
 import { z } from 'zod'
 import type { Caller } from '../../../src/platform/http/auth.ts'
-import { trustedProxies } from '../../../src/platform/http/client-address.ts'
-import { createHttpMetrics } from '../../../src/platform/http/http-metrics.ts'
+import { trustedProxies } from '../../../src/platform/http/connections.ts'
+import { createHttpMetrics } from '../../../src/platform/http/gauges.ts'
 import { createLogger } from '../../../src/platform/http/logging.ts'
 import { createRateLimiter } from '../../../src/platform/http/rate-limit.ts'
 import { type Route, route } from '../../../src/platform/http/route.ts'
@@ -13,7 +13,7 @@ import { until } from '../../support/until.ts'
 import { type Dialled, dial, orderHead } from './raw.ts'
 import { sampleDirectory, sampleRoutes, sampleServer } from './sample.ts'
 
-/** A server with two places, and what it says of itself. */
+/** A server with two slots, and its figures. */
 const openSmall = async (t: TestContext, over: Partial<HttpServerOptions> = {}) => {
   const registry = new Registry()
   const lines: string[] = []
@@ -58,7 +58,7 @@ const leaving: Readonly<Record<string, (socket: import('node:net').Socket) => un
   'says that no more comes': (socket) => socket.end(),
 }
 for (const [how, leave] of Object.entries(leaving))
-  test(`a client that ${how} in the middle of its body had no place, gives its room back, and is logged`, async (t) => {
+  test(`a client that ${how} during its body had no slot, frees its memory, and is logged`, async (t) => {
     const { dial, inFlight, me, statuses } = await openSmall(t, { limits, arriving: { perSender: 2 } })
     const clients = [await dial(halfAnOrder()), await dial(halfAnOrder())]
     const third = await dial(halfAnOrder())
@@ -73,7 +73,7 @@ for (const [how, leave] of Object.entries(leaving))
     assert.deepEqual(statuses(), [429, 200, 499, 499, 201])
   })
 
-test('an account with as many bodies on their way as may be is refused, in the form of every error', async (t) => {
+test('an account with too many bodies in transit is refused, in the form of every error', async (t) => {
   const { dial } = await openSmall(t, { limits, arriving: { perSender: 1 } })
   const clients = [await dial(halfAnOrder()), await dial(halfAnOrder())]
   const { heard } = await until(() => clients.find(({ heard }) => heard().endsWith('}\n')))
@@ -82,7 +82,7 @@ test('an account with as many bodies on their way as may be is refused, in the f
   assert.match(refused, /"error":"1 bodies of this account are on their way[^"]*","code":"rate_limited"/)
 })
 
-test('slow bodies of many accounts starve none: the slowest of them makes room', async (t) => {
+test('slow bodies of many accounts block none: the slowest of them is dropped', async (t) => {
   const { dial, client, inFlight } = await openSmall(t, {
     directory: anybody,
     limits,
@@ -107,7 +107,7 @@ test('slow bodies of many accounts starve none: the slowest of them makes room',
   assert.deepEqual([status, await inFlight()], [201, 0])
 })
 
-test('bodies on their way are bounded by the memory that they will take, too', async (t) => {
+test('bodies in transit are bounded by their announced memory, too', async (t) => {
   const { dial } = await openSmall(t, { arriving: { bytes: 1_000 } })
   const slow: Dialled[] = []
   for (let n = 0; n < 3; n += 1) slow.push(await dial(orderHead(400)))
@@ -120,7 +120,7 @@ test('bodies on their way are bounded by the memory that they will take, too', a
   await until(() => chunked.heard().startsWith('HTTP/1.1 201 '))
 })
 
-test('a client that sends requests and reads no answers takes no places from others', async (t) => {
+test('a client that sends requests and reads no answers takes no slots from others', async (t) => {
   const { dial, inFlight, me } = await openSmall(t)
   const greedy = await dial(
     'GET /api/v1/me HTTP/1.1\r\nhost: a\r\nx-api-key: buyer-key\r\n\r\n'.repeat(2_000),
@@ -153,7 +153,7 @@ const slow = (door: Promise<void>, over: Partial<Route> = {}): Route => ({
   ...over,
 })
 
-test('work for a client that left keeps its place until it is done', async (t) => {
+test('work for a disconnected client keeps its slot until it is done', async (t) => {
   const door = Promise.withResolvers<void>()
   const { dial, inFlight, statuses } = await openSmall(t, { routes: [...sampleRoutes, slow(door.promise)] })
   const client = await dial('GET /api/v1/slow HTTP/1.1\r\nhost: a\r\n\r\n')
@@ -166,7 +166,7 @@ test('work for a client that left keeps its place until it is done', async (t) =
   assert.deepEqual(statuses(), [499], 'it is logged once')
 })
 
-test('a body that arrives when every place is taken is answered 503, and its account is counted once it is in work', async (t) => {
+test('a body that arrives when every slot is used is answered with 503, and its account counts once it runs', async (t) => {
   const door = Promise.withResolvers<void>()
   const { dial, inFlight, me } = await openSmall(t, {
     routes: [...sampleRoutes, slow(door.promise, { access: 'any-key', customer: 'unaffected' })],
@@ -190,7 +190,7 @@ test('a body that arrives when every place is taken is answered 503, and its acc
   assert.equal(await me(), 200)
 })
 
-test('a route with places of its own neither takes those of others nor gives one address all of its own', async (t) => {
+test("a route with its own slots neither uses others' slots nor gives one address all of its own", async (t) => {
   const door = Promise.withResolvers<void>()
   const own = slow(door.promise, { path: '/own', atOnce: { total: 3, perAddress: 2 } })
   const { me, baseUrl, inFlight } = await openSmall(t, {
@@ -210,7 +210,7 @@ test('a route with places of its own neither takes those of others nor gives one
   assert.equal(await ask('2001:db8::3'), 200)
 })
 
-test('slow bodies, however many, keep no callback out', async (t) => {
+test('slow bodies, however many, block no callback', async (t) => {
   const callback = slow(Promise.resolve(), {
     method: 'POST',
     path: '/own',
@@ -232,7 +232,7 @@ test('slow bodies, however many, keep no callback out', async (t) => {
   await until(() => honest.heard().startsWith('HTTP/1.1 200 '))
 })
 
-test('an account has a share of the places, whatever its requests wait for, and leaves the rest to others', async (t) => {
+test('an account has a share of the slots, whatever its requests wait for, and leaves the rest to others', async (t) => {
   const door = Promise.withResolvers<void>()
   const { dial, client, inFlight, me } = await openSmall(t, {
     routes: [...sampleRoutes, slow(door.promise, { access: 'any-key', customer: 'unaffected' })],

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { ApiError } from '../../../src/platform/http/errors.ts'
-import { isFraction, parseJson } from '../../../src/platform/http/json.ts'
+import { isFraction, parseJson } from '../../../src/platform/http/read-body.ts'
 import fc from '../../support/fast-check.ts'
 
 const parse = (text: string | Buffer): unknown => parseJson(Buffer.from(text as string)).value
@@ -21,7 +21,7 @@ const meant = fc
   .filter((value) => !/\\u0000|__proto__/.test(JSON.stringify(value)))
 
 describe('Reading a body', () => {
-  test('gives what JSON.parse gives for everything that a client may mean', () => {
+  test('gives what JSON.parse gives for every valid body', () => {
     fc.assert(
       fc.property(meant, fc.constantFrom(undefined, 2), (value, indent) => {
         assert.deepEqual(parse(JSON.stringify(value, null, indent)), JSON.parse(JSON.stringify(value)))
@@ -29,7 +29,7 @@ describe('Reading a body', () => {
     )
   })
 
-  test('ignores one mark of the byte order at the start, and takes none elsewhere', () => {
+  test('ignores one byte order mark at the start, and accepts none elsewhere', () => {
     assert.deepEqual(parse('\ufeff{"quantity":1}'), { quantity: 1 })
     assert.equal(parse('\ufeff'), undefined)
     refused('\ufeff\ufeff{}', /not valid JSON/)
@@ -55,7 +55,7 @@ describe('Reading a body', () => {
     )
   })
 
-  test('refuses a field that is named twice, wherever it stands', () => {
+  test('refuses a field that occurs twice, at any depth', () => {
     fc.assert(
       fc.property(
         meant,
@@ -69,7 +69,7 @@ describe('Reading a body', () => {
     assert.deepEqual(parse('{"a:b":{"a":":"},"c":"\\":\\\\"}'), { 'a:b': { a: ':' }, c: '":\\' })
   })
 
-  test('refuses more values than any body needs before it reads them, however they are written', () => {
+  test('refuses more values than any body needs before it reads them, in any spelling', () => {
     const list = (item: string, count: number): string => `{"ids":[${Array(count).fill(item).join(',')}]}`
     for (const item of ['1', '""', '[]', '{}', '1.0000000000000001']) {
       assert.equal((parse(list(item, 2_000)) as { ids: unknown[] }).ids.length, 2_000)
@@ -79,7 +79,7 @@ describe('Reading a body', () => {
       `{${Array.from({ length: 2_001 }, (_, at) => `"field${at}":1`).join(',')}}`,
       /more than 2000 values/,
     )
-    // Neither what a text holds counts, nor does a body have to be JSON to be refused.
+    // The content of a text does not count, and a body need not be JSON to be refused.
     assert.deepEqual(parse(`{"label":"${',"'.replace('"', '\\"').repeat(5_000)}"}`), {
       label: ',"'.repeat(5_000),
     })
@@ -87,7 +87,7 @@ describe('Reading a body', () => {
     refused(`"${'\\'.repeat(5_001)}`, /not valid JSON/)
   })
 
-  test('refuses NUL, halves of surrogate pairs and __proto__ in texts and names, however deep', () => {
+  test('refuses NUL, lone surrogates and __proto__ in texts and names, at any depth', () => {
     for (const wrap of [(json: string) => json, (json: string) => `[[{"a":${json}}]]`]) {
       refused(wrap('"a\\u0000"'), /NUL/)
       refused(wrap('{"a\\u0000":1}'), /NUL/)
@@ -99,14 +99,14 @@ describe('Reading a body', () => {
     assert.equal(parse('"\\ud83d\\ude00"'), '😀')
   })
 
-  test('refuses nesting deeper than 32 levels, whatever its depth', () => {
+  test('refuses nesting deeper than 32 levels, however deep', () => {
     const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
     assert.ok(parse(nested(32)))
     for (const depth of [33, 1_000, 100_000]) refused(nested(depth), /nested deeper/)
     refused(`${'{"a":'.repeat(40)}1${'}'.repeat(40)}`, /nested deeper/)
   })
 
-  test('refuses what is not UTF-8 JSON', () => {
+  test('refuses everything but UTF-8 JSON', () => {
     refused(Buffer.from([0x22, 0xff, 0x22]), /UTF-8/)
     refused(Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22]), /UTF-8/)
     for (const text of [
@@ -123,12 +123,12 @@ describe('Reading a body', () => {
       refused(text, /not valid JSON/)
   })
 
-  test('says when a number is beyond every double', () => {
+  test('refuses a number beyond every double with that reason', () => {
     assert.equal(parseJson(Buffer.from('{"a":1e999}')).overflowing, true)
     assert.equal(parseJson(Buffer.from('{"a":1e300}')).overflowing, false)
   })
 
-  test('refuses numbers that are longer than any number can need, before it reads them', () => {
+  test('refuses numbers that are longer than any number needs, before it reads them', () => {
     const zeros = '0'.repeat(250_000)
     for (const number of [`0.${zeros}1`, `1${zeros}`, `-1.5${zeros}`, `1e-${zeros}1`, `1e+${zeros}`, zeros])
       refused(`{"quantity":${number}}`, /a number of more than 100 characters/)
@@ -138,7 +138,7 @@ describe('Reading a body', () => {
     assert.deepEqual(parse(`{"label":"${text}","${text}":1}`), { label: text, [text]: 1 })
   })
 
-  test('tells a fraction in a time that grows with its length and no faster', () => {
+  test('detects a fraction in at most linear time', () => {
     const source = `0.${'0'.repeat(100_000)}1`
     const cpuMs = () => process.cpuUsage().user / 1000
     const before = cpuMs()

@@ -11,7 +11,7 @@ const recorded = () => {
 }
 
 describe('The log', () => {
-  test('has one line a request: id, method, template, status, account and key id', async (t) => {
+  test('has one line for each request: id, method, template, status, account and key id', async (t) => {
     const { lines, logger } = recorded()
     const { client } = await sampleServer(t, { logger })
     await client.get('/api/v1/orders/ord_1?token=abc', {
@@ -34,7 +34,7 @@ describe('The log', () => {
     })
   })
 
-  test('never holds a key, a body, a query or an e-mail', async (t) => {
+  test('never contains a key, a body, a query or an e-mail', async (t) => {
     const { lines, logger } = recorded()
     const { client } = await sampleServer(t, { logger })
     const secret = 'fbx_thisMustNotBeLogged'
@@ -47,7 +47,7 @@ describe('The log', () => {
     assert.ok(!lines.join('').includes('@example.com'))
   })
 
-  test('names an outage without a stack, which a bug has', () => {
+  test('reports an outage without a stack, and a bug with one', () => {
     const { lines, logger } = recorded()
     logger.error({ err: new LogUnavailable('the log is away') }, 'an append failed')
     logger.error({ err: new TypeError('x is undefined') }, 'a handler failed')
@@ -59,7 +59,7 @@ describe('The log', () => {
     assert.match(prettyLine(lines[1]!), /\n +at /)
   })
 
-  test('redacts secrets that a module hands it by mistake', () => {
+  test('redacts secrets that a module passes by mistake', () => {
     const { lines, logger } = recorded()
     logger.info(
       {
@@ -74,7 +74,7 @@ describe('The log', () => {
   })
 })
 
-describe('A trouble that lasts', () => {
+describe('A continuing problem', () => {
   const troubled = () => {
     const lines: string[] = []
     const at = { nowMs: 0 }
@@ -84,7 +84,7 @@ describe('A trouble that lasts', () => {
   }
   const away = () => new Error('connect ECONNREFUSED')
 
-  test('is told at once, then once a minute with how many lines were left out', () => {
+  test('is logged at once, then once a minute with the number of omitted lines', () => {
     const { at, logger, told } = troubled()
     for (const nowMs of [0, 1_000, 59_999, 60_000, 60_001, 120_000]) {
       at.nowMs = nowMs
@@ -100,7 +100,7 @@ describe('A trouble that lasts', () => {
     )
   })
 
-  test('hides no other: not of another error, of another order, of another room, nor a worse level', () => {
+  test('hides no other: not of another error, order or module, nor a worse level', () => {
     const { logger, told } = troubled()
     const lines = [
       () => logger.warn({ err: away() }, 'failed'),
@@ -120,7 +120,7 @@ describe('A trouble that lasts', () => {
     ['the log', new LogUnavailable('EventStoreDB cannot be reached: connect ECONNREFUSED'), 'log'],
     ['the database', Object.assign(away(), { code: 'ECONNREFUSED' }), 'database'],
   ] as const)
-    test(`is one for all requests that meet it: ${what} that is away is named, and told once with their number`, async (t) => {
+    test(`is one for all requests that it affects: ${what} that is down is named, and logged once with their number`, async (t) => {
       const { at, logger, told } = troubled()
       const directory = { byKey: () => Promise.reject(error) }
       const { client } = await sampleServer(t, { logger, directory })
@@ -139,7 +139,7 @@ describe('A trouble that lasts', () => {
       )
     })
 
-  test('is told once a minute where it is a bug: with the id of its first request', async (t) => {
+  test('is logged once a minute if it is a bug: with the id of its first request', async (t) => {
     const { at, logger, told } = troubled()
     const directory = { byKey: () => Promise.reject(new Error(`no such column: c${at.nowMs}`)) }
     const { baseUrl } = await sampleServer(t, { logger, directory })
@@ -164,14 +164,14 @@ describe('A trouble that lasts', () => {
     )
   })
 
-  test('is one for all streams and items that an outage concerns', () => {
+  test('is one for all streams and items that an outage affects', () => {
     const { logger, told } = troubled()
     for (const item of ['a', 'b', 'c'])
       logger.error({ err: new LogUnavailable(`append to order-${item}: terminated`), item }, 'an item failed')
     assert.equal(told().length, 1)
   })
 
-  test('is never kept from the log when it ends the process, nor a line without an error', () => {
+  test('is always logged when it ends the process, and so is a line without an error', () => {
     const { logger, told } = troubled()
     for (const _ of [1, 2]) {
       logger.fatal({ err: away() }, 'cannot go on')

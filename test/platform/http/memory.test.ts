@@ -7,7 +7,7 @@ import { startService } from '../../support/service.ts'
 setFlagsFromString('--expose-gc')
 const collect: () => void = runInNewContext('gc')
 
-/** What the process holds in its heap and beside it, once all that can go is gone. */
+/** The process's heap and external memory, after everything collectable is collected. */
 const heldBytes = async (): Promise<number> => {
   for (let pass = 0; pass < 3; pass++) {
     collect()
@@ -19,7 +19,7 @@ const heldBytes = async (): Promise<number> => {
 
 const mebibyte = 1024 * 1024
 
-test('what one account asks for, however long and however often another thing, takes no memory that stays', async (t) => {
+test('requests of one account, however long and varied, leave no growing memory', async (t) => {
   const { baseUrl, demo } = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
   const headers = { 'x-api-key': demo.buyer.key }
   const padding = 'x'.repeat(14_000)

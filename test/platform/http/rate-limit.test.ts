@@ -43,7 +43,7 @@ const referenceOf = (times: readonly number[], rate: Rate): readonly number[] =>
 }
 
 describe('The rate limit', () => {
-  test('accepts in no window more than the burst and what flows in', () => {
+  test('accepts in no window more than the burst plus the refill', () => {
     fc.assert(
       fc.property(rates, moments, (rate, times) => {
         const accepted = acceptedOf(times, rate)
@@ -56,7 +56,7 @@ describe('The rate limit', () => {
     )
   })
 
-  test('accepts exactly what a bucket that is refilled each millisecond accepts', () => {
+  test('accepts exactly what a bucket with a refill each millisecond accepts', () => {
     fc.assert(
       fc.property(rates, moments, (rate, times) => {
         assert.deepEqual(acceptedOf(times, rate), referenceOf(times, rate))
@@ -64,7 +64,7 @@ describe('The rate limit', () => {
     )
   })
 
-  test('says exactly how long to wait: a millisecond earlier is refused, then it is accepted', () => {
+  test('returns the exact wait: a millisecond earlier is refused, then it is accepted', () => {
     fc.assert(
       fc.property(rates, moments, (rate, times) => {
         let state: GcraState
@@ -81,7 +81,7 @@ describe('The rate limit', () => {
     )
   })
 
-  test('is monotone: what is accepted stays accepted when it comes later', () => {
+  test('is monotone: an accepted request is also accepted later', () => {
     fc.assert(
       fc.property(
         rates,
@@ -103,7 +103,7 @@ describe('The rate limit', () => {
     assert.equal(gcra(first.state, 1_000, 1, rate).accepted, true)
   })
 
-  test('keeps subjects apart and gives the seconds to wait', () => {
+  test('separates subjects and returns the seconds to wait', () => {
     const limiter = createRateLimiter({ burst: 1, perSecond: 2 }, () => 5_000.9)
     assert.deepEqual([limiter.take('a'), limiter.take('a'), limiter.take('b')], [0, 0.5, 0])
   })

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import type { TestContext } from 'node:test'
 
-/** A connection of a test: what it sends is up to the test, what comes back is collected. */
+/** A connection of a test: the test sends the bytes, the received bytes are collected. */
 export type Dialled = {
   readonly socket: Socket
   /** All that came until now. */

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, test } from 'node:test'
 import { Registry } from 'prom-client'
-import { createHttpMetrics } from '../../../src/platform/http/http-metrics.ts'
+import { createHttpMetrics } from '../../../src/platform/http/gauges.ts'
 import { createLogger } from '../../../src/platform/http/logging.ts'
 import { createHttpServer, shutDown } from '../../../src/platform/http/server.ts'
 import { sampleCustomerId, sampleDirectory, sampleRoutes } from './sample.ts'
@@ -32,7 +32,7 @@ const gatedServer = async () => {
 }
 
 describe('A shutdown', () => {
-  test('finishes what runs, takes no new connection and hangs up idle ones', {
+  test('finishes running requests, accepts no new connection and closes idle ones', {
     timeout: 10_000,
   }, async () => {
     const { app, baseUrl, gate, arrived } = await gatedServer()
@@ -52,7 +52,7 @@ describe('A shutdown', () => {
     await idleEnds
   })
 
-  test('cuts what has not ended in time, and says so', { timeout: 10_000 }, async () => {
+  test('closes connections that have not ended in time, and logs it', { timeout: 10_000 }, async () => {
     const { app, baseUrl, arrived, gate } = await gatedServer()
     const running = fetch(`${baseUrl}/api/v1/me`, { headers: { 'x-api-key': 'buyer-key' } })
     const cut = assert.rejects(running)

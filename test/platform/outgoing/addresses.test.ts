@@ -22,7 +22,7 @@ const listening = async (t: TestContext, server: Server): Promise<number> => {
   return (server.address() as { readonly port: number }).port
 }
 
-test('the delay between two addresses starts the next attempt and ends no slow one', async (t) => {
+test('the delay between two addresses starts the next attempt and does not end a slow one', async (t) => {
   const port = await listening(t, createServer())
   const dialled: string[] = []
   const startedMs = performance.now()
@@ -45,7 +45,7 @@ test('the delay between two addresses starts the next attempt and ends no slow o
   assert.deepEqual(dialled, ['slow', 'silent'])
 })
 
-test('a request over TLS reaches a name with its root dot, at whichever of its addresses answers', async (t) => {
+test('a request over TLS reaches a name with its root dot, at any answering address', async (t) => {
   const { key, cert } = selfSigned()
   const asked: unknown[] = []
   const server = createTlsServer({ key, cert }, (_request, response) => response.end('here'))
@@ -67,7 +67,7 @@ test('a request over TLS reaches a name with its root dot, at whichever of its a
   assert.deepEqual(asked, ['localhost', 'localhost'])
 })
 
-test('a name none of whose addresses answers is refused with the fault of the last', async (t) => {
+test('a name without an answering address is refused with the last failure', async (t) => {
   const port = await closedPort()
   const agent = new Agent({
     connect: guardedConnector({

@@ -4,7 +4,7 @@ import { atMost } from '../../../src/features/payments/adapters.ts'
 import type { Send } from '../../../src/platform/outgoing/send.ts'
 import { faultKind } from '../../../src/platform/outgoing/target.ts'
 
-/** Answers when it is told to, first the head and then the body. */
+/** Answers on command, first the head and then the body. */
 const hanging = () => {
   const heads: PromiseWithResolvers<void>[] = []
   const body = Promise.withResolvers<string>()
@@ -19,7 +19,7 @@ const hanging = () => {
 
 const isTooMany = (error: unknown): boolean => faultKind(error) === 'too_many_at_once'
 
-test('so many requests are under way at once and no more, each until its body is read or it failed', async () => {
+test('at most the limit of requests run at once, each until its body is read or it failed', async () => {
   const { heads, body, send } = hanging()
   const bounded = atMost(2, send)
   const [first, second] = [bounded('https://one.example'), bounded('https://two.example')]

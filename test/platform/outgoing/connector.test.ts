@@ -6,7 +6,7 @@ import { buildConnector } from 'undici'
 import { checkedConnector } from '../../../src/platform/outgoing/connector.ts'
 import { TargetRefused } from '../../../src/platform/outgoing/target.ts'
 
-test('a socket that came out at a private address is closed, whatever was checked before it was dialled', async (t) => {
+test('a socket connected to a private address is closed, whatever was checked before it was dialled', async (t) => {
   const taken: Socket[] = []
   const given: Socket[] = []
   const server = createServer((socket) => taken.push(socket.on('error', () => undefined))).listen(

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { fileSink, UnwritableFile } from '../../../src/platform/outgoing/file-sink.ts'
 import { dataDirectory } from '../../support/farebox.ts'
 
-test('a file that must not be replaced stays, also one that was made meanwhile', async (t) => {
+test('a file that must not be replaced stays, also if it was created meanwhile', async (t) => {
   const directory = await dataDirectory(t)
   const path = join(directory, 'all.backup')
   const sink = await fileSink(path, { replace: false })
@@ -25,11 +25,11 @@ test('a file that must not be replaced stays, also one that was made meanwhile',
   assert.deepEqual((await readdir(directory)).sort(), ['all.backup', 'link', 'other.backup'])
 })
 
-test('what is no file is never replaced', async () => {
+test('only files are replaced', async () => {
   await assert.rejects(fileSink('/dev/null'), /it is no file/)
 })
 
-test('a folder that is missing is named', async (t) => {
+test('a missing folder is named', async (t) => {
   const folder = join(await dataDirectory(t), 'missing')
   await assert.rejects(fileSink(join(folder, 'out.csv')), {
     name: 'UnwritableFile',

@@ -7,7 +7,7 @@ import { publicOutgoing, sandboxOutgoing } from '../../../src/platform/outgoing/
 import { faultKind, TargetRefused } from '../../../src/platform/outgoing/target.ts'
 import { privateListener } from '../../support/private-listener.ts'
 
-test('real providers are reached over https at public addresses only', async (t) => {
+test('real providers are called over https at public addresses only', async (t) => {
   let hits = 0
   const server = createServer((_request, response) => {
     hits += 1
@@ -36,10 +36,10 @@ test('real providers are reached over https at public addresses only', async (t)
   assert.equal(hits, 0)
 })
 
-/** What `fetch` says of a request whose connection was refused. */
+/** The error of `fetch` for a refused connection. */
 const isRefused = (error: unknown): boolean => (error as Error).cause instanceof TargetRefused
 
-test('a provider whose name leads to a private address, or to a public and a private one, gets no connection', async (t) => {
+test('a provider whose name resolves to a private address, even together with a public one, gets no connection', async (t) => {
   const listener = await privateListener(t)
   for (const addresses of [
     ['127.0.0.1'],
@@ -72,7 +72,7 @@ const startServer = async (t: TestContext, answer: RequestListener): Promise<num
 
 const local = { allowLoopback: true }
 
-test('a name that leads elsewhere later is looked at anew for each connection, and its first answer is what is dialled', async (t) => {
+test('a name is resolved again for each connection, and the checked address is dialled', async (t) => {
   const port = await startServer(t, (_request, response) => {
     response.writeHead(200, { connection: 'close' }).end('{}')
   })
@@ -88,7 +88,7 @@ test('a name that leads elsewhere later is looked at anew for each connection, a
   assert.equal(asked, 3)
 })
 
-test('a redirect of a provider is not followed: where it points to is not even looked up', async (t) => {
+test('a redirect of a provider is not followed, and its target is not even resolved', async (t) => {
   let hits = 0
   const port = await startServer(t, (request, response) => {
     hits += 1
@@ -109,7 +109,7 @@ test('a redirect of a provider is not followed: where it points to is not even l
   assert.deepEqual([hits, asked], [1, ['pay.example.com']])
 })
 
-test('an answer is read up to two megabytes, counted as it is unpacked, and no further', async (t) => {
+test('an answer is read up to two decompressed megabytes, and no further', async (t) => {
   const whole = '{"ok":true}'
   const large = Buffer.alloc(64 * 1024 * 1024)
   const answers: Readonly<Record<string, { readonly encoding?: string; readonly body: Buffer }>> = {
@@ -142,7 +142,7 @@ test('an answer is read up to two megabytes, counted as it is unpacked, and no f
   }
 })
 
-test('the stand-ins are reached at their own address and nowhere else, and no redirect is followed', async (t) => {
+test('the stand-ins are called at their own address only, and no redirect is followed', async (t) => {
   const server = createServer((request, response) => {
     if (request.url === '/away') response.writeHead(302, { location: '/' }).end()
     else response.end('{"ok":true}')

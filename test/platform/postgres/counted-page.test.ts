@@ -5,7 +5,7 @@ import { testDatabase } from '../../support/postgres.ts'
 
 type Database = { fruits: { name: string; basket: string }; counts: { basket: string; known: number } }
 
-test('a page has the total beside its rows, before the first row, within and behind the last', async (t) => {
+test('a page has the total with its rows, before the first row, within and after the last', async (t) => {
   const { pool } = await testDatabase(t)
   await pool.query(`create table fruits (name text, basket text); create table counts (basket text, known bigint);
     insert into fruits values ('apple', 'a'), ('banana', 'a'), ('cherry', 'a'), ('date', 'b');
@@ -39,7 +39,7 @@ test('a page has the total beside its rows, before the first row, within and beh
     ['', 0],
     ['', 0],
   ])
-  // Where nothing says how many there are, there are none.
+  // Without a total there are none.
   assert.deepEqual(await seen('b', 2, 0), [
     ['date', 1],
     ['date', 0],

@@ -37,7 +37,7 @@ const isAlive = (pid: number): boolean => {
   }
 }
 
-/** A process of its own that starts Postgres on the data and then waits to be killed. */
+/** A separate process that starts Postgres on the data and then waits to be killed. */
 const startElsewhere = async (t: TestContext, dataDir: string): Promise<ChildProcess> => {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'embedded-holder.ts'), dataDir], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -48,7 +48,7 @@ const startElsewhere = async (t: TestContext, dataDir: string): Promise<ChildPro
   return child
 }
 
-test('data, password and settings stay over a clean restart, and the data is durable', async (t) => {
+test('data, password and settings survive a clean restart, and the data is durable', async (t) => {
   const dataDir = await temporaryDir(t)
   const first = await startEmbeddedPostgres({ dataDir })
   await one(first.ownerUrl, 'create table kept as select 42 as n')
@@ -70,7 +70,7 @@ test('data, password and settings stay over a clean restart, and the data is dur
   )
 })
 
-test('secrets are readable by the owner alone', async (t) => {
+test('secrets are readable by the owner only', async (t) => {
   const dataDir = await temporaryDir(t)
   const server = await startEmbeddedPostgres({ dataDir })
   atEnd(t, () => server.stop())
@@ -84,7 +84,7 @@ test('secrets are readable by the owner alone', async (t) => {
   )
 })
 
-test('the role that serves owns nothing and is told to others; its password does not give the owner away', async (t) => {
+test("the serving role owns nothing and its address is the printed one; its password does not reveal the owner's", async (t) => {
   const dataDir = await temporaryDir(t)
   const server = await startEmbeddedPostgres({ dataDir })
   atEnd(t, () => server.stop())
@@ -109,7 +109,7 @@ test('a wrong password is refused', async (t) => {
   await assert.rejects(one(wrong.toString(), 'select 1'), /password authentication failed/)
 })
 
-test('a second start on the same data is refused and names the process that uses it', async (t) => {
+test('a second start on the same data is refused and names the running process', async (t) => {
   const dataDir = await temporaryDir(t)
   const holder = await startElsewhere(t, dataDir)
   await assert.rejects(startEmbeddedPostgres({ dataDir }), (error) => {
@@ -121,7 +121,7 @@ test('a second start on the same data is refused and names the process that uses
   assert.deepEqual(await one(user!.url!, 'select 1 as one'), { one: 1 })
 })
 
-test('after kill -9 of the process its Postgres is found, stopped and started anew', async (t) => {
+test('after kill -9 of the process its Postgres is found, stopped and started again', async (t) => {
   const dataDir = await temporaryDir(t)
   const holder = await startElsewhere(t, dataDir)
   const { url } = (await readDataUser(dataDir))!
@@ -152,7 +152,7 @@ test('after kill -9 of the process and of Postgres the data is recovered', async
   assert.deepEqual(await one(server.ownerUrl, 'select n from kept'), { n: 8 })
 })
 
-test('a lock file whose process id belongs to another program by now does not stop the start', async (t) => {
+test('a lock file with the process id of another program does not prevent the start', async (t) => {
   const dataDir = await temporaryDir(t)
   const holder = await startElsewhere(t, dataDir)
   const lockFile = join(dataDir, 'postgres', 'postmaster.pid')
@@ -168,7 +168,7 @@ test('a lock file whose process id belongs to another program by now does not st
   assert.deepEqual(await one(server.url, 'select 1 as one'), { one: 1 })
 })
 
-test('a first start that was killed while it made the cluster is made anew', async (t) => {
+test('a first start that was killed while it created the cluster is repeated', async (t) => {
   const dataDir = await temporaryDir(t)
   await mkdir(join(dataDir, 'postgres.new', 'base'), { recursive: true })
   const server = await startEmbeddedPostgres({ dataDir })
@@ -176,7 +176,7 @@ test('a first start that was killed while it made the cluster is made anew', asy
   assert.deepEqual(await one(server.url, 'select current_database() as name'), { name: 'farebox' })
 })
 
-test('a directory that is closed to other users serves as well', async (t) => {
+test('a folder that is closed to other users works', async (t) => {
   const closed = await temporaryDir(t)
   await chmod(closed, 0o700)
   const server = await startEmbeddedPostgres({ dataDir: join(closed, 'data') })
@@ -184,14 +184,14 @@ test('a directory that is closed to other users serves as well', async (t) => {
   assert.deepEqual(await one(server.url, 'select 1 as one'), { one: 1 })
 })
 
-test('a Postgres that ends by itself is told, with the end of its log', async (t) => {
+test('a Postgres that ends by itself is reported, with the end of its log', async (t) => {
   const server = await startEmbeddedPostgres({ dataDir: await temporaryDir(t) })
   process.kill(server.pid, 'SIGQUIT')
   assert.match((await server.failed).message, /ended by itself.*received immediate shutdown request/s)
   await server.stop()
 })
 
-test('a Postgres that cannot start says why', async (t) => {
+test('a Postgres that cannot start is reported with the reason', async (t) => {
   await assert.rejects(
     startEmbeddedPostgres({ dataDir: await temporaryDir(t), settings: { shared_buffers: 'plenty' } }),
     /invalid value for parameter "shared_buffers": "plenty"/,

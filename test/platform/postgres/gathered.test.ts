@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import pg from 'pg'
 import { createBatchLoader } from '../../../src/platform/postgres/batch-loader.ts'
 
-test('what is asked for in one turn, and while a look-up runs, shares one', async () => {
+test('requests in one turn, and during a look-up, share one look-up', async () => {
   const calls: (readonly string[])[] = []
   const gates: PromiseWithResolvers<void>[] = []
   const find = createBatchLoader<string, number>(async (keys) => {
@@ -16,7 +16,7 @@ test('what is asked for in one turn, and while a look-up runs, shares one', asyn
   const first = [find('a'), find('bb'), find('a'), find('absent')]
   await new Promise(setImmediate)
   assert.deepEqual(calls, [['a', 'bb', 'absent']])
-  // Asked after the first look-up began: what it finds may be older than the question.
+  // Requested after the first look-up began: its result may be older than the request.
   const second = [find('a'), find('cccc')]
   await new Promise(setImmediate)
   assert.equal(calls.length, 1)
@@ -28,7 +28,7 @@ test('what is asked for in one turn, and while a look-up runs, shares one', asyn
   assert.deepEqual(await Promise.all(second), [1, 4])
 })
 
-test('a look-up that fails fails for all who share it, and the next one starts afresh', async () => {
+test('a failed look-up fails for all its callers, and the next one starts again', async () => {
   let fails = true
   const find = createBatchLoader<string, number>(async (keys) => {
     if (fails) throw new Error('the database is gone')
@@ -43,7 +43,7 @@ test('a look-up that fails fails for all who share it, and the next one starts a
   assert.equal(await find('a'), 1)
 })
 
-test('a look-up of a table that was exchanged fails at once, not key by key', async () => {
+test('a look-up in an exchanged table fails at once, not key by key', async () => {
   let calls = 0
   const find = createBatchLoader<number, number>(async () => {
     calls += 1
@@ -53,7 +53,7 @@ test('a look-up of a table that was exchanged fails at once, not key by key', as
   assert.equal(calls, 1)
 })
 
-test('one look-up takes a bounded number of keys', async () => {
+test('one look-up has a bounded number of keys', async () => {
   const sizes: number[] = []
   const find = createBatchLoader<number, number>(async (keys) => {
     sizes.push(keys.length)

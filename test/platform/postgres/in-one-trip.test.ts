@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { writeInt8 } from '../../../src/kernel/digest.ts'
-import { type CopyColumn, copyRows } from '../../../src/platform/postgres/copy-rows.ts'
-import { runPipeline, type Step } from '../../../src/platform/postgres/pipeline.ts'
+import { type CopyColumn, copyRows } from '../../../src/platform/postgres/array-parameters.ts'
+import { runPipeline, type Step } from '../../../src/platform/postgres/client.ts'
 import { openSession } from '../../../src/platform/postgres/postgres-session.ts'
 import fc from '../../support/fast-check.ts'
 import { testDatabase } from '../../support/postgres.ts'
@@ -42,7 +42,7 @@ const world = async (t: Parameters<typeof testDatabase>[0]) => {
 
 const line = (words: string, amount = 1): Line => ({ words, amount, json: { words } })
 
-test('steps run in order in one transaction, and each is answered', async (t) => {
+test('steps run in order in one transaction, and each has an answer', async (t) => {
   const { client, lines } = await world(t)
   const answers = await runPipeline(client, [
     run('count', 'select count(*), pg_current_xact_id() from lines where amount > $1::bigint', '0'),
@@ -56,7 +56,7 @@ test('steps run in order in one transaction, and each is answered', async (t) =>
   assert.deepEqual(await lines(), [line('a'), line('b')])
 })
 
-test('a name that comes with another text is that text from then on', async (t) => {
+test('a statement name with a new text has that text from then on', async (t) => {
   const { client } = await world(t)
   const answer = async (text: string): Promise<unknown> => (await runPipeline(client, [run('same', text)]))[0]
   assert.deepEqual(await answer('select 1'), [['1']])
@@ -64,7 +64,7 @@ test('a name that comes with another text is that text from then on', async (t) 
   assert.deepEqual(await answer('select 2'), [['2']])
 })
 
-test('the step that fails is told of, nothing of any step stays, and the connection goes on', async (t) => {
+test('a failed step is reported, no step has an effect, and the connection remains usable', async (t) => {
   const { client, lines } = await world(t)
   const divide = run('divide', 'select 1 / $1::int', '0')
   const cases: readonly (readonly [string, readonly Step[]])[] = [
@@ -82,7 +82,7 @@ test('the step that fails is told of, nothing of any step stays, and the connect
   assert.deepEqual(await lines(), [line('a')])
 })
 
-test('a connection that breaks fails the steps that were under way', async (t) => {
+test('a broken connection fails the running steps', async (t) => {
   const { pool, client } = await world(t)
   const [[pid] = []] = (await runPipeline(client, [run('', 'select pg_backend_pid()')]))[0]!
   const sleeping = runPipeline(client, [
@@ -102,7 +102,7 @@ const text = fc.oneof(
   fc.constantFrom('', '\\N', '\\.', 'a\tb\n', 'é', '€', '😀'),
 )
 
-test('law: Postgres copies rows as they were given, whatever they hold', async (t) => {
+test('law: Postgres copies rows unchanged, for any content', async (t) => {
   const { client, lines } = await world(t)
   const row = fc.record({
     words: fc.option(text),

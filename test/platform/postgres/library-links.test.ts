@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { linkLibraries } from '../../../src/platform/postgres/binaries.ts'
 import { atEnd } from '../../support/cleanup.ts'
 
-test('links of libraries that no install script made are made, once, and a package without a list needs none', async (t) => {
+test('missing library links are created once, and a package without a list needs none', async (t) => {
   const at = mkdtempSync(join(tmpdir(), 'farebox-links-'))
   atEnd(t, () => rmSync(at, { recursive: true }))
   const native = join(at, 'native')

@@ -32,7 +32,7 @@ test('several processes that start at once apply each migration once', async (t)
   assert.deepEqual(applied.flat().sort(), ['0001_a', '0002_b'])
 })
 
-test('a process that migrates already is waited for past every limit of a statement, and named', async (t) => {
+test('a migration waits for another migrating process beyond every statement limit, and names it', async (t) => {
   const { url } = await emptyDatabase(t)
   const poolNamed = (applicationName: string, statementTimeoutMs: number) => {
     const pool = createPool({ url, applicationName, statementTimeoutMs })
@@ -60,7 +60,7 @@ test('a process that migrates already is waited for past every limit of a statem
   assert.deepEqual(await first, ['0001_a'])
 })
 
-test('a migration that fails leaves nothing of itself and keeps the ones before', async (t) => {
+test('a failed migration leaves no trace and keeps the earlier ones', async (t) => {
   const pool = await freshPool(t)
   const broken = { ...two, '0003_c': 'create table c (n integer); select 1 / 0' }
   await assert.rejects(migrate(pool, broken), /migration 0003_c failed: division by zero/)
@@ -68,7 +68,7 @@ test('a migration that fails leaves nothing of itself and keeps the ones before'
   assert.deepEqual(await migrate(pool, two), [])
 })
 
-test('a database newer than the code is refused by the name of what is unknown', async (t) => {
+test('a database newer than the code is refused with the name of the unknown migration', async (t) => {
   const pool = await freshPool(t)
   await migrate(pool, { ...two, '0900_future': 'select 1' })
   await assert.rejects(migrate(pool, two), (error) => {
@@ -81,7 +81,7 @@ test('a database newer than the code is refused by the name of what is unknown',
   })
 })
 
-test('a migration edited after it landed is refused and nothing else is applied', async (t) => {
+test('a migration edited after its release is refused and no other is applied', async (t) => {
   const pool = await freshPool(t)
   await migrate(pool, two)
   const edited = { ...two, '0002_b': 'insert into a (n) values (3)', '0003_c': 'create table c ()' }
@@ -89,7 +89,7 @@ test('a migration edited after it landed is refused and nothing else is applied'
   assert.equal((await pool.query("select to_regclass('c') as c")).rows[0].c, null)
 })
 
-test('the migrations of all rooms apply to an empty database', async (t) => {
+test('the migrations of all features apply to an empty database', async (t) => {
   const pool = await freshPool(t)
   assert.deepEqual(await migrate(pool, allMigrations), Object.keys(allMigrations).sort())
 })

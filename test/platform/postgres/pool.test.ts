@@ -43,7 +43,7 @@ test('an infinite time is refused', async (t) => {
   await assert.rejects(pool.query("select 'infinity'::timestamptz"), /timestamptz infinity/)
 })
 
-test('sessions run in UTC with explicit limits and their name, also when the address carries options', async (t) => {
+test('sessions run in UTC with explicit limits and their name, also if the address has options', async (t) => {
   const { url } = await testDatabase(t)
   const withOptions = new URL(url)
   withOptions.searchParams.set('options', '-c work_mem=8MB -c timezone=Asia/Tokyo')
@@ -62,7 +62,7 @@ test('sessions run in UTC with explicit limits and their name, also when the add
   ])
 })
 
-test('what a session commits is on disk, whatever the database has as its default', async (t) => {
+test('a committed transaction is on disk, whatever default the database has', async (t) => {
   const { url, pool: admin } = await testDatabase(t)
   await admin.query(`alter database ${nameOf(url)} set synchronous_commit = off`)
   const commitOf = async (address: string): Promise<string> => {
@@ -76,7 +76,7 @@ test('what a session commits is on disk, whatever the database has as its defaul
   assert.equal(await commitOf(stricter.toString()), 'remote_apply')
 })
 
-test('Postgres lets go within a minute of a machine that is gone, unless the address says otherwise', async (t) => {
+test('Postgres ends the sessions of a vanished machine within a minute, unless the address says otherwise', async (t) => {
   const { url, pool } = await testDatabase(t)
   const wanted = `
     select current_setting('tcp_keepalives_idle')::int as idle, current_setting('tcp_keepalives_interval')::int as each,
@@ -90,7 +90,7 @@ test('Postgres lets go within a minute of a machine that is gone, unless the add
   assert.equal((await other.query(wanted)).rows[0].idle, 300)
 })
 
-test('a connection that breaks while idle is told and replaced', async (t) => {
+test('a connection that breaks while idle is reported and replaced', async (t) => {
   const { url, pool: other } = await testDatabase(t)
   const errors: Error[] = []
   const pool = createPool({
@@ -106,7 +106,7 @@ test('a connection that breaks while idle is told and replaced', async (t) => {
   assert.equal((await pool.query('select 1 as one')).rows[0].one, 1)
 })
 
-test('a connection that breaks under a query fails that query, and the process goes on', async (t) => {
+test('a connection that breaks during a query fails that query, and the process continues', async (t) => {
   const { url, pool: other } = await testDatabase(t)
   const proxy = await tcpProxy(t, url)
   const pool = createPool({ url: proxy.url, applicationName: 'farebox-broken', max: 1 })
@@ -124,7 +124,7 @@ test('a connection that breaks under a query fails that query, and the process g
   assert.deepEqual((await sql`select 1 as one`.execute(db)).rows, [{ one: 1 }])
 })
 
-test('a query that is not answered is given up as an outage, and its connection with it', async (t) => {
+test('a query without an answer is abandoned as an outage, with its connection', async (t) => {
   const { url, pool: other } = await testDatabase(t)
   const proxy = await tcpProxy(t, url)
   const pool = createPool({ url: proxy.url, applicationName: 'farebox-silent', max: 1, answerTimeoutMs: 300 })
@@ -144,7 +144,7 @@ test('a query that is not answered is given up as an outage, and its connection 
   })
 })
 
-test('a connection is not given up for its silence while nobody asks, or while rows come', async (t) => {
+test('a connection is not abandoned for silence while it is idle, or while rows arrive', async (t) => {
   const { url, pool: other } = await testDatabase(t)
   const pool = createPool({ url, applicationName: 'farebox-quiet', max: 1, answerTimeoutMs: 500 })
   t.after(() => pool.end())
@@ -186,7 +186,7 @@ for (const [what, fail, mend] of [
     'grant connect on database $name to public',
   ],
 ] as const)
-  test(`a database that ${what} is an outage, and serves again once it can`, async (t) => {
+  test(`a database that ${what} is an outage, and works again once it can`, async (t) => {
     const { service, as } = await twoUsers(t)
     const { url } = await emptyDatabase(t)
     const admin = createPool({ url: inDatabase(url, 'postgres'), applicationName: 'farebox-admin' })
@@ -211,7 +211,7 @@ for (const [what, fail, mend] of [
     await pool.query('select')
   })
 
-test('a name that is not found and a server that does not speak as asked are outages', async (t) => {
+test('an unknown host and a server of another protocol are outages', async (t) => {
   const { url } = await testDatabase(t)
   const addresses = [
     Object.assign(new URL(url), { hostname: 'no-such-host.invalid' }),
@@ -227,13 +227,13 @@ test('a name that is not found and a server that does not speak as asked are out
   }
 })
 
-test('an error of a statement is no outage', async (t) => {
+test('an error of a statement is not an outage', async (t) => {
   const { pool } = await testDatabase(t)
   for (const statement of ['selec', 'select 1/0', 'alter table no_such_table'])
     await assert.rejects(pool.query(statement), (error: unknown) => !isOutage(error))
 })
 
-test('a statement that was prepared before its table was exchanged is refused as an outage once, and runs again', async (t) => {
+test('a prepared statement on an exchanged table is refused as an outage once, and then works', async (t) => {
   const { url, pool: admin } = await testDatabase(t)
   await admin.query('create table public.shown (n integer); insert into public.shown values (1)')
   const pool = createPool({ url, applicationName: 'farebox-x', max: 5 })
@@ -255,7 +255,7 @@ test('a statement that was prepared before its table was exchanged is refused as
   await assert.rejects(shown(), isOutage)
 })
 
-test('sessions that were opened while the database was read-only are replaced once it is not', async (t) => {
+test('sessions opened while the database was read-only are replaced afterwards', async (t) => {
   const { url, pool: admin } = await testDatabase(t)
   await admin.query('create table public.written (n integer)')
   const pool = createPool({ url, applicationName: 'farebox-x', max: 5 })

@@ -20,7 +20,7 @@ import { until } from '../../support/until.ts'
 /** A tenth of `jit_above_cost`, from which Postgres compiles a statement before it runs it. */
 const limit = 10_000
 
-/** Found in what runs on a timer: one piece of each statement that a service was seen to run while nobody asks anything. */
+/** One recognizable piece of each statement that an idle service was seen to run on a timer. */
 const timed = [
   'from work.webhook_deliveries d',
   'with dead as materialized',
@@ -53,7 +53,7 @@ const dearest = (plans: readonly Pick<Planned, 'text' | 'cost'>[]): string => {
 const dear = (plans: readonly Pick<Planned, 'text' | 'cost'>[]): readonly string[] =>
   plans.filter(({ cost }) => cost >= limit).map(({ text, cost }) => `${Math.round(cost)}: ${squeezed(text)}`)
 
-test('what a service runs on its timers is planned far below the cost at which Postgres compiles', async (t) => {
+test('the statements of timers have plans far below the cost at which Postgres compiles them', async (t) => {
   const server = await startPlannedServer(t)
   const receiver = await startReceiver(t)
   const dataDir = await dataDirectory(t)

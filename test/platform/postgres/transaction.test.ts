@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { inTransaction } from '../../../src/platform/postgres/transaction.ts'
 import { testDatabase } from '../../support/postgres.ts'
 
-test('work in a transaction lands whole or not at all, and its connection is given back', async (t) => {
+test('a transaction lands completely or not at all, and its connection is returned', async (t) => {
   const { pool } = await testDatabase(t)
   await pool.query('create table public.notes (text text primary key)')
   const write = (texts: readonly string[]) =>
@@ -18,7 +18,7 @@ test('work in a transaction lands whole or not at all, and its connection is giv
   assert.equal(pool.idleCount, pool.totalCount)
 })
 
-test('a connection that breaks in a transaction gives the error of the work, and the pool goes on', async (t) => {
+test('a connection that breaks in a transaction returns the error of the work, and the pool continues', async (t) => {
   const { pool } = await testDatabase(t)
   const broken = inTransaction(pool, async (client) => {
     client.on('error', () => undefined)

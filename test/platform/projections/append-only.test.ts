@@ -43,7 +43,10 @@ const seenTable: Table<{ name: string; count: number }> = {
   indexes: [],
 }
 
-/** Adds a line before and one after it looks at a row that `reads` did not name, so that the event is applied twice. */
+/**
+ * Adds a line before and one after it reads a row that `reads` did not name, so that the event is applied
+ * twice.
+ */
 const lines: ReadModel = {
   name: 'lines',
   version: 1,
@@ -77,7 +80,7 @@ const fact: fc.Arbitrary<Fact> = fc.record({
   amount: fc.oneof(fc.integer(), fc.maxSafeInteger()),
 })
 
-test('law: rows that only come stand as they were added, once each, and a rebuild makes the same', async (t) => {
+test('law: append-only rows are stored as added, once each, and a rebuild creates the same ones', async (t) => {
   const { pool } = await testDatabase(t)
   await fc.assert(
     fc.asyncProperty(fc.array(fact, { maxLength: 60 }), async (facts) => {
@@ -114,7 +117,7 @@ test('law: rows that only come stand as they were added, once each, and a rebuil
   )
 })
 
-test('a poison event leaves the rows added before it, and none of its own', async (t) => {
+test('a poison event keeps the rows added before it, and adds none', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const add: Fact = { kind: 'add', name: 'a', amount: 1 }

@@ -8,7 +8,7 @@ import { openLog } from '../eventstore/open-postgres.ts'
 import { decode, silent } from './engine.ts'
 import { appendMany, both } from './tally.ts'
 
-test('who waits for a session that does not fold names it, and ends', async (t) => {
+test('a wait for a session that does not fold ends and names the session', async (t) => {
   const { url, pool } = await testDatabase(t)
   const log = await openLog(url)
   t.after(() => log.close())

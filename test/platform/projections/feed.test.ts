@@ -31,7 +31,7 @@ const feedAfter = async (t: TestContext, events: number) => {
 
 const never = 2 ** 31 - 1
 
-test('a reader that is behind does not wait for events to gather, however long it lets them', async (t) => {
+test('a reader that is behind does not wait for a batch of events, whatever the batch window', async (t) => {
   const { feed, append } = await feedAfter(t, 5)
   const reader = feed.reader({ batchWindowMs: never })
   t.after(() => reader.close())
@@ -58,7 +58,7 @@ test('a reader that is behind does not wait for events to gather, however long i
   await reader.waitForEvent(7, inTime) // one was left, so it is behind again
 })
 
-test('a reader that was never at the end reads at once, and who lets nothing gather as well', async (t) => {
+test('a reader that was never at the end reads at once, and so does one without a batch window', async (t) => {
   const { feed, append } = await feedAfter(t, 1)
   const slow = feed.reader({ batchWindowMs: never })
   const quick = feed.reader()
@@ -71,7 +71,7 @@ test('a reader that was never at the end reads at once, and who lets nothing gat
   await waiting
 })
 
-test('a subscription that failed is opened again after the last event that came, also once all of them are let go', async (t) => {
+test('a failed subscription is reopened after the last received event, also if all events were dropped from the cache', async (t) => {
   const log = createMemoryLog()
   const opened: number[] = []
   let fail = (): void => undefined

@@ -52,7 +52,7 @@ const eventOf = (data: Act, position: number): RecordedEvent => ({
   } as RecordedEvent['metadata'],
 })
 
-/** Acts that can happen one after another: an insert of what is not there, the others of what is. */
+/** Actions that can follow each other: an insert of a missing row, the others of an existing one. */
 const sensible = (asked: readonly Act[]): Act[] => {
   const there = new Set<string>()
   return asked.map(({ act, name, look }) => {
@@ -76,7 +76,7 @@ const acts = fc
   )
   .map(sensible)
 
-test('batches of any size, taken in any pieces, with any cache, leave the table as one event after another would', async () => {
+test('batches of any size, in any pieces, with any cache, give the same table as single events', async () => {
   await fc.assert(
     fc.asyncProperty(
       acts,
@@ -121,7 +121,7 @@ test('batches of any size, taken in any pieces, with any cache, leave the table 
   )
 })
 
-test('a row that comes and goes within a batch is not written at all', async () => {
+test('a row that is added and removed within a batch is not written at all', async () => {
   const list: Act[] = [
     { act: 'insert', name: 'a', look: false },
     { act: 'remove', name: 'a', look: false },
@@ -138,7 +138,7 @@ test('a row that comes and goes within a batch is not written at all', async () 
   )
 })
 
-test('a long batch gives way again and again while it is folded', async () => {
+test('a long batch yields repeatedly while it is folded', async () => {
   const names = Array.from({ length: 200 }, (_, n) => `thing ${n}`)
   let ways = 0
   const fold = startFold({
@@ -170,7 +170,7 @@ test('a row that is inserted twice within a batch is a poison event', async () =
   )
 })
 
-test('what was taken before a poison event stands, and nothing of that event', async () => {
+test('rows of events before a poison event are stored, and none of that event', async () => {
   const fold = startFold({
     models: [
       model,

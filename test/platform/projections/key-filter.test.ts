@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { createKeyFilter } from '../../../src/platform/projections/row-cache.ts'
 import fc from '../../support/fast-check.ts'
 
-test('a key that was added is never denied, in its table', () => {
+test('an added key is always found, in its table', () => {
   fc.assert(
     fc.property(
       fc.array(fc.tuple(fc.constantFrom('orders', 'plans'), fc.string({ unit: 'binary' }))),
@@ -17,7 +17,7 @@ test('a key that was added is never denied, in its table', () => {
   )
 })
 
-test('of keys that were not added, few look as if they were', () => {
+test('of the keys that were not added, few are reported as added', () => {
   const filter = createKeyFilter(2 ** 16)
   const keys = Array.from({ length: 1_000 }, (_, n) => `ord_${(n * 7919).toString(16).padStart(32, '0')}`)
   for (const key of keys) filter.add('orders', key)

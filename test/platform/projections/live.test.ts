@@ -10,7 +10,7 @@ import { until } from '../../support/until.ts'
 import { caughtUp, owns, silent, startEngine, stateOf } from './engine.ts'
 import { appendFacts, both } from './tally.ts'
 
-/** A table of one number that a test changes, and what is told of it. */
+/** A table of one number that a test changes, and its notifications. */
 const world = () => {
   const changes = createChanges()
   const at = { value: 1, loads: 0, failures: 0, nowMs: 0, clockMs: 0 }
@@ -34,7 +34,7 @@ const world = () => {
   return { at, changes, watch, load, change, live }
 }
 
-test('what is held is read again when its table changes, and not when others do', async () => {
+test('cached data is read again when its table changes, and not when others do', async () => {
   const { at, changes, change, live } = world()
   assert.throws(() => live.current(), { name: 'ReadsBehind' })
   await live.start()
@@ -51,7 +51,7 @@ test('what is held is read again when its table changes, and not when others do'
   assert.equal(live.current(), 2)
 })
 
-test('fresh holds what was told before it was asked for, without a query when nothing was', async () => {
+test('a fresh read contains all earlier changes, without a query when there were none', async () => {
   const { at, change, live } = world()
   assert.deepEqual(await Promise.all([live.fresh(), live.fresh()]), [1, 1])
   assert.equal(at.loads, 1)
@@ -71,7 +71,7 @@ test('a load that began before a change is not fresh after it', async () => {
   assert.equal(at.loads, 2)
 })
 
-test('while changes may be missed, every fresh read asks', async () => {
+test('while changes may be missed, every fresh read queries', async () => {
   const { at, watch, load } = world()
   const live = createLiveRows({ name: 'n', watch: { ...watch, version: () => null }, load, logger: silent })
   await live.fresh()
@@ -79,7 +79,7 @@ test('while changes may be missed, every fresh read asks', async () => {
   assert.equal(await live.fresh(), 2)
 })
 
-test('what the clock changes is fresh for a bounded time, by either clock', async () => {
+test('data that depends on the clock is fresh for a bounded time, by either clock', async () => {
   const { at, watch, load } = world()
   const maxAge = { ms: 100, clock: () => at.clockMs, monotonicMs: () => at.nowMs }
   const live = createLiveRows({ name: 'n', watch, load, logger: silent, maxAge })
@@ -94,7 +94,7 @@ test('what the clock changes is fresh for a bounded time, by either clock', asyn
   assert.equal(await live.fresh(), 3)
 })
 
-test('a load that fails after a change is tried again by itself', async () => {
+test('a load that fails after a change is repeated automatically', async () => {
   const { at, change, live } = world()
   await live.start()
   at.failures = 2
@@ -104,7 +104,7 @@ test('a load that fails after a change is tried again by itself', async () => {
   await live.stop()
 })
 
-/** Progress without a database, with a clock that stands still. */
+/** Progress without a database, with a stopped clock. */
 const progressOf = () => {
   const at = { nowMs: 1_000 }
   const pool = new EventEmitter() as unknown as pg.Pool
@@ -120,7 +120,7 @@ const progressOf = () => {
   return { at, progress, watch, count }
 }
 
-test('a step of the checkpoint that no hint told of counts as any change; one that did not move counts as none', () => {
+test('a checkpoint step without a notification counts as any change; an unmoved one counts as none', () => {
   const { progress, watch, count } = progressOf()
   const before = watch.version()!
   progress.observeCheckpoint('both', { position: 5, epoch: 1 })
@@ -130,7 +130,7 @@ test('a step of the checkpoint that no hint told of counts as any change; one th
   assert.ok(watch.version()! > before)
 })
 
-test('tables that were made anew, and another owner, count as any change', () => {
+test('rebuilt tables, and another owner, count as any change', () => {
   const { progress, count } = progressOf()
   progress.advance('both', { position: 5, epoch: 2 })
   assert.equal(count.told, 1)
@@ -139,7 +139,7 @@ test('tables that were made anew, and another owner, count as any change', () =>
   assert.equal(count.told, 2)
 })
 
-test('the owner tells of the tables that it wrote, and of no others', () => {
+test('the owner reports the tables that it wrote, and no others', () => {
   const { progress, count } = progressOf()
   progress.setOwned('both', true)
   progress.changed('both', ['entries'])
@@ -152,7 +152,7 @@ test('the owner tells of the tables that it wrote, and of no others', () => {
   assert.equal(count.told, 1)
 })
 
-test('a process that has not seen the checkpoint for a second knows of no version, until it looks', () => {
+test('a process that has not read the checkpoint for a second has no version until it reads again', () => {
   const { at, progress, watch } = progressOf()
   at.nowMs += 1_000
   assert.notEqual(watch.version(), null)
@@ -165,7 +165,7 @@ test('a process that has not seen the checkpoint for a second knows of no versio
   assert.notEqual(watch.version(), null)
 })
 
-test('an exact watch counts each step of another owner, so that what was waited for is in what is read', () => {
+test('an exact watch counts each step of another owner, so that an awaited change is in the next read', () => {
   const { progress, watch } = progressOf()
   const exact = progress.watch('both', ['tallies'], { exact: true })
   const [coarse, before] = [watch.version(), exact.version()!]
@@ -174,7 +174,7 @@ test('an exact watch counts each step of another owner, so that what was waited 
   assert.ok(exact.version()! > before)
 })
 
-test('a process that stands by hears at once which tables the owner wrote, and only those that are held', async (t) => {
+test('a standby process is notified at once of the tables that the owner wrote, if it caches them', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const group = { ...both, held: ['tallies'] }
@@ -182,7 +182,7 @@ test('a process that stands by hears at once which tables the owner wrote, and o
   await owns(owner, 'both')
   const beside = await startEngine(t, pool, log, [group])
   await until(() => stateOf(beside, 'both') === 'standby')
-  // What its looks find twice a second is any table; a hint names one.
+  // The polls, twice a second, report any table; a notification names one.
   let named = 0
   const { changed } = beside.progress
   const watch = beside.progress.watch('both', ['tallies'])

@@ -18,7 +18,7 @@ import { appendToLedger, both } from './tally.ts'
 
 const account = 'acc_reader' as AccountId
 
-/** A Postgres of its own that writes no commit to disk which nobody waits for. */
+/** A separate Postgres that writes a commit to disk only if a session waits for it. */
 const forgetfulPostgres = async (t: TestContext): Promise<pg.Pool> => {
   const dataDir = await mkdtemp(join(tmpdir(), 'farebox-lost-commits-'))
   atEnd(t, () => rm(dataDir, { recursive: true, force: true }))
@@ -30,7 +30,10 @@ const forgetfulPostgres = async (t: TestContext): Promise<pg.Pool> => {
   return pool
 }
 
-/** Ends a backend as the system does when memory runs out: Postgres ends all others, and starts over from what is on disk. */
+/**
+ * Ends a backend as the system does when memory runs out: Postgres ends all others, and restarts from the
+ * disk.
+ */
 const crash = async (pool: pg.Pool): Promise<void> => {
   const clients = [await pool.connect(), await pool.connect()]
   const ended = clients.map((client) => {
@@ -54,7 +57,7 @@ const sumOf = async (pool: pg.Pool): Promise<unknown> => {
   return rows[0]?.sum
 }
 
-test('rows that a crash of Postgres took back are not read as if they stood', async (t) => {
+test('rows that a crash of Postgres lost are not read as stored', async (t) => {
   const pool = await forgetfulPostgres(t)
   const log = createMemoryLog()
   const engines = [await startEngine(t, pool, log, [both]), await startEngine(t, pool, log, [both])]

@@ -43,7 +43,7 @@ const world = async (t: TestContext) => {
   return { url, pool, log }
 }
 
-test('a process killed inside a batch, before or while it commits, leaves whole batches only', async (t) => {
+test('a process killed inside a batch, before or while it commits, leaves only complete batches', async (t) => {
   const { url, pool, log } = await world(t)
   await startProcess(t, url).kill()
   let written = 0
@@ -67,7 +67,7 @@ test('a process killed inside a batch, before or while it commits, leaves whole 
   assert.deepEqual(result?.differences, [])
 })
 
-test('when the owner is killed, a process that stands by goes on within seconds', async (t) => {
+test('when the owner is killed, a standby process continues within seconds', async (t) => {
   const { url, pool, log } = await world(t)
   const owner = startProcess(t, url)
   await until(() => owner.states.includes('owner'))
@@ -82,7 +82,7 @@ test('when the owner is killed, a process that stands by goes on within seconds'
   await until(async () => (await total(pool)) === 500)
 })
 
-test('when the owner stands still, a process that stands by goes on; the owner steps back once it runs again', async (t) => {
+test('when the owner hangs, a standby process continues; the owner stops when it runs again', async (t) => {
   const { url, pool, log } = await world(t)
   const stopped = startProcess(t, url, '--answer-timeout-ms', '2000')
   await until(() => stopped.states.includes('owner'))

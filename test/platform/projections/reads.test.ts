@@ -11,7 +11,7 @@ import { appendFacts, appendToLedger, both } from './tally.ts'
 
 const account = 'acc_reader' as AccountId
 
-test('a read waits for what the account owns, and sees it', async (t) => {
+test("a read waits for the account's own events, and sees them", async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const engine = await startEngine(t, pool, log, [both])
@@ -24,7 +24,7 @@ test('a read waits for what the account owns, and sees it', async (t) => {
   }
 })
 
-test('what this process appended elsewhere than in the ledger is waited for, too', async (t) => {
+test('a read also waits for appends of this process outside the ledger', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const engine = await startEngine(t, pool, log, [both])
@@ -42,7 +42,7 @@ test('what this process appended elsewhere than in the ledger is waited for, too
   await reads.settled(account)
 })
 
-test('at the bound a read is refused with a time to come back, never answered stale', async (t) => {
+test('at the time limit a read is refused with a retry time, never answered from old data', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const engine = await startEngine(t, pool, log, [both])
@@ -72,7 +72,7 @@ test('at the bound a read is refused with a time to come back, never answered st
   await reads.settled(account)
 })
 
-test('a position that the client brings is waited for, one that no log ever gave is not', async (t) => {
+test('a read waits for a position of the client, but not for one that no log ever had', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const engine = await startEngine(t, pool, log, [both])
@@ -86,7 +86,7 @@ test('a position that the client brings is waited for, one that no log ever gave
   await reads.settled(account, Number.MAX_SAFE_INTEGER)
 })
 
-test('a process that does not own the group waits for the one that does', async (t) => {
+test('a process that does not own the group waits for its owner', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const engines = [await startEngine(t, pool, log, [both]), await startEngine(t, pool, log, [both])]
@@ -104,7 +104,7 @@ test('a process that does not own the group waits for the one that does', async 
   assert.ok(quickestMs < 1000, 'it is told of what the other did and does not look for it now and then')
 })
 
-test('nothing is read from tables that are being made', async (t) => {
+test('tables under construction are not read', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const engine = await startEngine(t, pool, log, [both])
@@ -113,7 +113,7 @@ test('nothing is read from tables that are being made', async (t) => {
   assert.notEqual(engine.progress.position('both'), -1)
 })
 
-test('a waiting read ends the gathering of events, which else writes a changing row once', async (t) => {
+test('a waiting read ends the batch window', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   let batches = 0
@@ -127,17 +127,18 @@ test('a waiting read ends the gathering of events, which else writes a changing 
     },
   })
   const reads = createReads({ progress: engine.progress, log, group: 'both' })
-  // Else the first event may be folded while the tables are made, which is no batch.
+  // Otherwise the first event may be folded while the tables are created, which is not a batch.
   await owns(engine, 'both')
   await appendToLedger(log, account)
   await reads.settled(account)
-  // A batch is reported after its position, which is what a read waits for.
+  // A batch is reported after its position, for which a read waits.
   await until(() => batches > 0, { what: 'the report of the first batch' })
   const before = batches
   for (let n = 0; n < 10; n += 1) await appendToLedger(log, account)
-  // Nobody reads, so the ten wait for each other; the read below must not wait for the minute.
+  // There is no reader, so the ten wait for each other; the read below must not wait for the minute.
   assert.equal(batches, before)
-  // The log may deliver them in several pieces; what has not arrived when a read waits makes a batch of its own.
+  // The log may deliver them in several pieces; events that arrive after a read begins to wait form a
+  // separate batch.
   await feed.next((await log.head()) - 1, 1, AbortSignal.timeout(10_000))
   await reads.settled(account)
   const { rows } = await pool.query(`select sum from read.tallies where name = 'wallet'`)

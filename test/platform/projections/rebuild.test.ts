@@ -40,7 +40,7 @@ const context = (pool: pg.Pool, log: EventLog): RebuildContext & { groups: reado
   groups: [both],
 })
 
-test('whatever the facts, the batches, the cache and the restarts: the tables equal those of one pass', async (t) => {
+test('for any events, batches, caches and restarts the tables equal those of one pass', async (t) => {
   const { pool } = await testDatabase(t)
   await fc.assert(
     fc.asyncProperty(
@@ -153,7 +153,7 @@ test('a rebuild under load takes over without a failed read, a lost or a repeate
   assert.ok(steps.every(({ position, target }) => position <= target || target === 0))
 })
 
-test('a row that was changed behind the log is found, reported and repaired', async (t) => {
+test('a row that was changed outside the log is found, reported and repaired', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const engine = await startEngine(t, pool, log, [both])
@@ -206,7 +206,7 @@ const doubled: ReadModel = {
   },
 }
 
-test('an owner forgets the rows that it remembered when a rebuild puts others in their place', async (t) => {
+test('an owner drops its cached rows when a rebuild replaces them', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const first = await startEngine(t, pool, log, [both])
@@ -228,7 +228,7 @@ test('an owner forgets the rows that it remembered when a rebuild puts others in
   assert.equal(await sum(), 9, 'the owner went on from what it remembered')
 })
 
-test('a new version of a model is filled beside the old one at start, and the old program steps back', async (t) => {
+test('a new version of a model is filled next to the old one at start, and the old program stops writing', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const old = await startEngine(t, pool, log, [both])
@@ -251,7 +251,7 @@ test('a new version of a model is filled beside the old one at start, and the ol
 /** The program before `both`: one of its models did not exist yet. */
 const oneModel: ReadModelGroup = { ...both, models: [tallies] }
 
-test('a program that does not know one of the models steps back too, for it would pass over the events of that one', async (t) => {
+test('a program that does not know one of the models stops writing too, because it would skip events of that one', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const old = await startEngine(t, pool, log, [oneModel])
@@ -266,7 +266,7 @@ test('a program that does not know one of the models steps back too, for it woul
   await assert.rejects(createEngine(t, pool, log, [oneModel]).start(), /entries were made by a newer version/)
 })
 
-test('a program that made its tables anew goes on without the models that it does not know', async (t) => {
+test('a program that rebuilt its tables continues without the models that it does not know', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const young = await startEngine(t, pool, log, [both])
@@ -283,7 +283,7 @@ test('a program that made its tables anew goes on without the models that it doe
   assert.equal((await rowsOf(pool, 'entries', 'position')).length, 2, 'they are made anew in their turn')
 })
 
-test('a table that was changed without a new version is filled anew as well', async (t) => {
+test('a table that was changed without a new version is filled again as well', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const old = await startEngine(t, pool, log, [both])
@@ -299,7 +299,7 @@ test('a table that was changed without a new version is filled anew as well', as
   assert.equal(rows.length, 1)
 })
 
-test('a table that a model no longer has goes when the tables of its new version come', async (t) => {
+test('a table that a model no longer has is removed with the tables of its new version', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const old = await startEngine(t, pool, log, [both])
@@ -322,7 +322,7 @@ test('a table that a model no longer has goes when the tables of its new version
   assert.deepEqual(rows, [{ tablename: 'renamed' }])
 })
 
-test('dropped read tables come back', async (t) => {
+test('dropped read tables are created again', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const engine = await startEngine(t, pool, log, [both])
@@ -336,7 +336,7 @@ test('dropped read tables come back', async (t) => {
   assert.deepEqual(await rowsOf(pool, 'tallies', 'name'), before)
 })
 
-test('a rebuild of all takes another log over, and says so when only a part is named', async (t) => {
+test('a rebuild of all groups accepts another log, and a partial one is refused with that advice', async (t) => {
   const { pool } = await testDatabase(t)
   const former = createMemoryLog()
   const engine = await startEngine(t, pool, former, [both])
@@ -354,7 +354,7 @@ test('a rebuild of all takes another log over, and says so when only a part is n
   assert.deepEqual(rows, [{ name: 'b', sum: 6 }])
 })
 
-test('a rebuild that meets an event it cannot apply leaves the live tables alone', async (t) => {
+test('a rebuild that meets an event it cannot apply leaves the live tables unchanged', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const engine = await startEngine(t, pool, log, [both])
@@ -369,7 +369,7 @@ test('a rebuild that meets an event it cannot apply leaves the live tables alone
   assert.deepEqual(rows, [{ name: 'a', sum: 5 }])
 })
 
-test('unknown names and a second rebuild of a group at once are refused', async (t) => {
+test('unknown names and a second simultaneous rebuild of a group are refused', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   await appendMany(
@@ -394,7 +394,7 @@ const rebuildWaits = async (pool: pg.Pool): Promise<boolean> => {
   return rows.length > 0
 }
 
-test('a session that holds a table for long delays the exchange, and nothing else', async (t) => {
+test('a session that locks a table for long delays only the exchange', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const engine = await startEngine(t, pool, log, [both])
@@ -418,7 +418,7 @@ test('a session that holds a table for long delays the exchange, and nothing els
   assert.deepEqual(result?.differences, [])
 })
 
-test('an exchange that waits for a batch holds none of the tables that the batch is about to write', async (t) => {
+test('an exchange that waits for a batch locks none of the tables that the batch will write', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const engine = await startEngine(t, pool, log, [both])
@@ -452,7 +452,7 @@ test('an exchange that waits for a batch holds none of the tables that the batch
   assert.equal(result?.exchanged, true)
 })
 
-test('an exchange that meets readers crosswise, which Postgres ends, is tried again', async (t) => {
+test('an exchange that deadlocks with readers is tried again', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const engine = await startEngine(t, pool, log, [both])
@@ -465,7 +465,7 @@ test('an exchange that meets readers crosswise, which Postgres ends, is tried ag
     return rows[0]?.deadlocks ?? 0
   }
   let over = false
-  // Reads one table while the exchange waits for it with the other one locked, then asks for that one.
+  // Reads one table while the exchange waits for it with the other one locked, then reads that one.
   const readCrosswise = async (): Promise<void> => {
     const reader = await pool.connect()
     try {

@@ -16,7 +16,7 @@ const sums: Table = {
 const rowsAt = (sum: number) =>
   Array.from({ length: 500 }, (_, n) => ({ name: `sum ${n} ${'x'.repeat(100)}`, sum }))
 
-test('most rows of a rewritten table are replaced where they stand, so that no index learns of it', async (t) => {
+test('most rows of a rewritten table are replaced in place, without index updates', async (t) => {
   const { pool } = await testDatabase(t)
   const session = await openSession(pool, 'test')
   t.after(() => session.close())
@@ -33,7 +33,7 @@ test('most rows of a rewritten table are replaced where they stand, so that no i
   )
   const [{ replaced, in_place: inPlace }] = rows
   assert.equal(replaced, 5000)
-  // Not all of them: Postgres's own checkpoints and vacuums hold a page for a moment, and what is
+  // Not all of them: Postgres's own checkpoints and vacuums lock a page for a moment, and what is
   // replaced on it then goes elsewhere. Packed pages keep one row in ten.
   assert.ok(inPlace > replaced / 2, `${inPlace} of ${replaced} rows stayed on their page`)
 })

@@ -13,7 +13,7 @@ const steps = fc.array(
   { maxLength: 200 },
 )
 
-test('what a cache says of a row is so, however little it holds; what it does not know is loaded', () => {
+test('a cached row is correct, however small the cache; an unknown row is loaded', () => {
   fc.assert(
     fc.property(steps, fc.integer({ min: 1, max: 40 }), fc.boolean(), (list, maxRows, complete) => {
       const cache = createRowCache({ maxRows, complete })
@@ -41,7 +41,7 @@ test('what a cache says of a row is so, however little it holds; what it does no
   )
 })
 
-test('while all rows fit none is asked for, and later only those that were let go', () => {
+test('while all rows fit none is loaded, and later only evicted ones', () => {
   const cache = createRowCache({ maxRows: 100, complete: true })
   const rows = cache.of('orders')
   const names = Array.from({ length: 500 }, (_, n) => `order ${n}`)

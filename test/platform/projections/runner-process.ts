@@ -8,8 +8,8 @@ import { createProjectionRunner } from '../../../src/platform/projections/projec
 import { both } from './tally.ts'
 
 /**
- * A process that folds, to be killed or stopped: `node runner-process.ts URL [--point P --pass N]` dies at the n-th pass
- * of a point. `--answer-timeout-ms` bounds the silence over its sessions.
+ * A projecting process, for killing or stopping it: `node runner-process.ts URL [--point P --pass N]` ends at
+ * the n-th pass of a point. `--answer-timeout-ms` bounds the silence on its sessions.
  */
 const { positionals, values } = parseArgs({
   allowPositionals: true,

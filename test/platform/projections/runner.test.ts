@@ -19,7 +19,7 @@ const sumOf = async (pool: import('pg').Pool, name: string): Promise<number | un
   return rows[0]?.sum
 }
 
-test('facts show up in the tables, and the checkpoint stands at the last one', async (t) => {
+test('events appear in the tables, and the checkpoint is at the last one', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   await appendFacts(log, [add('a', 1), add('b', 2), add('a', 3), { kind: 'drop', name: 'b' }])
@@ -35,7 +35,7 @@ test('facts show up in the tables, and the checkpoint stands at the last one', a
   assert.deepEqual(rows, [{ position: last }])
 })
 
-test('a batch whose rows the database refuses is cut down to the event at fault, and stops there', async (t) => {
+test('a batch whose rows the database refuses is reduced to the faulty event, and stops there', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const tooLarge: ReadModelGroup = {
@@ -70,7 +70,7 @@ test('a batch whose rows the database refuses is cut down to the event at fault,
   assert.match(engine.health()[0]?.error ?? '', /position 3.*out of range/)
 })
 
-test('an event that a model cannot take stops its group before it, and no other group', async (t) => {
+test('an event that a model cannot apply stops its group before it, and no other group', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const engine = await startEngine(t, pool, log, [first, second])
@@ -87,7 +87,7 @@ test('an event that a model cannot take stops its group before it, and no other 
   assert.equal(lag?.positions, 2)
 })
 
-test('an event that cannot be decoded stops what follows it, not what stands before it', async (t) => {
+test('an event that cannot be decoded stops later events, not earlier ones', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const engine = await startEngine(t, pool, log, [first])
@@ -129,12 +129,12 @@ test('killed connections lose and repeat nothing', async (t) => {
   assert.equal((await rowsOf(pool, 'entries', 'position')).length, 1200)
 })
 
-test('a batch that a full disk refuses is tried again ever more rarely, and lands when there is room', async (t) => {
+test('a batch that a full disk refuses is retried with growing pauses, and lands when there is space', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const engine = await startEngine(t, pool, log, [both])
   await owns(engine, 'both')
-  // What a sequence has counted stays when the transaction is undone.
+  // A sequence keeps its count when the transaction is rolled back.
   await pool.query(`create sequence public.tries;
     create function public.no_room() returns trigger language plpgsql as $$
       begin perform nextval('public.tries'); raise exception using errcode = '53100', message = 'no room'; end $$;
@@ -149,7 +149,7 @@ test('a batch that a full disk refuses is tried again ever more rarely, and land
   assert.equal(await sumOf(pool, 'a'), 5)
 })
 
-test('of two processes one owns a group; when it stops, the other goes on within seconds', async (t) => {
+test('one of two processes owns a group; when it stops, the other continues within seconds', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const engines = [await startEngine(t, pool, log, [both]), await startEngine(t, pool, log, [both])]
@@ -167,7 +167,7 @@ test('of two processes one owns a group; when it stops, the other goes on within
   assert.equal(await sumOf(pool, 'a'), 3)
 })
 
-test('an owner to which Postgres says nothing any more gives its group up: another goes on, or it does itself', async (t) => {
+test('an owner without answers from Postgres gives up its group: another continues, or it does itself later', async (t) => {
   const { pool, url } = await testDatabase(t)
   const proxy = await tcpProxy(t, url)
   const answerTimeoutMs = 1_000
@@ -199,7 +199,7 @@ test('an owner to which Postgres says nothing any more gives its group up: anoth
   assert.equal(await sumOf(pool, 'a'), 7)
 })
 
-test('a session closes though Postgres says nothing any more', async (t) => {
+test('a session closes even if Postgres is silent', async (t) => {
   const { url } = await testDatabase(t)
   const proxy = await tcpProxy(t, url)
   const pool = createPool({ url: proxy.url, applicationName: 'farebox-test' })
@@ -209,25 +209,25 @@ test('a session closes though Postgres says nothing any more', async (t) => {
   await session.close()
 })
 
-test('an owner whose lock was lost to another process cannot write any more', async (t) => {
+test('an owner whose lock was lost to another process can no longer write', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const engine = await startEngine(t, pool, log, [both])
   await owns(engine, 'both')
   await appendFacts(log, [add('a', 1)])
   await caughtUp(engine, log)
-  // What another owner does when it takes over: its own epoch, and a batch of its own.
+  // As another owner does when it takes over: its own epoch, and its own batch.
   await pool.query(
     `update engine.checkpoints set epoch = epoch + 1, position = position + 1 where name = 'both'`,
   )
   await pool.query(`update read.tallies set sum = 100 where name = 'a'`)
   await appendFacts(log, [add('a', 1000), add('a', 7)])
   await caughtUp(engine, log)
-  // The second fact is skipped as the checkpoint says, and the row is the stored one, not the one remembered.
+  // The second event is skipped because of the checkpoint, and the row is the stored one, not the cached one.
   assert.equal(await sumOf(pool, 'a'), 107)
 })
 
-test('an owner whose tables were exchanged forgets the rows that it remembered', async (t) => {
+test('an owner whose tables were exchanged drops its cached rows', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const engine = await startEngine(t, pool, log, [both])
@@ -264,7 +264,7 @@ const sides = ['lefts', 'rights'].map(
   }),
 )
 
-test('an owner whose tables were exchanged goes on in the right tables, whichever come first', async (t) => {
+test('an owner whose tables were exchanged continues in the right tables, in any order of models', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const engine = await startEngine(t, pool, log, [{ name: 'sides', models: sides }])
@@ -284,7 +284,7 @@ test('an owner whose tables were exchanged goes on in the right tables, whicheve
   assert.deepEqual(rows, [{ lefts: [1, 3], rights: [2, 4] }])
 })
 
-test('events are folded as they come, and their rows are written when they have gathered', async (t) => {
+test('events are folded as they arrive, and their rows are written at the end of the batch window', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   let folded = 0
@@ -354,7 +354,7 @@ test('tables of another log, or ahead of this one, are refused with what to do',
   )
 })
 
-test('batches end where a command ends', async (t) => {
+test('batches end at the end of a command', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const engine = await startEngine(t, pool, log, [both], { maxBatch: 10 })

@@ -60,7 +60,7 @@ export const tallies: ReadModel = {
   name: 'tallies',
   version: 1,
   tables: [talliesTable],
-  // `move` names only one of its two rows: the other is loaded when it is asked for.
+  // `move` names only one of its two rows: the other is loaded on demand.
   reads: (event) =>
     namesOf((event as RecordedEvent<FactEvent>).data).map((name) => ({ table: 'tallies', key: [name] })),
   apply: (recorded, rows) => {
@@ -124,7 +124,7 @@ const metadata = (correlationId: string): EventMetadata => ({
   recordedAt: new Date().toISOString(),
 })
 
-/** Appends facts as one command, each in a stream of its own; gives the position of the last. */
+/** Appends events as one command, each in its own stream; returns the position of the last. */
 export const appendFacts = async (
   log: EventLog,
   facts: readonly Fact[],

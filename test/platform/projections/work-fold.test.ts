@@ -10,7 +10,7 @@ import { appendToLedger } from './tally.ts'
 
 const account = 'acc_one' as AccountId
 
-test('work tables are filled once, with the checkpoint, whatever fails; only for another log are they filled anew', async (t) => {
+test('work tables are filled once, with the checkpoint, after any failure; only for another log they are filled again', async (t) => {
   const { pool } = await testDatabase(t)
   await pool.query('create table work.test_seen (position bigint primary key, lives integer not null)')
   let failures = 2

@@ -81,7 +81,7 @@ test('rows are the same, byte for byte, whether they are copied or upserted', as
   assert.deepEqual(found, [{ rows: rows.length, different: 0 }])
 })
 
-test('a load that is asked for while a batch is written sees all of it', async (t) => {
+test('a load during the write of a batch sees all of it', async (t) => {
   const { pool } = await testDatabase(t)
   const session = await openSession(pool, 'test')
   t.after(() => session.close())
@@ -97,7 +97,7 @@ test('a load that is asked for while a batch is written sees all of it', async (
   assert.equal(await writing, true)
 })
 
-test('behind a checkpoint that moved on, nothing is written: no new row, no replaced one, none removed', async (t) => {
+test('after a checkpoint moved, nothing is written: no new row, no replaced one, none removed', async (t) => {
   const { pool } = await testDatabase(t)
   const session = await openSession(pool, 'test')
   t.after(() => session.close())

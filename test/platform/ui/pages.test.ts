@@ -8,14 +8,14 @@ const hash = (text: string) => `'sha256-${createHash('sha256').update(text).dige
 const style = `${colours()}${base}`
 
 describe('A page', () => {
-  test('allows its own style and script, and no request to anywhere', () => {
+  test('allows its own style and script, and no external request', () => {
     const { html: text, policy } = pageOf({ title: 'Keys', style, script: 'go()', body: html`<main></main>` })
     assert.ok(text.includes(`<style>${style}</style>`) && text.includes('<script>go()</script>'))
     assert.match(policy, /^default-src 'none'; /)
     assert.ok(policy.includes(`style-src ${hash(style)}; script-src ${hash('go()')};`))
   })
 
-  test('without a script runs none', () => {
+  test('without a script allows none', () => {
     const { html: text, policy } = pageOf({ title: 'Keys', style, body: html`<main></main>` })
     assert.ok(!text.includes('<script') && !policy.includes('script-src'))
   })
@@ -30,7 +30,7 @@ describe('A page', () => {
     assert.ok(!text.includes('<img') && text.includes('&lt;img src=x onerror=&quot;go()&quot;&gt;'))
   })
 
-  test('is kept from search engines where it asks for that', () => {
+  test('is hidden from search engines on request', () => {
     const noindex = '<meta name="robots" content="noindex">'
     const page = { title: 'Paid', style, body: html`<main></main>` }
     assert.ok(pageOf({ ...page, indexed: false }).html.includes(noindex))

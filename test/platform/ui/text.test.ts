@@ -48,7 +48,7 @@ test('money is written without arithmetic: the text read back is the amount', ()
   )
 })
 
-test('what is typed as dollars is exactly those cents, or nothing', () => {
+test('typed dollars are exactly those cents, or refused', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 1_000_000_000 }), (cents) => {
       assert.equal(parseCap(amountText(cents)), cents)
@@ -60,7 +60,7 @@ test('what is typed as dollars is exactly those cents, or nothing', () => {
   )
 })
 
-test('bytes are written in the unit that fits and never rounded up', () => {
+test('bytes are written in a fitting unit and never rounded up', () => {
   assert.deepEqual([0, 999, 1_000, 1_999_999_999, 5_000_000_000, 7_650_000_000].map(bytesText), [
     '0 B',
     '999 B',
@@ -71,7 +71,7 @@ test('bytes are written in the unit that fits and never rounded up', () => {
   ])
 })
 
-test('a form says where it came from', () => {
+test('a form is accepted only from its own page', () => {
   const origin = 'https://shop.example'
   assert.equal(isOwnForm({ 'sec-fetch-site': 'same-origin' }, origin), true)
   assert.equal(isOwnForm({ 'sec-fetch-site': 'none' }, origin), true)
@@ -81,12 +81,12 @@ test('a form says where it came from', () => {
   assert.equal(isOwnForm({ cookie: 'a=b' }, origin), false)
 })
 
-test('codes are read as they are shown', () => {
+test('codes are accepted in the form in which they are shown', () => {
   assert.equal(codeIn(shownCode('01234567')), '01234567')
   assert.deepEqual([codeIn('1234567'), codeIn('12345678x'), codeIn('')], [null, null, null])
 })
 
-test('a form with half of a character, a NUL or thousands of fields is refused', () => {
+test('a form with a lone surrogate, a NUL or thousands of fields is refused', () => {
   for (const bytes of [
     Buffer.from([0x61, 0x3d, 0xff]),
     Buffer.from('a=%00'),
@@ -95,7 +95,7 @@ test('a form with half of a character, a NUL or thousands of fields is refused',
     assert.throws(() => parseFormInput(bytes), { code: 'invalid_body' })
 })
 
-test('an instant is the same in every zone, and nothing else on a page is changed', () => {
+test('an instant is the same in every zone, and nothing else on a page changes', () => {
   const at = '2026-11-26T02:10:11.000Z'
   assert.equal(textInZone(at, 'Asia/Kolkata'), '2026-11-26 07:40 UTC+5:30')
   assert.equal(textInZone(at, 'America/New_York'), '2026-11-25 21:10 UTC\u22125')
@@ -109,7 +109,7 @@ test('an instant is the same in every zone, and nothing else on a page is change
   for (const none of ['UTC', 'Nowhere', '', null]) assert.equal(zoneOf(none), null)
 })
 
-test('letters are read whichever way they were encoded', () => {
+test('letters are read in every encoding of a form', () => {
   const letter = (encoding: string, body: string) =>
     parseMail(
       `From: a@b.example\r\nSubject: =?utf-8?B?R3LDvMOfZQ==?=\r\nContent-Transfer-Encoding: ${encoding}\r\n\r\n${body}`,
@@ -119,7 +119,7 @@ test('letters are read whichever way they were encoded', () => {
   assert.deepEqual(letter('7bit', 'one\r\n\r\ntwo').text, 'one\n\ntwo')
 })
 
-test('a comma in a typed amount separates thousands, and is no decimal point', () => {
+test('a comma in a typed amount separates thousands, and is not a decimal point', () => {
   for (const [typed, cents] of [
     ['25', 2_500],
     ['$1,000.50', 100_050],

@@ -10,7 +10,7 @@ const master = masterKey(Buffer.alloc(32, 7))
 const other = masterKey(Buffer.alloc(32, 8))
 const bytes = fc.uint8Array({ maxLength: 500 })
 
-test('what was sealed opens again under the same key and context', () => {
+test('a sealed value opens under the same key and context', () => {
   fc.assert(
     fc.property(bytes, fc.string(), (plain, context) => {
       const vault = createVault(master)
@@ -25,7 +25,7 @@ test('a sealed value opens under no other key and no other context', () => {
   assert.throws(() => createVault(master).open(sealed, 'webhook-secret whs_2'), SealBroken)
 })
 
-test('a change of any one bit is noticed', () => {
+test('a change of any bit is detected', () => {
   const vault = createVault(master)
   fc.assert(
     fc.property(bytes, fc.nat(), fc.nat(7), (plain, at, bit) => {
@@ -36,14 +36,14 @@ test('a change of any one bit is noticed', () => {
   )
 })
 
-test('what is cut short is no sealed value', () => {
+test('a truncated value is not a sealed value', () => {
   const vault = createVault(master)
   const sealed = vault.seal(Buffer.from('secret'), 'context')
   for (let length = 0; length < sealed.length; length += 1)
     assert.throws(() => vault.open(sealed.subarray(0, length), 'context'), SealBroken)
 })
 
-test('the same bytes look different each time they are sealed', () => {
+test('the same bytes have another form each time they are sealed', () => {
   const vault = createVault(master)
   assert.notDeepEqual(vault.seal(Buffer.from('secret'), 'c'), vault.seal(Buffer.from('secret'), 'c'))
 })
@@ -52,14 +52,14 @@ test('a master key has 32 bytes', () => {
   assert.throws(() => masterKey(Buffer.alloc(31)), RangeError)
 })
 
-test('credentials are the same on every process and safe in every line format', () => {
+test('credentials are the same in every process and safe in every line format', () => {
   const credential = createCredentials(master).of('pln_1' as PlanId, 0)
   assert.deepEqual(createCredentials(master).of('pln_1' as PlanId, 0), credential)
   assert.match(credential.username, /^[a-z0-9]{14}$/)
   assert.match(credential.password, /^[A-Za-z0-9]{20}$/)
 })
 
-test('the credentials that were handed out never change with a release', () => {
+test('issued credentials are the same in every release', () => {
   assert.deepEqual(createCredentials(master).of('pln_1' as PlanId, 0), {
     username: 'v31fhq2kz88b1k',
     password: '7KKWBivBxGX9O1DmdKiQ',

@@ -59,7 +59,7 @@ const put = async (pool: pg.Pool, site: string, count: number, from = 0, atMs = 
   )
 }
 
-/** A process that works the queue off; it looks only when it is told to. */
+/** A process that processes the queue; it polls only on command. */
 const openProcess = (
   t: TestContext,
   pool: pg.Pool,
@@ -96,7 +96,7 @@ const statuses = async (pool: pg.Pool): Promise<Readonly<Record<string, number>>
 
 const done = async (): Promise<Outcome> => ({ kind: 'done', result: 'done' })
 
-test('several processes share a queue: each item is worked on once, at most so many of an owner at once in all of them', async (t) => {
+test('several processes share a queue: each item is processed once, with a limit per owner over all processes', async (t) => {
   const pool = await openJobs(t)
   for (const site of ['a', 'b', 'c', 'd', 'e']) await put(pool, site, 20)
   const worked: string[] = []
@@ -118,7 +118,7 @@ test('several processes share a queue: each item is worked on once, at most so m
   assert.equal(most, 2)
 })
 
-test('an item that comes while its owner is leased is not missed', async (t) => {
+test('an item that arrives while its owner is leased is not missed', async (t) => {
   const pool = await openJobs(t)
   await put(pool, 'a', 1)
   const first = Promise.withResolvers<void>()
@@ -135,7 +135,7 @@ test('an item that comes while its owner is leased is not missed', async (t) => 
   assert.deepEqual(await statuses(pool), { done: 6 })
 })
 
-test('what a process had taken when it died goes to another one within seconds', async (t) => {
+test('items of a crashed process go to another one within seconds', async (t) => {
   const pool = await openJobs(t)
   await put(pool, 'a', 3)
   const process = openProcess(t, pool, done)
@@ -150,10 +150,10 @@ test('what a process had taken when it died goes to another one within seconds',
   })
 })
 
-test('a process that loses its connection, or gets none at first, goes on as soon as it has one', async (t) => {
+test('a process that loses its connection, or gets none at first, continues as soon as it has one', async (t) => {
   const pool = await openJobs(t)
   await put(pool, 'a', 1)
-  // Nobody can join: there are no numbers for workers.
+  // No process can join: there are no numbers for workers.
   await pool.query('alter sequence work.queue_workers rename to away')
   const process = openProcess(t, pool, done)
   const first = process.runNow()
@@ -173,7 +173,7 @@ test('a process that loses its connection, or gets none at first, goes on as soo
   )
 })
 
-test('a queue stops though it never got a connection', async (t) => {
+test('a queue stops even if it never got a connection', async (t) => {
   const pool = await openJobs(t)
   await pool.query('alter sequence work.queue_workers rename to away')
   const process = openProcess(t, pool, done)
@@ -182,7 +182,7 @@ test('a queue stops though it never got a connection', async (t) => {
   await look
 })
 
-test('what fails is tried again ever more seldom, then given up; an operator sees it and has it tried again', async (t) => {
+test('a failing item is retried with growing pauses, then abandoned; an operator sees it and retries it', async (t) => {
   const pool = await openJobs(t)
   await put(pool, 'a', 1)
   await put(pool, 'b', 1)
@@ -239,7 +239,7 @@ test('what fails is tried again ever more seldom, then given up; an operator see
   assert.deepEqual(await statuses(pool), { done: 2 })
 })
 
-test('a lease that is over frees its owner, though the process that has it lives', async (t) => {
+test('an expired lease frees its owner, even if the process still runs', async (t) => {
   const pool = await openJobs(t)
   await put(pool, 'a', 1)
   const over = Promise.withResolvers<void>()
@@ -260,7 +260,7 @@ test('a lease that is over frees its owner, though the process that has it lives
   assert.deepEqual(rows, [{ attempts: 1, status: 'done' }], 'the late one changes nothing')
 })
 
-test('a command that could not be decided counts as no attempt, and its item is tried again when the log said', async (t) => {
+test('a command that could not be decided is not an attempt, and its item is retried at the time that the log gave', async (t) => {
   const pool = await openJobs(t)
   await put(pool, 'a', 1)
   const clock = { nowMs }
@@ -295,7 +295,7 @@ for (const [what, error] of Object.entries({
   'Postgres ends the connection': Object.assign(new Error('terminating connection'), { code: '57P01' }),
   'Postgres is read-only': Object.assign(new Error('read-only'), { code: '25006' }),
 }))
-  test(`an item is tried for ever while ${what}`, async (t) => {
+  test(`an item is retried without limit while ${what}`, async (t) => {
     const pool = await openJobs(t)
     await put(pool, 'a', 1)
     const clock = { nowMs }
@@ -311,7 +311,7 @@ for (const [what, error] of Object.entries({
     }
   })
 
-test('a process that may decide nothing starts nothing', async (t) => {
+test('a process that may not decide starts no work', async (t) => {
   const pool = await openJobs(t)
   await put(pool, 'a', 3)
   let problem: string | null = 'the clock is wrong'
@@ -323,7 +323,7 @@ test('a process that may decide nothing starts nothing', async (t) => {
   assert.deepEqual(await statuses(pool), { done: 3 })
 })
 
-test('what is due later than its queue ever waits is counted, and brought forward', async (t) => {
+test('items due later than the longest possible wait are counted, and rescheduled earlier', async (t) => {
   const pool = await openJobs(t)
   await put(pool, 'a', 1, 0, nowMs + 60_000)
   await put(pool, 'a', 2, 1, nowMs + 30 * 86_400_000)
@@ -347,7 +347,7 @@ const refuseResults = (pool: pg.Pool, condition: string, errcode: string) =>
     create trigger refuse_result before update on work.jobs for each row
       when (new.status <> 'pending' and ${condition}) execute function work.refuse_result()`)
 
-test('an item whose result waits for the database is not worked on again, though its process lost the connection that claims', async (t) => {
+test('an item whose result waits for the database is not processed again, even if its process lost the claiming connection', async (t) => {
   const pool = await openJobs(t)
   await put(pool, 'a', 3)
   await refuseResults(pool, 'true', '53100')
@@ -379,7 +379,7 @@ test('an item whose result waits for the database is not worked on again, though
   assert.deepEqual(worked.toSorted(), ['a0', 'a1', 'a2', 'b0'])
 })
 
-test('an item whose result Postgres refuses is put off ever longer, and keeps back no other', async (t) => {
+test('an item whose result Postgres refuses is delayed longer each time, and delays no other', async (t) => {
   const pool = await openJobs(t)
   for (const site of ['a', 'b', 'c']) await put(pool, site, 3)
   await refuseResults(pool, "new.job_id in ('a1', 'c0')", '22000')
@@ -402,7 +402,7 @@ test('an item whose result Postgres refuses is put off ever longer, and keeps ba
   assert.equal(worked.length, 9)
 })
 
-test('a queue says what is overdue by the clock of Postgres, whether it is stuck and what fails again and again', async (t) => {
+test('a queue reports by the clock of Postgres what is overdue, whether it is stuck and what fails repeatedly', async (t) => {
   const pool = await openJobs(t)
   const at = async (minutes: number): Promise<number> => {
     const { rows } = await pool.query<{ ms: string }>(

@@ -26,7 +26,7 @@ const lonely = worker({
   process: 'server',
 })
 
-/** The scheduler of a process of its own, as far as Postgres knows. */
+/** The scheduler of a separate process, as far as Postgres knows. */
 const openProcess = (t: TestContext, pool: pg.Pool, pid: number, lines: string[] = []) => {
   const scheduler = createScheduler({
     workers: [tidy, lonely],
@@ -41,7 +41,7 @@ const openProcess = (t: TestContext, pool: pg.Pool, pid: number, lines: string[]
 
 const longMs = 3_600_000
 
-test('rounds of a worker never overlap, whoever asks for them', async (t) => {
+test('rounds of a worker never overlap, whatever starts them', async (t) => {
   const { pool } = await testDatabase(t)
   let [under, most, rounds] = [0, 0, 0]
   const running = openProcess(t, pool, 1).start(tidy, async () => {
@@ -67,7 +67,7 @@ test('rounds of a worker never overlap, whoever asks for them', async (t) => {
   assert.equal(rounds, after)
 })
 
-test('a wake-up ends the pause, and one that comes during a round is not lost', async (t) => {
+test('a wake-up ends the pause, and one during a round is not lost', async (t) => {
   const { pool } = await testDatabase(t)
   let rounds = 0
   const gates = [1, 2, 3].map(() => Promise.withResolvers<void>())
@@ -88,7 +88,7 @@ test('a wake-up ends the pause, and one that comes during a round is not lost', 
   gates[2]!.resolve()
 })
 
-test('a worker that fails pauses longer each time, ten intervals at most, and says so', async (t) => {
+test('a failing worker pauses longer each time, at most ten intervals, and reports it', async (t) => {
   const { pool } = await testDatabase(t)
   const lines: string[] = []
   const startsMs: number[] = []
@@ -105,7 +105,7 @@ test('a worker that fails pauses longer each time, ten intervals at most, and sa
   assert.deepEqual([reactor, failures, msg], ['tidy', 3, 'a reactor failed and will try again'])
 })
 
-test('a worker may say itself what a failure means', async (t) => {
+test('a worker can define the meaning of a failure', async (t) => {
   const { pool } = await testDatabase(t)
   const lines: string[] = []
   const told: number[] = []
@@ -152,7 +152,7 @@ test('a failure is stored at once, its recovery too, and the error stays with it
   assert.equal((await stored())?.processes, 0, 'a process that stopped runs nothing')
 })
 
-test('of all processes one reports for all its workers in one statement, and forgets those that are long gone', async (t) => {
+test('one of all processes reports for all its workers in one statement, and removes long ended ones', async (t) => {
   const { pool } = await testDatabase(t)
   const names: string[] = []
   const counting = {
@@ -178,7 +178,7 @@ test('of all processes one reports for all its workers in one statement, and for
   )
 })
 
-test('a database that takes no report keeps no worker from its rounds, nor a process from its end', async (t) => {
+test("a database that accepts no report neither stops a worker's rounds nor the shutdown of a process", async (t) => {
   const { pool } = await testDatabase(t)
   const lines: string[] = []
   const scheduler = openProcess(t, { query: () => new Promise(() => undefined) } as never, 1, lines)
@@ -193,7 +193,7 @@ test('a database that takes no report keeps no worker from its rounds, nor a pro
   assert.equal((await readWorkerRuns(pool)).size, 0)
 })
 
-test('of two processes one does the work of a cluster, and the other takes over when it stops', async (t) => {
+test('one of two processes does the work of a cluster, and the other takes over when it stops', async (t) => {
   const { pool } = await testDatabase(t)
   const rounds = [0, 0]
   const process = (at: 0 | 1) => {
@@ -229,7 +229,7 @@ test('of two processes one does the work of a cluster, and the other takes over 
   assert.equal((await readWorkerRuns(pool)).get('lonely')?.pid, 1, 'the newest run is shown')
 })
 
-test('what fails gives the lock up, and takes it again', async (t) => {
+test('a failing worker releases the lock, and takes it again', async (t) => {
   const { pool } = await testDatabase(t)
   const scheduler = openProcess(t, pool, 1)
   let tenures = 0

@@ -10,7 +10,7 @@ import { emptyDatabase } from '../../support/postgres.ts'
 const before = (name: string) =>
   Object.fromEntries(Object.entries(allMigrations).filter(([each]) => each < name))
 
-test('what waited in the tables of before waits in the queues, and what was done is done', async (t) => {
+test('waiting work of the former tables waits in the queues, and finished work is finished', async (t) => {
   const { url } = await emptyDatabase(t)
   const pool = createPool({ url, applicationName: 'farebox-test' })
   t.after(() => pool.end())

@@ -4,7 +4,7 @@ import { CommandOverload } from '../../../src/platform/commands/command.ts'
 import { createPages, worklist, worklistRound, workOnEach } from '../../../src/platform/work/worklist.ts'
 import { testDatabase } from '../../support/postgres.ts'
 
-/** Works on 1, 2, 3, 4, of which some fail; what had its turn, and what was thrown in the end. */
+/** Processes 1, 2, 3, 4, of which some fail; returns the processed ones, and the final error. */
 const workOn = async (failing: Readonly<Record<number, Error>>) => {
   const tried: number[] = []
   const thrown: unknown = await workOnEach([1, 2, 3, 4], async (item) => {
@@ -17,7 +17,7 @@ const workOn = async (failing: Readonly<Record<number, Error>>) => {
   return { tried, thrown }
 }
 
-test('what fails in a round of a reactor is told once all others had their turn', async () => {
+test('a failure in a round of a reactor is reported after all other items had their turn', async () => {
   assert.deepEqual(await workOn({}), { tried: [1, 2, 3, 4], thrown: null })
   const [one, two] = [new Error('one'), new Error('two')]
   assert.deepEqual(await workOn({ 2: one }), { tried: [1, 2, 3, 4], thrown: one })
@@ -27,7 +27,7 @@ test('what fails in a round of a reactor is told once all others had their turn'
   assert.deepEqual(thrown.errors, [one, two])
 })
 
-test('a log that is away ends the round: each of the others would only wait for it', async () => {
+test('an unavailable log ends the round, because other items would only wait for it', async () => {
   const overload = new CommandOverload('the log cannot be reached', 1)
   assert.deepEqual(await workOn({ 2: overload }), { tried: [1, 2], thrown: overload })
 })
@@ -54,14 +54,14 @@ const openThings = async (t: TestContext, count: number) => {
 
 const ids = (rows: readonly Thing[]): readonly string[] => rows.map(({ thing_id: id }) => id)
 
-test('each row of a list has its turn, however many before it stay', async (t) => {
+test('each row of a list has its turn, however many rows before it remain', async (t) => {
   const { pool, list } = await openThings(t, 5)
   const next = createPages<Thing>(pool, list)
   const rounds = [await next(), await next(), await next(), await next()].map(ids)
   assert.deepEqual(rounds, [['t1', 't2'], ['t3', 't4'], ['t5'], ['t1', 't2']])
 })
 
-test('a list that has become shorter is begun anew', async (t) => {
+test('a list that has become shorter is read from its start', async (t) => {
   const { pool, list } = await openThings(t, 4)
   const next = createPages<Thing>(pool, list)
   await next()
@@ -69,7 +69,7 @@ test('a list that has become shorter is begun anew', async (t) => {
   assert.deepEqual([await next(), await next()].map(ids), [[], ['t1']])
 })
 
-test('a worklist works on its rows side by side, prepares only where there are any, and goes on after a failure', async (t) => {
+test('a worklist processes its rows concurrently, prepares only if there are rows, and continues after a failure', async (t) => {
   const { pool, list } = await openThings(t, 3)
   const worked: string[] = []
   let prepared = 0

@@ -9,7 +9,7 @@ import { emptyDatabase } from '../../support/postgres.ts'
 const asked = ['demo', 'history', '--days', '20', '--customers', '8', '--seed', 'spring', '--json']
 const dayMs = 86_400_000
 
-test('a history is a demo with a past that verifies, tells the same story again, and comes before everything', async (t) => {
+test('a history is a demo with past events that passes verification, is reproducible, and precedes all other events', async (t) => {
   const { url } = await emptyDatabase(t)
   const env = demoEnv(url, await dataDirectory(t))
   const [first, second] = await Promise.all([
@@ -47,7 +47,7 @@ test('a history is a demo with a past that verifies, tells the same story again,
   assert.equal(JSON.parse(once.out).code, 'has_history')
 })
 
-test('a history is refused where payments or scrapes would be real, or its clock is not its own', async (t) => {
+test('a history is refused if payments or scrapes would be real, or if it would not have its own clock', async (t) => {
   const dataDir = await dataDirectory(t)
   const { url } = await emptyDatabase(t)
   for (const setting of [

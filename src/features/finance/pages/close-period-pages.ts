@@ -16,7 +16,7 @@ import {
 } from '../../../platform/ui/page.ts'
 import { tableOf } from '../../../platform/ui/table.ts'
 import { countText, timeText } from '../../../platform/ui/text.ts'
-import type { JournalHead } from '../journal-sums.ts'
+import type { JournalHead } from '../journal.ts'
 import type { PeriodStatus, Periods } from '../period-service.ts'
 import type { FinanceReader } from '../reader.ts'
 import { movedPath, periodsPath } from './period-pages.ts'

@@ -8,7 +8,7 @@ import { type ConsolePage, type PersonVisit, personPage, show } from '../../../p
 import { type Bar, barsOf } from '../../../platform/ui/plot.ts'
 import { tableOf } from '../../../platform/ui/table.ts'
 import { accountText } from '../gateway-names.ts'
-import { type AccountSums, closingMicros, type DaySum, type JournalHead } from '../journal-sums.ts'
+import { type AccountSums, closingMicros, type DaySum, type JournalHead } from '../journal.ts'
 import type { FinanceReader, ReportRange } from '../reader.ts'
 import { bookAccountPath, linkedText } from '../trail-pages.ts'
 

@@ -24,7 +24,7 @@ import {
 import { tableOf } from '../../../platform/ui/table.ts'
 import { countText, stateText, timeText } from '../../../platform/ui/text.ts'
 import { momentForms } from '../input-forms.ts'
-import type { JournalHead } from '../journal-sums.ts'
+import type { JournalHead } from '../journal.ts'
 import { linkedText } from '../trail-pages.ts'
 import { questionOf, type ReplayRun, type ReplayRuns } from './question.ts'
 

@@ -5,7 +5,7 @@ import type { Role } from '../../../platform/ui/session.ts'
 import { type Column, tableOf } from '../../../platform/ui/table.ts'
 import { timeText } from '../../../platform/ui/text.ts'
 import { accountText } from '../gateway-names.ts'
-import { type AccountSums, closingMicros } from '../journal-sums.ts'
+import { type AccountSums, closingMicros } from '../journal.ts'
 import { linkedText } from '../trail-pages.ts'
 import { type Span, totalsOfBook } from '../trial-balance.ts'
 

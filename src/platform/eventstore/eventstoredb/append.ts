@@ -1,15 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { type AppendResult, NO_STREAM } from '@eventstore/db-client'
+import { withTimeout } from '../../../kernel/every.ts'
 import { newEventId } from '../../../kernel/ids.ts'
 import type { StreamName } from '../../../kernel/streams.ts'
-import { appendBytes, refusalOf } from '../append-checks.ts'
-import {
-  AppendRejected,
-  LogUnavailable,
-  OutcomeUnknown,
-  WrongExpectedRevision,
-  withTimeout,
-} from '../errors.ts'
+import { appendBytes, refusalOf } from '../append-guards.ts'
+import { AppendRejected, LogUnavailable, OutcomeUnknown, WrongExpectedRevision } from '../errors.ts'
 import type { Append, Appended, AppendItem, ItemOutcome, StoredEvent } from '../port.ts'
 import type { ConcurrencyLimiter } from './client.ts'
 import { type ReadDeps, readPage } from './client.ts'

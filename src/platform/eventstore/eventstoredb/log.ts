@@ -1,4 +1,4 @@
-import { assertItems } from '../append-checks.ts'
+import { assertItems } from '../append-guards.ts'
 import { LogUnavailable } from '../errors.ts'
 import type { AppendItem, EventLog, ItemOutcome } from '../port.ts'
 import { type AppendDeps, createOrigin, failedItem, onlyAppend, sendItem } from './append.ts'

@@ -1,6 +1,7 @@
 import { BACKWARDS, FORWARDS } from '@eventstore/db-client'
+import { withTimeout } from '../../../kernel/every.ts'
 import type { StreamName } from '../../../kernel/streams.ts'
-import { LogUnavailable, withTimeout } from '../errors.ts'
+import { LogUnavailable } from '../errors.ts'
 import type { StoredEvent } from '../port.ts'
 import type { Origin } from './append.ts'
 import { createConcurrencyLimiter, positionsBackwards, type ReadDeps, readPage, readToEnd } from './client.ts'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
-import { connect, withAnswerTimeout } from './connection.ts'
+import { connect, withAnswerTimeout } from '../../postgres/client.ts'
 
 export type AnnouncementSender = {
   /** Sends the text, of at most 7,900 bytes, to the other processes. Resolves when it is sent, or failed. */

@@ -1,11 +1,18 @@
 import pg from 'pg'
 import { writeInt8, writeUuid } from '../../../kernel/digest.ts'
 import type { StreamName } from '../../../kernel/streams.ts'
-import { booleanArray, int4Array, int8Array, textArray, uuidArray } from '../../postgres/array-parameters.ts'
-import { type CopyColumn, copyRows, type Format } from '../../postgres/copy-rows.ts'
-import type { Prepared, Step } from '../../postgres/pipeline.ts'
-import { expectedFrom, revisionBefore } from '../append-checks.ts'
-import { latestDecision } from '../event-times.ts'
+import {
+  booleanArray,
+  type CopyColumn,
+  copyRows,
+  type Format,
+  int4Array,
+  int8Array,
+  textArray,
+  uuidArray,
+} from '../../postgres/array-parameters.ts'
+import type { Prepared, Step } from '../../postgres/client.ts'
+import { expectedFrom, latestDecision, revisionBefore } from '../append-guards.ts'
 import type { Appended, AppendItem, ItemOutcome, NewEvent } from '../port.ts'
 import type { StreamRevisionCache } from './revision-cache.ts'
 

@@ -1,5 +1,5 @@
 import type { StreamName } from '../../../kernel/streams.ts'
-import { revisionBefore } from '../append-checks.ts'
+import { revisionBefore } from '../append-guards.ts'
 import type { AppendItem, ItemOutcome, StoredEvent } from '../port.ts'
 
 type Seen = Pick<StoredEvent, 'position' | 'id'>

@@ -12,7 +12,7 @@ type Try = {
   readonly actual: Expected | null
 }
 
-/** Appends and tells a conflict from success; anything else is thrown. */
+/** Appends and distinguishes a conflict from success; anything else is thrown. */
 const attempt = async (
   log: EventLog,
   stream: StreamName,

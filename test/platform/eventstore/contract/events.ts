@@ -38,5 +38,5 @@ export const only = (events: readonly StoredEvent[], streams: readonly StreamNam
   return events.filter((event) => wanted.has(event.stream))
 }
 
-/** What was written, without its place. */
+/** The written event, without its position. */
 export const written = ({ id, type, data, metadata }: NewEvent): NewEvent => ({ id, type, data, metadata })

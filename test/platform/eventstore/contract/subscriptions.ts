@@ -34,7 +34,7 @@ const follow = (t: TestContext, log: EventLog, after: number, maxBatch?: number)
     }
     ended = true
   })()
-  // Until stop() is awaited nobody would hear of a failure.
+  // Before stop() is awaited a failure would be unhandled.
   done.catch(() => undefined)
   const stop = async () => {
     assert(!ended, 'a subscription ended by itself')

@@ -10,8 +10,8 @@ export type WriterTask = {
 }
 
 /**
- * Runs a process of its own that opens the store and writes the task, sending anew whatever was unknown or unavailable
- * until it landed. Resolves when it ended well.
+ * Runs a separate process that opens the store and writes the task, repeating unknown and unavailable appends
+ * until they land. Resolves when it ended well.
  */
 export const startWriter = (
   t: TestContext,

@@ -1,0 +1,374 @@
+import type pg from 'pg'
+import type { LogSealed } from '../../domain/seals/events.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import type { CustomerIdOf } from '../../kernel/external-id.ts'
+import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
+import type { ReadModelGroup } from '../../platform/projections/read-model.ts'
+import type { Keys } from '../../platform/vault/keys.ts'
+import { rules } from '../invariants/invariants.ts'
+import { createDigestStore } from '../seals/digests.ts'
+import type { SignatureSummary } from '../signatures/check-signatures.ts'
+import { checkAppendOnly, checkGuards } from './database-guards-check.ts'
+import type { ReadEvent } from './event-reader.ts'
+import { type CheckName, eventLocationOf, type Finding, type Findings } from './finding.ts'
+import { checkUnfinishedWork, rememberQueuedWork } from './open-ends-check.ts'
+import { createPeriodCheck } from './period-check.ts'
+import { type Poisons, readViolations } from './poison-check.ts'
+import { createDerivation, createRederivation, type GroupSummary, type Rederivation } from './rederive.ts'
+import type { Scratch } from './scratch.ts'
+import { createSealCheck, type SealSummary } from './seal-check.ts'
+import {
+  type AcknowledgedEvents,
+  checkIds,
+  checkRecordedEarly,
+  checkRepeatedIds,
+  createPositionCheck,
+  createSequenceCheck,
+} from './sequence-check.ts'
+import { createSignatureFindings } from './signature-check.ts'
+import { createTrafficCheck, type UnloggedTraffic } from './traffic-check.ts'
+import {
+  checkChats,
+  checkConsole,
+  checkCustomers,
+  checkDepositPages,
+  checkLogins,
+  checkVault,
+  checkWhitelist,
+  type VaultSummary,
+} from './vault-check.ts'
+import { checkRuns, type RunsChain } from './verification-chain.ts'
+
+export type VerifyProgress = {
+  readonly phase: 'log' | 'order' | 'projections'
+  /** Of `total`: positions of the log, or read tables. */
+  readonly done: number
+  readonly total: number
+  /** Events, or read tables, checked so far. */
+  readonly count: number
+}
+
+export type VerifyDependencies = {
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly groups: readonly ReadModelGroup[]
+  /** Whether the log is in this Postgres, which allows further checks. */
+  readonly logInPostgres: boolean
+}
+
+export type VerifyOptions = {
+  readonly runId: string
+  /** The key that must have signed. */
+  readonly publicKey: string
+  readonly exported: readonly LogSealed['data'][] | null
+  /** Derives the ids of customers; omitted: the resellers' own ids of customers are not checked. */
+  readonly customerIdOf?: CustomerIdOf
+  /** The keys that sign sessions and links; omitted: those rows are not checked. */
+  readonly keys?: Pick<Keys, 'master'>
+  /** Events with a later time than this clock are in the future; omitted: only the seals are compared. */
+  readonly clock?: Clock
+  readonly onProgress?: (progress: VerifyProgress) => void
+  /** Called once a second with the sessions that the verification waits for. */
+  readonly onWait?: (text: string) => void
+  readonly signal?: AbortSignal
+}
+
+export type VerifyResult = {
+  /** The verified log, and the position up to which all its events were verified. */
+  readonly logId: string
+  readonly position: number
+  readonly events: number
+  readonly streams: number
+  readonly seals: SealSummary
+  /** Null when the log is not in this Postgres: such a log has no signatures. */
+  readonly signatures: SignatureSummary | null
+  readonly vault: readonly VaultSummary[]
+  /** The chain of earlier verifications. */
+  readonly runs: RunsChain
+  readonly unloggedTraffic: UnloggedTraffic
+  readonly groups: readonly GroupSummary[]
+  /** Events that operators acknowledged and that are therefore not findings. */
+  readonly acknowledged: AcknowledgedEvents
+  /** In the order of the log, at most a hundred per check; empty when nothing is wrong. */
+  readonly findings: readonly Finding[]
+  readonly findingCount: number
+}
+
+/** The parts of the result that checks fill in. */
+export type CheckResults = {
+  -readonly [Part in
+    | 'streams'
+    | 'signatures'
+    | 'runs'
+    | 'unloggedTraffic'
+    | 'acknowledged']: VerifyResult[Part]
+} & {
+  /** Null: the seals could not be checked. */
+  seals: SealSummary | null
+  readonly vault: VaultSummary[]
+  readonly groups: GroupSummary[]
+}
+
+/** The subject of a step: one check of the log, or one group of read models. */
+export type StepOf = { readonly check: CheckName } | { readonly group: string }
+
+/**
+ * Runs a step. Returns null when the step cannot run; this adds a finding, and later steps of that check or group are
+ * skipped.
+ * @throws when the verification was stopped, or when Postgres is unreachable
+ */
+export type Attempt = <Value>(stepOf: StepOf, step: () => Promise<Value>) => Promise<Value | null>
+
+/** The context of the checks of one verification. */
+export type CheckContext = VerifyDependencies &
+  VerifyOptions & {
+    readonly logId: string
+    readonly findings: Findings
+    readonly attempt: Attempt
+    readonly scratch: Scratch
+    readonly schema: string
+    /** The session of the table `event_places`. At the end of the log it also reads the tables of the rules. */
+    readonly client: pg.Client
+    readonly poisons: Poisons
+    readonly results: CheckResults
+    readonly report: (progress: VerifyProgress) => void
+  }
+
+/** Consecutive events of the log, as stored and decoded. */
+export type LogPage = {
+  readonly stored: readonly StoredEvent[]
+  /** The ordinal of the first event: 1 for the first of the log. */
+  readonly firstOrdinal: number
+  readonly decoded: readonly ReadEvent[]
+  /** The events that can be read. */
+  readonly readable: readonly RecordedEvent[]
+}
+
+/** A check in one verification. */
+export type CheckRun = {
+  /** Takes the next events of the log. */
+  page?(page: LogPage): unknown
+  /** Resolves when the tables that the check fills are complete. Called after the last page. */
+  written?(): Promise<unknown>
+  /** Called after the tables of all checks are complete. */
+  end?(events: number): Promise<unknown>
+}
+
+export type Check = {
+  readonly name: CheckName
+  /** What holds when the check has no finding. */
+  readonly proves: string
+  /** Only of a log in this Postgres. */
+  readonly onlyPostgresLog?: true
+  /** Called before the first page. */
+  open(context: CheckContext): Promise<CheckRun> | CheckRun
+}
+
+/** All checks, in the order in which they take a page and in which they end. */
+export const checks: readonly Check[] = [
+  {
+    name: 'seals',
+    proves:
+      'No event up to the last seal was changed, removed, added or moved. The seals are signed by the expected key, and equal the exported seals.',
+    open: async ({ log, pool, logId, findings, publicKey, exported, results }) => {
+      const store = createDigestStore(pool, logId)
+      const seals = await createSealCheck({ log, store, findings, publicKey, exported })
+      return {
+        page: ({ stored, firstOrdinal }) => seals.take(stored, firstOrdinal),
+        end: async (events) => {
+          results.seals = await seals.end(events)
+        },
+      }
+    },
+  },
+  {
+    name: 'signatures',
+    proves: 'Each event is signed by a process that the sealing key introduced.',
+    onlyPostgresLog: true,
+    open: async ({ pool, log, findings, publicKey, results }) => {
+      const signatures = await createSignatureFindings({ pool, log, findings, publicKey })
+      return {
+        page: ({ stored, firstOrdinal }) => signatures.take(stored, firstOrdinal),
+        end: async () => {
+          results.signatures = await signatures.end()
+        },
+      }
+    },
+  },
+  {
+    name: 'positions',
+    proves: 'Positions rise, in a log in Postgres without gaps.',
+    open: ({ findings, logInPostgres }) => {
+      const checkPositions = createPositionCheck(findings, logInPostgres)
+      return { page: ({ stored, firstOrdinal }) => checkPositions(stored, firstOrdinal) }
+    },
+  },
+  {
+    name: 'revisions',
+    proves: 'The revisions of each stream count from 0.',
+    open: async ({ client, schema, log, findings, clock = null, results }) => {
+      const sequence = await createSequenceCheck({ client, schema, log, findings, clock })
+      return {
+        page: ({ stored, firstOrdinal }) => sequence.take(stored, firstOrdinal),
+        written: sequence.written,
+        end: async () => {
+          results.streams = await sequence.end()
+        },
+      }
+    },
+  },
+  {
+    name: 'ids',
+    proves: 'Event ids are unique UUIDs.',
+    open: ({ client, schema, findings }) => ({
+      page: ({ stored, firstOrdinal }) => checkIds(stored, firstOrdinal, findings),
+      end: () => checkRepeatedIds(client, schema, findings),
+    }),
+  },
+  {
+    name: 'times',
+    proves:
+      'No event is recorded before its predecessor in the stream, after now, or after the first seal that covers it. Acknowledged events are listed.',
+    open: ({ client, schema, findings, results }) => ({
+      end: async () => {
+        results.acknowledged = await checkRecordedEarly(client, schema, findings)
+      },
+    }),
+  },
+  {
+    name: 'periods',
+    proves: 'The figures and digests of each closed month equal those of its events.',
+    open: ({ findings }) => {
+      const periods = createPeriodCheck(findings)
+      return { page: ({ decoded }) => periods.take(decoded) }
+    },
+  },
+  {
+    name: 'invariants',
+    proves:
+      'Each event was allowed by the events before it: orders, refunds, stock, plans, prices, authority and more. The work that an event requires was finished in time.',
+    open: async ({ client, schema, scratch, findings, poisons }) => {
+      await rememberQueuedWork(client, schema)
+      const derivation = await createDerivation(await scratch.session(), schema, rules, poisons.ofRules)
+      return {
+        page: ({ readable }) => derivation.take(readable),
+        written: derivation.written,
+        end: async () => {
+          await readViolations(client, schema, findings, 'invariants')
+          await checkUnfinishedWork(client, schema, findings)
+        },
+      }
+    },
+  },
+  {
+    name: 'postings',
+    proves:
+      "Each money event sums to zero in each book, and the service's book agrees with the resellers' own.",
+    open: ({ client, schema, findings }) => ({
+      end: () => readViolations(client, schema, findings, 'postings'),
+    }),
+  },
+  {
+    name: 'vault',
+    proves:
+      'Stored secrets and personal data equal what events commit to, or are signed by the service: keys, e-mail addresses, passkeys, credentials, sessions, whitelists.',
+    open: ({ pool, client, schema, log, findings, customerIdOf, keys, results: { vault } }) => ({
+      end: async () => {
+        vault.push(...(await checkVault(client, schema, findings)))
+        if (customerIdOf !== undefined) vault.push(await checkCustomers(client, customerIdOf, findings))
+        vault.push(await checkWhitelist(client, schema, log, findings))
+        if (keys === undefined) return
+        vault.push(...(await checkConsole(client, keys, findings)))
+        vault.push(await checkDepositPages(client, schema, keys, findings))
+        vault.push(await checkChats(client, keys, findings))
+        vault.push(...(await checkLogins(pool, client, keys, findings)))
+      },
+    }),
+  },
+  {
+    name: 'traffic',
+    proves: 'The traffic counters of plans are not below the traffic in the log, and each belongs to a plan.',
+    open: async ({ client, schema, log, findings, results }) => {
+      const traffic = await createTrafficCheck({ client, schema, log, findings })
+      return {
+        end: async () => {
+          results.unloggedTraffic = await traffic.end()
+        },
+      }
+    },
+  },
+  {
+    name: 'verifications',
+    proves: 'No record of an earlier verification was changed, removed or inserted.',
+    open: ({ pool, findings, results }) => ({
+      end: async () => {
+        results.runs = await checkRuns(pool, null)
+        for (const problem of results.runs.findings)
+          findings.add({ where: 'log', check: 'verifications', problem })
+      },
+    }),
+  },
+  {
+    name: 'append-only',
+    proves: 'No event is at a position that readers skip, and the head is at the last event.',
+    onlyPostgresLog: true,
+    open: ({ pool, findings }) => ({ end: () => checkAppendOnly(pool, findings) }),
+  },
+  {
+    name: 'guards',
+    proves:
+      'Triggers, functions, constraints, indexes, owners and rights of the database are those of the migrations.',
+    open: ({ pool, findings }) => ({ end: () => checkGuards(pool, findings) }),
+  },
+  {
+    name: 'projections',
+    proves: 'Each read table equals, cell by cell, the table that the log gives.',
+    open: async (context) => {
+      const { scratch, log, groups, findings, attempt, poisons, results, report } = context
+      const rederivations: Rederivation[] = []
+      for (const group of groups) {
+        const rederivation = await attempt({ group: group.name }, () =>
+          createRederivation({ scratch, log, group, findings, onPoison: poisons.ofModels }),
+        )
+        if (rederivation !== null) rederivations.push(rederivation)
+      }
+      const total = groups.flatMap(({ models }) => models.flatMap((model) => model.tables)).length
+      let count = 0
+      return {
+        page: async ({ readable }) => {
+          for (const group of rederivations) await attempt({ group: group.group }, () => group.take(readable))
+        },
+        end: async () => {
+          report({ phase: 'projections', done: 0, total, count: 0 })
+          const onTable = (): void => {
+            count += 1
+            report({ phase: 'projections', done: count, total, count })
+          }
+          for (const group of rederivations) {
+            const summary = await attempt({ group: group.group }, () => group.compare(onTable))
+            if (summary !== null) results.groups.push(summary)
+          }
+        },
+      }
+    },
+  },
+  {
+    name: 'content',
+    proves: 'Each event can be read, and has the fields of its type.',
+    // Last: read models are folded up to the position of the live tables only when these are compared.
+    open: ({ client, schema, findings, poisons }) => ({
+      page: ({ decoded }) => {
+        for (const { stored, ordinal, problem } of decoded)
+          if (problem !== null)
+            findings.add({
+              where: 'event',
+              check: 'content',
+              event: eventLocationOf(stored, ordinal),
+              problem,
+            })
+      },
+      end: () => poisons.report(client, schema, findings),
+    }),
+  },
+]

@@ -1,0 +1,243 @@
+import type { Socket } from 'node:net'
+import type { Failure } from '../domain/exits/connection-failures.ts'
+import type { MonotonicClock } from '../kernel/clock.ts'
+import { peerAddress, unmapped } from '../platform/http/client-address.ts'
+import { newRequestId } from '../platform/http/headers.ts'
+import type { ConnectionDeadline, Deadlines } from '../platform/work/deadlines.ts'
+import {
+  acceptBufferedSocket,
+  type BufferedSocket,
+  type ConnectionHandler,
+  discardHandler,
+  reset,
+} from './buffered-socket.ts'
+import type {
+  AbortHandlers,
+  Access,
+  Admission,
+  ConnectionAttempt,
+  Denied,
+  Exits,
+  GatewayLogger,
+  Protocol,
+  ProxyMetrics,
+} from './gateway-ports.ts'
+import { gatewayUnavailable, httpAnswer, type OnFault, type OwnAnswer } from './refusals.ts'
+import type { Resolve, TargetRules } from './targets.ts'
+
+/** The objects that all connections of a gateway share. */
+export type GatewayContext = {
+  readonly access: Access
+  readonly exits: Exits
+  readonly resolve: Resolve
+  readonly rules: TargetRules
+  /** Certificate authorities (PEM) for `https` exits; null: those of the system. */
+  readonly exitAuthorities: string | null
+  readonly limits: GatewayLimits
+  readonly metrics: ProxyMetrics
+  readonly logger: GatewayLogger
+  readonly clock: MonotonicClock
+  readonly deadlines: Deadlines
+  readonly abortHandlers: AbortHandlers
+  readonly onFault: OnFault
+}
+
+/** Limits of a gateway process; times are milliseconds. */
+export type GatewayLimits = {
+  /** Open client connections; further ones are answered 503. */
+  readonly connections: number
+  /** Unauthenticated connections of one source address; further ones are closed. */
+  readonly unauthenticatedPerAddress: number
+  /** Size of a request's head. */
+  readonly headBytes: number
+  readonly headMs: number
+  /** Size of a response's head. Some targets send many cookies. */
+  readonly responseHeadBytes: number
+  /** Idle timeout of a tunnel without a byte in either direction. */
+  readonly tunnelIdleMs: number
+  /** Idle timeout of any other connection, and of a tunnel with one ended side. */
+  readonly idleMs: number
+  /** From the choice of an exit to the target's answer, for all attempts together. */
+  readonly dialMs: number
+  /** Exits tried for one connection. */
+  readonly exitTries: number
+  /** Time for the last bytes of a connection that is being ended. */
+  readonly lingerMs: number
+  /** Time that running connections get when the gateway closes. */
+  readonly drainMs: number
+  /** Precision of the times above. */
+  readonly sweepMs: number
+  /** Hosts per UDP association. */
+  readonly udpPeers: number
+  /** Datagrams of one UDP association that wait for name resolution; further ones are dropped. */
+  readonly udpWaiting: number
+}
+
+export const defaultLimits: GatewayLimits = {
+  connections: 20_000,
+  unauthenticatedPerAddress: 1_000,
+  headBytes: 16_384,
+  headMs: 10_000,
+  responseHeadBytes: 262_144,
+  tunnelIdleMs: 3_600_000,
+  idleMs: 120_000,
+  dialMs: 15_000,
+  exitTries: 3,
+  lingerMs: 2_000,
+  drainMs: 10_000,
+  sweepMs: 500,
+  udpPeers: 256,
+  udpWaiting: 64,
+}
+
+/** One connection of a client, of any protocol. */
+export type Client = {
+  readonly wire: BufferedSocket
+  readonly deadline: ConnectionDeadline
+  /** Aborted when the client disconnects. Work for the client then ends. */
+  readonly disconnected: AbortSignal
+  /**
+   * Stops reading until the current work is done. Meanwhile the client may half-close its side and still receive the
+   * answer, or the data of its tunnel (RFC 9112 section 9.6). A disconnected client resets the connection at the first
+   * bytes it receives.
+   */
+  detach(): void
+  admit(protocol: Protocol, credentials: ConnectionAttempt['credentials']): Promise<Admission | Denied>
+  /** Counts and logs a refusal. @returns the request id for the answer */
+  refused(status: number, error: Failure): string
+  /** Refuses an HTTP request and ends the connection. */
+  refuse(answer: OwnAnswer | Denied, withBody?: boolean): void
+  /**
+   * Sends the last bytes, drops further bytes of the client, and closes the connection after `lingerMs`. Closing at once
+   * would reset the connection, and the client would never receive the last bytes.
+   */
+  end(lastBytes: Buffer): void
+  /** Ends the connection abruptly, so that the client detects the missing bytes. */
+  reset(): void
+  /** Ends this connection and its admissions when the work rejects. */
+  contain(work: Promise<void>): void
+  /** Wraps a callback: an exception of it ends this connection only. */
+  guard<Args extends readonly unknown[]>(step: (...args: Args) => void): (...args: Args) => void
+  /** Registers the first step of `Gateway.close`. The step ends the connection if it is idle. */
+  onDrain(step: () => void): void
+}
+
+const clientDisconnected = new Error('the client is gone')
+
+/** A refused HTTP client that sends more than this gets a reset, bytes. */
+const lingerBytes = 262_144
+
+export type ClientConnection = { readonly client: Client; drain(): void; destroy(): void }
+
+export const createClient = (
+  { access, metrics, logger, deadlines, limits, onFault }: GatewayContext,
+  socket: Socket,
+  onAuthenticated: () => void,
+): ClientConnection => {
+  const disconnectController = new AbortController()
+  const source = peerAddress(socket)
+  const dialled = unmapped(socket.localAddress ?? '')
+  const ownDeadline = deadlines.watch()
+  /** Admissions that are not closed. */
+  const openAdmissions = new Set<Admission>()
+  /** Closes the admissions that a fault left open, after all regular close handlers. */
+  const closeRemaining = (): void => {
+    for (const admission of [...openAdmissions]) {
+      openAdmissions.delete(admission)
+      admission.close({ error: null, host: null })
+    }
+  }
+  const faulted: OnFault = (error) => {
+    onFault(error)
+    if (socket.closed) setImmediate(closeRemaining)
+    else socket.once('close', () => setImmediate(closeRemaining))
+  }
+  const failConnection = (error: unknown): void => {
+    faulted(error)
+    reset(socket)
+  }
+  const wire = acceptBufferedSocket(socket, faulted)
+  const guard: Client['guard'] =
+    (step) =>
+    (...args) => {
+      try {
+        step(...args)
+      } catch (error) {
+        failConnection(error)
+      }
+    }
+  const deadline: ConnectionDeadline = {
+    ...ownDeadline,
+    within: (ms, expired) => ownDeadline.within(ms, guard(expired)),
+  }
+  /** An admission that is closed exactly once, also after a fault. */
+  const trackAdmission = (admission: Admission): Admission => {
+    openAdmissions.add(admission)
+    return {
+      ...admission,
+      close: (outcome) => {
+        if (openAdmissions.delete(admission)) admission.close(outcome)
+      },
+    }
+  }
+  const endWith = (lastBytes: Buffer, handler: ConnectionHandler): void => {
+    deadline.within(limits.lingerMs, () => socket.destroy())
+    wire.use(handler)
+    socket.end(lastBytes)
+  }
+  let drain = (): void => undefined
+  socket.once('close', () => {
+    deadline.stop()
+    // A shared reason: creating the default one, with its stack, took 2 % of a tunnel's time.
+    disconnectController.abort(clientDisconnected)
+  })
+  const refused: Client['refused'] = (status, error) => {
+    const requestId = newRequestId()
+    metrics.refused(status, error)
+    logger.debug({ requestId, status, error }, 'refused')
+    return requestId
+  }
+  const client: Client = {
+    wire,
+    deadline,
+    disconnected: disconnectController.signal,
+    detach: () => {
+      deadline.within(limits.idleMs, () => socket.destroy())
+      wire.detach()
+    },
+    reset: () => reset(socket),
+    admit: async (protocol, credentials) => {
+      try {
+        const answer = await access.admit({ credentials, source, dialled, protocol })
+        if (answer.denied) return answer
+        onAuthenticated()
+        return trackAdmission(answer)
+      } catch (err) {
+        logger.error({ err }, 'admitting a connection failed')
+        return gatewayUnavailable
+      }
+    },
+    refused,
+    refuse: (answer, withBody = true) => {
+      const lastBytes = httpAnswer(answer, refused(answer.status, answer.error), withBody)
+      let receivedBytes = 0
+      endWith(Buffer.from(lastBytes), {
+        ...discardHandler,
+        bytes: ({ length }) => {
+          receivedBytes += length
+          if (receivedBytes > lingerBytes) socket.destroy()
+          return true
+        },
+      })
+    },
+    end: (lastBytes) => endWith(lastBytes, discardHandler),
+    contain: (work) => {
+      work.catch(failConnection)
+    },
+    guard,
+    onDrain: (step) => {
+      drain = guard(step)
+    },
+  }
+  return { client, drain: () => drain(), destroy: () => socket.destroy() }
+}
