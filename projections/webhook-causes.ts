@@ -21,7 +21,7 @@ import {
   readModel,
   readTable,
 } from '../src/platform/projections/read-model.ts'
-import { createLowPlans, type LowTrafficRow } from './low-traffic.ts'
+import { createLowPlans, type LowTrafficRow } from './plans.ts'
 
 type Listener = {
   readonly endpointId: string

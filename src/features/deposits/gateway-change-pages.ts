@@ -1,4 +1,4 @@
-import { listGatewayChanges } from '../../../projections/gateway-changes.ts'
+import { listGatewayChanges } from '../../../projections/deposits.ts'
 import type { DepositId } from '../../kernel/ids.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'

@@ -1,4 +1,4 @@
-import type { FoundGatewayChange } from '../../../projections/gateway-changes.ts'
+import type { FoundGatewayChange } from '../../../projections/deposits.ts'
 import { decideReview, type ReviewAnswer } from '../../domain/deposits/decide-changes.ts'
 import type { GatewayChange } from '../../domain/payments/payments.ts'
 import type { Cause } from '../../kernel/event.ts'

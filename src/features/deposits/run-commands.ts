@@ -1,6 +1,5 @@
 import type { z } from 'zod'
-import { findDeposit, listDeposits } from '../../../projections/deposits.ts'
-import { listGatewayChanges } from '../../../projections/gateway-changes.ts'
+import { findDeposit, listDeposits, listGatewayChanges } from '../../../projections/deposits.ts'
 import type { DepositStatus } from '../../domain/deposits/fold.ts'
 import type { AccountId, DepositId } from '../../kernel/ids.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'

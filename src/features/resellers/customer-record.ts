@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { CustomerRow } from '../../../projections/customers.ts'
+import type { CustomerRow } from '../../../projections/resellers.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { hot } from '../../../projections/groups.ts'
-import type { ResellerTermsRow } from '../../../projections/reseller-terms.ts'
+import type { ResellerTermsRow } from '../../../projections/resellers.ts'
 import {
   defaultResellerTerms,
   type RefreshTerms,

@@ -1,10 +1,9 @@
 import type pg from 'pg'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { noYield, type YieldToCommands, yieldEvery } from '../commands/background-scheduler.ts'
-import { keyOf, keyText, type Row } from './definition.ts'
+import { keyOf, keyProblem, keyText, type Row, rowProblem } from './definition.ts'
 import { createDispatch, type Dispatch, type ReadModel, type Rows, type Table } from './read-model.ts'
 import type { RowCache, TableCache } from './row-cache.ts'
-import { keyProblem, rowProblem } from './row-problem.ts'
 
 /** The changes of a batch in one table: new rows, rows to insert or replace, keys to delete. Each key occurs once. */
 export type TableChange = {

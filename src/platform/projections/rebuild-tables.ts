@@ -7,8 +7,8 @@ import { type Checkpoint, readCheckpoint } from './checkpoint.ts'
 import { columnNames, definitionsOf, keyColumns, qualified, type Row } from './definition.ts'
 import { UndecodableEvent } from './feed.ts'
 import type { FoldWatch } from './fold-batch.ts'
-import { createFolding } from './folding.ts'
 import type { ReadModel, Table } from './read-model.ts'
+import { createFolding } from './write-batch.ts'
 
 /** The first row, by key, that differs between two versions of a table. */
 export type Difference = {
