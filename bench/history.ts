@@ -57,7 +57,7 @@ const usa = { country: 'USA', periodDays: 30, carrierId: null, service: null, ro
 const saleBy = (productId: string, quantity: number, wanted: typeof usa | null): Sale => {
   const product = imported.data.products.find(({ id }) => id === productId)
   if (product === undefined) throw new Error(`the catalogue of the demo has no ${productId}`)
-  const quoted = quote(product, { quantity, wanted, terms: null })
+  const quoted = quote(product, { quantity, rateRequest: wanted, terms: null })
   if (!quoted.ok) throw new Error(quoted.refusal.message)
   return saleOf(product, quoted.value, { terms: null, isForCustomer: false })
 }

@@ -12,12 +12,7 @@ import {
 } from '../src/domain/webhooks/events.ts'
 import { isoTime } from '../src/kernel/clock.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
-import {
-  int4Array,
-  int8Array,
-  textArray,
-  timestamptzArray,
-} from '../src/platform/postgres/array-parameters.ts'
+import { int4Array, int8Array, textArray, timestamptzArray } from '../src/platform/postgres/pipeline.ts'
 import type { WorkFold } from '../src/platform/projections/read-model.ts'
 
 type Db = Pick<pg.ClientBase, 'query'>

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { bodyOf } from '../../src/sandbox/scrapers/scraper-request.ts'
-import { scrapersPath } from '../../src/sandbox/scrapers/stand-in.ts'
+import { scrapersPath } from '../../src/sandbox/scrapers/scraper-sandbox.ts'
 import { type Upstream, upstreams } from './upstreams.ts'
 
 /**

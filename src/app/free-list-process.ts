@@ -30,10 +30,9 @@ import { StartRefused } from '../platform/postgres/errors.ts'
 import { createScheduler } from '../platform/work/scheduler.ts'
 import { readFeeds } from '../sandbox/free-list/feeds.ts'
 import { postgresRecords } from '../sandbox/sandbox-store.ts'
-import { freeListClock, serviceClock, startClockGuard, warnOfClock } from './clock-guard.ts'
+import { freeListClock, openPostgresClock, serviceClock, startClockGuard, warnOfClock } from './clock.ts'
 import type { Config } from './config.ts'
 import { openWorkerDatabase } from './open-pool.ts'
-import { openPostgresClock } from './postgres-clock.ts'
 import type { Worker } from './run-worker.ts'
 
 type Options = {

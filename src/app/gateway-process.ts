@@ -18,12 +18,11 @@ import { registerGauge, registerRuntimeMetrics, serveMetrics } from '../platform
 import { StartRefused } from '../platform/postgres/errors.ts'
 import { createVault } from '../platform/vault/seal.ts'
 import { createScheduler } from '../platform/work/scheduler.ts'
-import { gatewayClock, serviceClock, startClockGuard, warnOfClock } from './clock-guard.ts'
+import { gatewayClock, openPostgresClock, serviceClock, startClockGuard, warnOfClock } from './clock.ts'
 import type { Config } from './config.ts'
 import { openAccess } from './gateway-access.ts'
 import { openLogReads } from './open-log-reads.ts'
 import { openWorkerDatabase } from './open-pool.ts'
-import { openPostgresClock } from './postgres-clock.ts'
 import { drainMsOf } from './shutdown.ts'
 
 export type GatewayWorker = {
@@ -83,7 +82,7 @@ const listenOrRefuse = async <Result>(
     return await listen()
   } catch (error) {
     throw new StartRefused(
-      `${setting}: port ${port} of ${host} cannot be had (${(error as Error).message})`,
+      `${setting}: port ${port} of ${host} is not available (${(error as Error).message})`,
       {
         cause: error,
       },
@@ -164,8 +163,9 @@ const openInto = async (
     pool,
     isAllowed: createIsAllowed(log),
     clock,
+    monotonicMs,
     logger,
-    onError: (err) => logger.warn({ err }, 'the last use of a whitelist entry was not noted'),
+    onError: (err) => logger.warn({ err }, 'recording the use of a whitelist entry failed'),
   })
   const lineSets = createLineSets({ pool })
   const gatewayAccess = openAccess({

@@ -8,12 +8,7 @@ import type { CrashHooks } from '../kernel/crash-points.ts'
 import { newEventId } from '../kernel/ids.ts'
 import { type CloseStack, closeOnFailure } from '../kernel/resource-scope.ts'
 import { createBackgroundScheduler } from '../platform/commands/background-scheduler.ts'
-import {
-  CommandOverload,
-  defaultLimits,
-  type RunnerLimits,
-  type RunnerMetrics,
-} from '../platform/commands/command.ts'
+import { defaultLimits, type RunnerLimits, type RunnerMetrics } from '../platform/commands/command.ts'
 import { createCommandRunner } from '../platform/commands/command-runner.ts'
 import { createPostgresStreamLocks } from '../platform/commands/contention.ts'
 import { createPostgresSnapshots } from '../platform/commands/snapshots.ts'
@@ -26,11 +21,17 @@ import { clientConfig, createPool } from '../platform/postgres/pool.ts'
 import { checkKeys, keysInUse, loadKeys } from '../platform/vault/keys.ts'
 import { createScheduler } from '../platform/work/scheduler.ts'
 import type { Worker } from '../platform/work/worker.ts'
-import { type ClockGuard, clockComparison, serviceClock, startClockGuard } from './clock-guard.ts'
+import {
+  clockComparison,
+  clockOffsetOf,
+  guardTime,
+  openPostgresClock,
+  serviceClock,
+  startClockGuard,
+} from './clock.ts'
 import { migrateDatabase } from './migrate-database.ts'
 import { type Database, type DatabaseOptions, databaseWaitMs, openDatabase } from './open-database.ts'
 import { logWaitFor, logWaitMs, openLog } from './open-log.ts'
-import { openPostgresClock } from './postgres-clock.ts'
 
 export type CoreOptions = DatabaseOptions & {
   /** The workers that the process may start; default: those of a command. */
@@ -50,16 +51,6 @@ export type CoreOptions = DatabaseOptions & {
 
 /** The workers that a command needs. A command does not run the workers of the service. */
 const commandWorkers: readonly Worker[] = [clockComparison, periodCheck, scraperHealth]
-
-/** Rejects commands with CommandOverload while the clock is wrong. */
-const guardedRunner = (runner: Core['runner'], guard: Pick<ClockGuard, 'problem'>): Core['runner'] => ({
-  ...runner,
-  run: async (command) => {
-    const problem = guard.problem()
-    if (problem !== null) throw new CommandOverload(problem, 5)
-    return runner.run(command)
-  },
-})
 
 /** For crash tests: the first snapshot of a stream is due at once, not after half a minute. */
 const eagerSnapshots: Partial<RunnerLimits> = { snapshotMinEvents: 10, snapshotEveryMs: 0 }
@@ -96,7 +87,7 @@ export const openCoreOn = async (
   const keys = await withStartFiles(config.dataDir, () => loadKeys(config, usedKeys))
   await checkKeys(pool, keys)
 
-  const time = await openPostgresClock({ pool, systemClock, monotonicMs: () => performance.now() })
+  const time = await openPostgresClock({ pool, systemClock })
   const clock: Clock = options.clock ?? serviceClock(time, config)
   const reportClock = (problem: string | null): void =>
     problem === null
@@ -121,7 +112,7 @@ export const openCoreOn = async (
     sealKey: keys.seal,
     clock,
     // Event times are not checked if the options set a clock, as for the demo's history.
-    clockOffsetMs: options.clock === undefined ? () => config.clockOffsetMs : undefined,
+    clockOffsetMs: options.clock === undefined ? clockOffsetOf(config) : undefined,
     onSetBack: logSetBack.resolve,
   })
   const waitingLog = logWait?.log(opened) ?? opened
@@ -146,13 +137,7 @@ export const openCoreOn = async (
   if (role === 'server') await log.logId()
   const periodGuard = await startPeriodGuard({ scheduler, log: opened, clock, onChange: reportClock })
   closing.add(periodGuard.stop)
-  const timeGuard: Core['clockGuard'] = {
-    aheadMs: time.aheadMs,
-    problem: () => clockGuard.problem() ?? periodGuard.problem(),
-    check: async () => {
-      await Promise.all([clockGuard.check(), periodGuard.check()])
-    },
-  }
+  const timeGuard = guardTime(time, [clockGuard, periodGuard])
   const codec = createCodec()
   const lockPool = createPool({ ...connection, max: defaultLimits.contendedGroups })
   closing.add(() => lockPool.end())
@@ -167,6 +152,7 @@ export const openCoreOn = async (
     log,
     backgroundScheduler,
     clock,
+    problem: timeGuard.problem,
     laterThan,
     newEventId,
     codec,
@@ -182,11 +168,10 @@ export const openCoreOn = async (
     ...(metrics === undefined ? {} : { metrics }),
   })
   closing.add(() => runner.close())
-  const coreRunner = guardedRunner(runner, timeGuard)
   // A process that copies a log appends no events of its own.
   if (options.signs !== false && (await hasUncommitted(pool))) {
     const { adoptCommitments } = await import('./adopt-commitments.ts')
-    await adoptCommitments({ pool, keys, runner: coreRunner, logger })
+    await adoptCommitments({ pool, keys, runner, logger })
   }
   return {
     keys,
@@ -198,7 +183,7 @@ export const openCoreOn = async (
     logWait,
     appends,
     codec,
-    runner: coreRunner,
+    runner,
     clock,
     backgroundScheduler,
     clockGuard: timeGuard,

@@ -4,7 +4,7 @@ import { deleteSandboxFeeds, openSandboxProxies } from '../sandbox/free-list/fee
 import { deleteSandboxExits, startSandboxExits } from '../sandbox/sandbox-exits.ts'
 import { type Sandbox, startSandbox } from '../sandbox/sandbox-server.ts'
 import { postgresRecords } from '../sandbox/sandbox-store.ts'
-import { scrapersPath } from '../sandbox/scrapers/stand-in.ts'
+import { scrapersPath } from '../sandbox/scrapers/scraper-sandbox.ts'
 import type { Config } from './config.ts'
 import { portRefusal } from './listen.ts'
 

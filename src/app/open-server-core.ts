@@ -4,21 +4,8 @@ import type { MonotonicClock } from '../kernel/clock.ts'
 import type { CrashHooks } from '../kernel/crash-points.ts'
 import type { CloseStack } from '../kernel/resource-scope.ts'
 import type { Core, Projecting, ServerCore } from '../platform/feature/core.ts'
-import { createReads, type Reads } from '../platform/projections/read-your-writes.ts'
+import { createReads } from '../platform/projections/read-your-writes.ts'
 import { createAssets } from '../platform/ui/assets.ts'
-
-/**
- * Later reads of an account in this process wait for the events of its commands (docs/architecture.md, "Invariants").
- */
-const rememberPositions = (runner: Core['runner'], reads: Reads): Core['runner'] => ({
-  ...runner,
-  run: async (command) => {
-    const outcome = await runner.run(command)
-    if (command.account !== undefined && outcome.position !== null)
-      reads.known(command.account, outcome.position)
-    return outcome
-  },
-})
 
 /** How long a list over all accounts waits for recent events, milliseconds. */
 const caughtUpMs = 1_000
@@ -37,10 +24,11 @@ export const openServerCore = (
   const { log } = core
   const { progress } = parts.projecting
   const reads = createReads({ progress, log, group: hot.name })
+  // Later reads of an account in this process wait for its events (docs/architecture.md, "Invariants").
+  core.runner.onAppended(reads.known)
   return {
     ...core,
     ...parts,
-    runner: rememberPositions(core.runner, reads),
     reads,
     bookReads: createReads({ progress, log, group: books.name }),
     caughtUp: async () => {

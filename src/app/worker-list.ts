@@ -23,7 +23,7 @@ import {
 import { gatewayWorkers } from '../gateway/workers.ts'
 import { queueLeases } from '../platform/work/queue-workers.ts'
 import type { Worker } from '../platform/work/worker.ts'
-import { clockComparison, freeListClock, gatewayClock } from './clock-guard.ts'
+import { clockComparison, freeListClock, gatewayClock } from './clock.ts'
 import { followProjections } from './projections.ts'
 
 /** The background workers of a server. */

@@ -69,11 +69,8 @@ export type BufferedSocket = {
   resume(): void
 }
 
-/**
- * Reads and drops all bytes. Closing with unread bytes would reset the connection and lose the last bytes that were
- * sent.
- */
-export const discardHandler: ConnectionHandler = {
+/** Reads and drops all bytes, and ignores all events. Handlers override parts of it. */
+export const noopHandler: ConnectionHandler = {
   bytes: () => true,
   end: () => undefined,
   drain: () => undefined,

@@ -1,14 +1,15 @@
 import type { Socket } from 'node:net'
 import type { Failure } from '../domain/exits/connection-failures.ts'
 import type { MonotonicClock } from '../kernel/clock.ts'
-import { peerAddress, unmapped } from '../platform/http/client-address.ts'
-import { newRequestId } from '../platform/http/headers.ts'
+import { unmapped } from '../kernel/ip-address.ts'
+import { newRequestId } from '../platform/http/answer.ts'
+import { peerAddress } from '../platform/http/connections.ts'
 import type { ConnectionDeadline, Deadlines } from '../platform/work/deadlines.ts'
 import {
   acceptBufferedSocket,
   type BufferedSocket,
   type ConnectionHandler,
-  discardHandler,
+  noopHandler,
   reset,
 } from './buffered-socket.ts'
 import type {
@@ -222,7 +223,7 @@ export const createClient = (
       const lastBytes = httpAnswer(answer, refused(answer.status, answer.error), withBody)
       let receivedBytes = 0
       endWith(Buffer.from(lastBytes), {
-        ...discardHandler,
+        ...noopHandler,
         bytes: ({ length }) => {
           receivedBytes += length
           if (receivedBytes > lingerBytes) socket.destroy()
@@ -230,7 +231,7 @@ export const createClient = (
         },
       })
     },
-    end: (lastBytes) => endWith(lastBytes, discardHandler),
+    end: (lastBytes) => endWith(lastBytes, noopHandler),
     contain: (work) => {
       work.catch(failConnection)
     },

@@ -1,5 +1,7 @@
 import type { Socket } from 'node:net'
-import { addressSubject, peerAddress } from '../platform/http/client-address.ts'
+import { addressSubject } from '../kernel/ip-address.ts'
+import { peerAddress } from '../platform/http/connections.ts'
+import { noopHandler } from './buffered-socket.ts'
 import { type Client, type ClientConnection, createClient, type GatewayContext } from './client.ts'
 import { formatRouteHeaders, openRoute } from './dial/dial.ts'
 import { createForwarding, type Forwarding } from './http/forward.ts'
@@ -128,6 +130,7 @@ const detectProtocol = (context: GatewayContext, client: Client, isAtLimit: bool
   const { socket } = wire
   deadline.within(context.limits.headMs, () => socket.destroy())
   wire.use({
+    ...noopHandler,
     bytes: (chunk) => {
       wire.unshift(chunk)
       const isSocks = chunk[0] === socks5
@@ -140,9 +143,6 @@ const detectProtocol = (context: GatewayContext, client: Client, isAtLimit: bool
       return false
     },
     end: () => socket.end(),
-    drain: () => undefined,
-    closed: () => undefined,
-    isChunkInUse: () => false,
   })
 }
 
@@ -217,14 +217,13 @@ const serveHttp = (context: GatewayContext, client: Client): void => {
   const closeForwarding = (): void => forwarding?.close()
   const readHead = (): void =>
     wire.use({
+      ...noopHandler,
       bytes,
       end: () => {
         closeForwarding()
         wire.socket.end()
       },
-      drain: () => undefined,
       closed: closeForwarding,
-      isChunkInUse: () => false,
     })
   const readNext = (): void => {
     isBetweenRequests = true

@@ -56,7 +56,7 @@ export type ConnectionAttempt = {
   readonly source: string
   /** Our address that the client dialled. It identifies a dedicated rental. */
   readonly dialled: string
-  readonly protocol: 'http' | 'connect' | 'socks5' | 'udp'
+  readonly protocol: Protocol
 }
 
 /** An admitted connection. Call `close` once when it ends. */

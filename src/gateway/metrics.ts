@@ -31,7 +31,7 @@ export const createGatewayMetrics = (registry: Registry): ProxyMetrics => {
   })
   const refusals = new Counter({
     name: 'farebox_gateway_refusals_total',
-    help: 'What the gateway answered itself, by status and X-Proxy-Error.',
+    help: 'Refusals by the gateway, by status and X-Proxy-Error.',
     labelNames: ['status', 'error'] as const,
     registers,
   })
@@ -44,7 +44,7 @@ export const createGatewayMetrics = (registry: Registry): ProxyMetrics => {
   })
   const faults = new Counter({
     name: 'farebox_gateway_faults_total',
-    help: 'Connections that an unexpected exception in the gateway ended. Each is a mistake in Farebox, and in the log.',
+    help: 'Connections that an unexpected exception in the gateway ended. Each is a bug in Farebox and is logged.',
     registers,
   })
   return {

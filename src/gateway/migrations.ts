@@ -40,21 +40,11 @@ const loginTables: Migrations = {
  * `work.lease_traffic` is one statement for the caller and several for Postgres. The sum of the leases is read after
  * the plan's counter is locked, so the later of two processes sees the lease of the earlier one. One statement would
  * read both as of its start. Counters are locked in the order of their ids, which prevents deadlocks.
+ * @param withTotals also returns the total and the used bytes, which the gateway compares with the log
  */
-const leaseTables: Migrations = {
-  '1401_gateway_leases': `
-    create table work.gateway_leases (
-      worker text not null collate "C",
-      plan_id text not null collate "C",
-      bytes bigint not null check (bytes >= 0),
-      renewed_at timestamptz not null,
-      primary key (plan_id, worker)
-    ) with (fillfactor = 50);
-    create index gateway_leases_worker on work.gateway_leases (worker);
-    alter table work.traffic add column leases_paused_until timestamptz;
-    create function work.lease_traffic(
+const leaseFunction = (withTotals: boolean): string => `    create function work.lease_traffic(
       by_worker text, plan_ids text[], held bigint[], wanted bigint[], smallest bigint, share int, expire_seconds int)
-    returns table (plan_id text, granted bigint, free bigint, elsewhere bigint, workers int, paused boolean)
+    returns table (plan_id text, granted bigint, free bigint, elsewhere bigint, workers int, paused boolean${withTotals ? ',\n      total bigint, used bigint' : ''})
     language plpgsql as $$
     begin
       perform from work.traffic counter where counter.plan_id = any (plan_ids) order by counter.plan_id for update;
@@ -71,7 +61,7 @@ const leaseTables: Migrations = {
         stands as (
           select given.*, coalesce(others.bytes, 0) as elsewhere, coalesce(others.workers, 0) as workers,
                  coalesce(counter.leases_paused_until > clock_timestamp(), false) as paused,
-                 case when plan.total_bytes is null then null else greatest(0,
+${withTotals ? '                 plan.total_bytes as total, greatest(plan.used_bytes, counter.used_bytes) as used,\n' : ''}                 case when plan.total_bytes is null then null else greatest(0,
                    plan.total_bytes - greatest(plan.used_bytes, counter.used_bytes)
                      - coalesce(others.bytes, 0) - given.held) end as free
             from given
@@ -92,11 +82,24 @@ const leaseTables: Migrations = {
             from decided where decided.wanted >= 0
           on conflict on constraint gateway_leases_pkey
             do update set bytes = excluded.bytes, renewed_at = excluded.renewed_at)
-        select decided.plan_id, greatest(decided.granted, 0), decided.free, decided.elsewhere, decided.workers, decided.paused
+        select decided.plan_id, greatest(decided.granted, 0), decided.free, decided.elsewhere, decided.workers, decided.paused${withTotals ? ',\n               decided.total, decided.used' : ''}
           from decided;
     end
     $$;
-  `,
+`
+
+const leaseTables: Migrations = {
+  '1401_gateway_leases': `
+    create table work.gateway_leases (
+      worker text not null collate "C",
+      plan_id text not null collate "C",
+      bytes bigint not null check (bytes >= 0),
+      renewed_at timestamptz not null,
+      primary key (plan_id, worker)
+    ) with (fillfactor = 50);
+    create index gateway_leases_worker on work.gateway_leases (worker);
+    alter table work.traffic add column leases_paused_until timestamptz;
+${leaseFunction(false)}  `,
   '1403_gateway_usage': `
     create table work.gateway_sessions (
       plan_id text not null collate "C",
@@ -135,58 +138,10 @@ const leaseTables: Migrations = {
   `,
 }
 
-/** Returns the total and the used bytes too. The gateway compares them with the log before it uses a grant. */
 const leaseTotals: Migrations = {
   '1870_leases_with_totals': `
     drop function work.lease_traffic(text, text[], bigint[], bigint[], bigint, int, int);
-    create function work.lease_traffic(
-      by_worker text, plan_ids text[], held bigint[], wanted bigint[], smallest bigint, share int, expire_seconds int)
-    returns table (plan_id text, granted bigint, free bigint, elsewhere bigint, workers int, paused boolean,
-      total bigint, used bigint)
-    language plpgsql as $$
-    begin
-      perform from work.traffic counter where counter.plan_id = any (plan_ids) order by counter.plan_id for update;
-      delete from work.gateway_leases lease
-       where lease.plan_id = any (plan_ids) and lease.worker <> by_worker and lease.renewed_at < clock_timestamp() - make_interval(secs => expire_seconds);
-      return query
-        with given as (
-          select * from unnest(plan_ids, held, wanted) as given (plan_id, held, wanted)),
-        others as (
-          select lease.plan_id, sum(lease.bytes)::bigint as bytes, count(*)::int as workers
-            from work.gateway_leases lease
-           where lease.plan_id = any (plan_ids) and lease.worker <> by_worker
-           group by lease.plan_id),
-        stands as (
-          select given.*, coalesce(others.bytes, 0) as elsewhere, coalesce(others.workers, 0) as workers,
-                 coalesce(counter.leases_paused_until > clock_timestamp(), false) as paused,
-                 plan.total_bytes as total, greatest(plan.used_bytes, counter.used_bytes) as used,
-                 case when plan.total_bytes is null then null else greatest(0,
-                   plan.total_bytes - greatest(plan.used_bytes, counter.used_bytes)
-                     - coalesce(others.bytes, 0) - given.held) end as free
-            from given
-            join work.traffic counter on counter.plan_id = given.plan_id
-            join read.plans plan on plan.plan_id = given.plan_id
-            left join others on others.plan_id = given.plan_id),
-        decided as (
-          select stands.*,
-                 case when stands.free is null or stands.paused then 0
-                      else least(stands.wanted, stands.free, greatest(stands.free / share, smallest)) end as granted
-            from stands),
-        ended as (
-          delete from work.gateway_leases lease using decided
-           where lease.plan_id = decided.plan_id and lease.worker = by_worker and decided.wanted < 0),
-        renewed as (
-          insert into work.gateway_leases as lease (worker, plan_id, bytes, renewed_at)
-          select by_worker, decided.plan_id, decided.held + decided.granted, clock_timestamp()
-            from decided where decided.wanted >= 0
-          on conflict on constraint gateway_leases_pkey
-            do update set bytes = excluded.bytes, renewed_at = excluded.renewed_at)
-        select decided.plan_id, greatest(decided.granted, 0), decided.free, decided.elsewhere, decided.workers, decided.paused,
-               decided.total, decided.used
-          from decided;
-    end
-    $$;
-  `,
+${leaseFunction(true)}  `,
 }
 
 export const migrations: Migrations = { ...loginTables, ...leaseTables, ...leaseTotals }

@@ -49,28 +49,6 @@ export const gatewaySettings = {
     ),
 } as const
 
-export type GatewayConfig = {
-  /** The host that plans show as their connection. */
-  readonly host: string
-  readonly port: number
-  /** Addresses to listen on, at least one. */
-  readonly listen: readonly string[]
-  /** Processes; 0 runs none here. */
-  readonly workers: number
-  /** Paths of PEM files; null: no TLS. */
-  readonly tls: { readonly port: number; readonly cert: string; readonly key: string } | null
-  /** The path of a policy file; null: the usual policy. */
-  readonly policy: string | null
-  /** The URL that the check of a rented address requests; null: not set. */
-  readonly checkUrl: URL | null
-  /** Limit per plan and process. */
-  readonly planConnections: number
-  /** Idle timeout of a tunnel, milliseconds. */
-  readonly idleTimeoutMs: number
-  /** Null: no metrics port. */
-  readonly metricsPort: number | null
-}
-
 type Values = z.output<z.ZodObject<typeof gatewaySettings>>
 
 const tlsSettings = [
@@ -84,14 +62,20 @@ export const gatewayProblems = (env: NodeJS.ProcessEnv): readonly string[] => {
   const presentSettings = tlsSettings.filter((name) => env[name] !== undefined)
   if (presentSettings.length === 0 || presentSettings.length === tlsSettings.length) return []
   const missing = tlsSettings.filter((name) => env[name] === undefined)
-  return [`${missing.join(' and ')}: expected beside ${presentSettings.join(' and ')}, got nothing`]
+  return [`${missing.join(' and ')}: expected with ${presentSettings.join(' and ')}, got nothing`]
 }
 
-export const gatewayConfigOf = (values: Values): GatewayConfig => ({
+export type GatewayConfig = ReturnType<typeof gatewayConfigOf>
+
+export const gatewayConfigOf = (values: Values) => ({
+  /** The host that plans show as their connection. */
   host: values.FAREBOX_GATEWAY_HOST,
   port: values.FAREBOX_GATEWAY_PORT,
+  /** Addresses to listen on, at least one. */
   listen: values.FAREBOX_GATEWAY_LISTEN,
+  /** Processes; 0 runs none here. */
   workers: values.FAREBOX_GATEWAY_WORKERS,
+  /** Paths of PEM files; null: no TLS. */
   tls:
     values.FAREBOX_GATEWAY_TLS_PORT === undefined
       ? null

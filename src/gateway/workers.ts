@@ -6,7 +6,7 @@ const gateway = { process: 'gateway', per: 'process' } as const
 export const followExits = worker({
   ...gateway,
   name: 'exits',
-  about: 'Follows the exits and what other gateways know of them',
+  about: 'Follows the exits and the health reports of other gateways',
   // Released sessions and dead exits are known to every gateway within this time.
   trigger: { everyMs: 500 },
 })
@@ -14,7 +14,7 @@ export const followExits = worker({
 export const exitProbes = worker({
   ...gateway,
   name: 'exit-probes',
-  about: 'Finds out which exits work',
+  about: 'Probes which exits work',
   trigger: { everyMs: 2_000 },
   per: 'cluster',
   lock: lockKeys.probing,
@@ -24,7 +24,7 @@ export const exitProbes = worker({
 export const machineExitProbes = worker({
   ...gateway,
   name: 'machine-exit-probes',
-  about: 'Finds out which exits on its own machine work',
+  about: 'Probes which exits on its own machine work',
   trigger: { everyMs: 2_000 },
 })
 

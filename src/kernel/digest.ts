@@ -47,8 +47,15 @@ const isFields = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null
 
 /**
- * The fingerprint of a request: SHA-256, lower-case hex. Two requests under one `Idempotency-Key` are the same if their
- * fingerprints are equal. It covers the method, the route with its path ids, the canonical product id, the body and the
+ * The digest of what makes a request the same as another one: SHA-256 of the parts as JSON, lower-case hex. Stored events
+ * have it, so the parts of a kind of request and their order never change.
+ */
+export const requestDigest = (parts: readonly unknown[]): string =>
+  hash('sha256', JSON.stringify(parts), 'hex')
+
+/**
+ * The fingerprint of an order's request. Two requests under one `Idempotency-Key` are the same if their fingerprints are
+ * equal. It covers the method, the route with its path ids, the canonical product id, the body and the
  * customer, but not the price guard (docs/http-api.md, "Requests"). Null in `fulfillment_meta` is the same as an absent
  * field.
  */
@@ -61,12 +68,5 @@ export const requestFingerprint = (request: {
 }): string => {
   const { expected_amount_cents: _guard, product_id: _alias, fulfillment_meta: meta, ...rest } = request.body
   const body = isFields(meta) ? { ...rest, fulfillment_meta: withoutNulls(meta) } : rest
-  const text = JSON.stringify([
-    request.method,
-    request.path,
-    request.productId,
-    canonical(body),
-    request.customerId,
-  ])
-  return hash('sha256', text, 'hex')
+  return requestDigest([request.method, request.path, request.productId, canonical(body), request.customerId])
 }

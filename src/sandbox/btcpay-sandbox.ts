@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { paidCents, type SandboxInvoice } from './invoice.ts'
-import { answer, invoiceKind, type SandboxStore, type StandIn } from './sandbox-store.ts'
+import { answer, invoiceKind, type ProviderSandbox, type SandboxStore } from './sandbox-store.ts'
 import type { PendingCallback } from './send-callbacks.ts'
 
 /** The fixed exchange rate of the sandbox: one bitcoin is $50,000, so a cent is 20 satoshis. */
@@ -110,8 +110,8 @@ const centsOf = (amount: string): number => {
 
 type Params = { readonly store: string; readonly id: string }
 
-/** The stand-in of BTCPay Server: invoices of a store, their payment methods, `BTCPay-Sig` over indented JSON. */
-export const btcpayStandIn = (sandboxStore: SandboxStore): StandIn => {
+/** A simulated BTCPay Server: invoices of a store, their payment methods, `BTCPay-Sig` over indented JSON. */
+export const btcpaySandbox = (sandboxStore: SandboxStore): ProviderSandbox => {
   const fault = (reply: FastifyReply, status: number, code: string, message: string) =>
     answer(reply, status, { code, message })
 

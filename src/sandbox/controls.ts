@@ -42,7 +42,7 @@ export type FaultControls = {
   keep(account: SandboxAccount): Promise<unknown>
 }
 
-/** `/_sandbox/`: pays invoices over HTTP, lists the records of the stand-ins, and sets the fault switches. */
+/** `/_sandbox/`: pays invoices over HTTP, lists the records of the sandbox, and sets the fault switches. */
 export const controlRoutes = (
   app: FastifyInstance,
   sandboxStore: SandboxStore,
@@ -55,20 +55,20 @@ export const controlRoutes = (
   const dueOf = (invoice: SandboxInvoice): number =>
     Math.max(invoice.amountCents - paidCents(invoice), 0) || invoice.amountCents
 
-  app.post('/_sandbox/invoices/:id/:deed', async (request, reply) => {
+  app.post('/_sandbox/invoices/:id/:action', async (request, reply) => {
     const invoice = await find(idOf(request))
     if (!invoice) return notFound(reply)
     const body = PayShape.safeParse(request.body ?? {})
     if (!body.success)
       return answer(reply, 400, { error: 'the body takes {"amount_cents": whole cents above 0}' })
-    const { deed: kind } = request.params as { deed: string }
-    const deed = actionOf(invoice, kind, body.data.amount_cents ?? dueOf(invoice))
-    if (!deed)
+    const { action: kind } = request.params as { action: string }
+    const action = actionOf(invoice, kind, body.data.amount_cents ?? dueOf(invoice))
+    if (!action)
       return answer(reply, 404, {
         error:
           'an invoice can be: pay, process, expire, fail, dispute, close-dispute, lose-dispute, refund, mark-settled, mark-invalid, euros',
       })
-    const done = await sandboxStore.act(invoice.id, deed)
+    const done = await sandboxStore.act(invoice.id, action)
     if ('refused' in done) return answer(reply, 409, { error: done.refused, ...invoiceView(invoice) })
     return answer(reply, 200, invoiceView(done.invoice))
   })

@@ -81,7 +81,7 @@ ${list(closed.slice(0, shownClosed).map(invoiceItem), 'None yet.')}
 ${Object.entries(view.switches)
   .toSorted(([, one], [, other]) => Number(typeof one === 'boolean') - Number(typeof other === 'boolean'))
   .map(field)}
-<div class="act"><button class="first" name="deed" value="set">Set</button><button name="deed" value="reset">All off</button></div>
+<div class="act"><button class="first" name="action" value="set">Set</button><button name="action" value="reset">All off</button></div>
 </form>
 <p class="note"><a href="/mail">Mailbox</a>: letters of the console, such as sign-in links.</p>
 <h2 id="messages">Messages to Telegram (${view.messages.length})</h2>
@@ -107,7 +107,7 @@ const switchesOf = (form: URLSearchParams, current: Switches) =>
     ),
   )
 
-/** `/`: all records of the stand-ins, with links to the pay pages and a form for the switches. */
+/** `/`: all records of the sandbox, with links to the pay pages and a form for the switches. */
 export const indexRoutes = (
   app: FastifyInstance,
   sandboxStore: SandboxStore,
@@ -137,7 +137,7 @@ export const indexRoutes = (
     )
     forms.post('/_sandbox/switches', async (request, reply) => {
       const form = new URLSearchParams(String(request.body ?? ''))
-      if (form.get('deed') === 'reset') {
+      if (form.get('action') === 'reset') {
         faultControls.reset()
         return reply.redirect('/#switches', 303)
       }

@@ -17,7 +17,7 @@ export type SandboxPayment = {
   readonly refundedAtMs?: number
 }
 
-/** An invoice of a stand-in, the same for each provider. The provider's wire formats are derived from it. */
+/** An invoice of the sandbox, the same for each provider. The provider's wire formats are derived from it. */
 export type SandboxInvoice = {
   readonly id: string
   readonly provider: Provider
@@ -140,7 +140,7 @@ export const applyAction = (
   }
 }
 
-/** The fault switches of the stand-ins: `PUT /_sandbox/switches`. All are off at the start. */
+/** The fault switches of the sandbox: `PUT /_sandbox/switches`. All are off at the start. */
 export const SwitchesShape = z
   .strictObject({
     /** The share of callbacks that are not sent, from 0 to 1. */

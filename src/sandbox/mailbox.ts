@@ -131,7 +131,7 @@ export const startSmtp = async (deliver: (envelope: Envelope) => Promise<void>):
   }
 }
 
-/** A message that the stand-in of a mail server received. */
+/** A message that the simulated mail server received. */
 export type StoredMail = {
   readonly number: number
   readonly at: string
@@ -198,7 +198,7 @@ const withLinks = (text: string): Html => {
 const mailboxPage = (letters: readonly StoredMail[]): string =>
   framed({
     title: 'mailbox',
-    note: 'A stand-in for a mail server: nothing is delivered.',
+    note: 'A simulated mail server. It delivers nothing.',
     wide: true,
     body: html`<h1>Mailbox</h1>
 ${

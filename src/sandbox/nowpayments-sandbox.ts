@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { SandboxInvoice } from './invoice.ts'
-import { answer, invoiceKind, type SandboxStore, type StandIn } from './sandbox-store.ts'
+import { answer, invoiceKind, type ProviderSandbox, type SandboxStore } from './sandbox-store.ts'
 import type { PendingCallback } from './send-callbacks.ts'
 
 /** The fixed exchange rate of the sandbox: one dollar is five TRX. */
@@ -91,8 +91,8 @@ const Create = z.object({
   cancel_url: z.url(),
 })
 
-/** The stand-in of NOWPayments: invoices, payments, the list of payments with a login, `x-nowpayments-sig`. */
-export const nowpaymentsStandIn = (sandboxStore: SandboxStore): StandIn => {
+/** A simulated NOWPayments: invoices, payments, the list of payments with a login, `x-nowpayments-sig`. */
+export const nowpaymentsSandbox = (sandboxStore: SandboxStore): ProviderSandbox => {
   const fault = (reply: FastifyReply, status: number, code: string, message: string) =>
     answer(reply, status, { status: false, statusCode: status, code, message })
   const digits = (length: number): string =>

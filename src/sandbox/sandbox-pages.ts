@@ -91,7 +91,7 @@ type Button = {
 }
 
 const button = ({ action, text, cents, enabled, first = false }: Button): Html =>
-  html`<button name="deed" value="${action}${cents === null ? '' : `:${cents}`}"${first ? { html: ' class="first"' } : null}${enabled ? null : { html: ' disabled' }}>${text}</button>`
+  html`<button name="action" value="${action}${cents === null ? '' : `:${cents}`}"${first ? { html: ' class="first"' } : null}${enabled ? null : { html: ' disabled' }}>${text}</button>`
 
 /** The label of the first button. */
 const payText = (invoice: SandboxInvoice, dueCents: number): string => {
@@ -159,10 +159,10 @@ ${buttons(invoice).map(button)}
 </form>
 ${isCrypto ? null : html`<p class="note">A Checkout session takes one payment, and none after its end.</p>`}
 <form method="post"><label>Another amount, in cents <input name="cents" inputmode="numeric" pattern="[1-9][0-9]{0,7}" required></label>
-<button name="deed" value="amount"${isCrypto || !isInvoiceClosed(invoice) ? null : { html: ' disabled' }}>Pay it</button></form>
+<button name="action" value="amount"${isCrypto || !isInvoiceClosed(invoice) ? null : { html: ' disabled' }}>Pay it</button></form>
 <a class="back" href="${invoice.returnUrl}" rel="noreferrer">Back to the shop</a>
 <a class="back" href="/">Everything in the sandbox</a>`
-  return framed({ title: invoice.title, note: `A stand-in for ${providerNames[invoice.provider]}.`, body })
+  return framed({ title: invoice.title, note: `A simulated ${providerNames[invoice.provider]}.`, body })
 }
 
 /** `/pay/{id}`: the pay page of an invoice and the actions of its buttons. */
@@ -188,7 +188,7 @@ export const payPageRoutes = (
       const invoice = await find((request.params as { id: string }).id)
       if (!invoice) return html(reply, 404, notFound)
       const form = new URLSearchParams(String(request.body ?? ''))
-      const [kind = '', buttonCents] = (form.get('deed') ?? '').split(':')
+      const [kind = '', buttonCents] = (form.get('action') ?? '').split(':')
       const cents = Number(kind === 'amount' ? form.get('cents') : buttonCents)
       const steps = { twice: ['pay', 'pay'], late: ['expire', 'pay'], amount: ['pay'] }[kind] ?? [kind]
       let message: string | null = null

@@ -4,28 +4,28 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import Fastify from 'fastify'
 import type { Provider } from '../domain/payments/payments.ts'
-import { btcpayStandIn } from './btcpay-sandbox.ts'
+import { btcpaySandbox } from './btcpay-sandbox.ts'
 import { controlRoutes, type FaultControls } from './controls.ts'
 import { feedRoutes, type SandboxProxies, storeFeeds } from './free-list/feeds.ts'
 import { indexRoutes } from './index-page.ts'
 import { actionRefusal, applyAction, noFaults, type SandboxInvoice, type Switches } from './invoice.ts'
 import { startMailbox } from './mailbox.ts'
-import { nowpaymentsStandIn } from './nowpayments-sandbox.ts'
+import { nowpaymentsSandbox } from './nowpayments-sandbox.ts'
 import { exitControls, type SandboxExits } from './sandbox-exits.ts'
 import { payPageRoutes } from './sandbox-pages.ts'
 import {
   answer,
   createInvoiceActions,
   invoiceKind,
+  type ProviderSandbox,
   type SandboxAccount,
   type SandboxRecords,
   type SandboxStore,
-  type StandIn,
 } from './sandbox-store.ts'
-import { scrapersPath, scrapersStandIn } from './scrapers/stand-in.ts'
+import { scraperSandbox, scrapersPath } from './scrapers/scraper-sandbox.ts'
 import { createCallbackSender } from './send-callbacks.ts'
-import { stripeStandIn } from './stripe-sandbox.ts'
-import { telegramStandIn } from './telegram-sandbox.ts'
+import { stripeSandbox } from './stripe-sandbox.ts'
+import { telegramSandbox } from './telegram-sandbox.ts'
 
 const loopbackNames = new Set(['127.0.0.1', 'localhost', '[::1]'])
 
@@ -44,7 +44,7 @@ const policyOf = (page: string): string => {
 }
 
 /**
- * Protects the stand-ins from pages of other sites. The stand-ins need no login on this machine. Another site can
+ * Protects the sandbox from pages of other sites. It needs no login on this machine. Another site can
  * resolve its own name to this server (DNS rebinding), but its requests then have that name as `Host` and are answered
  * 421. Pages of the sandbox run no scripts.
  */
@@ -77,8 +77,8 @@ export type Sandbox = {
 }
 
 /**
- * Starts the stand-ins of the payment providers on one loopback port: their APIs, a pay page for each invoice, the list
- * of invoices at `/`, the stand-in of the scrapers' provider, and `/_sandbox/` for payments over HTTP and for faults.
+ * Starts the simulated payment providers on one loopback port: their APIs, a pay page for each invoice, the list
+ * of invoices at `/`, the simulated provider of scrapers, and `/_sandbox/` for payments over HTTP and for faults.
  * Nothing is real, and every page says so.
  */
 export const startSandbox = async (options: {
@@ -145,15 +145,15 @@ export const startSandbox = async (options: {
         return { refused: refusal ?? 'nothing happened' }
       const account = await sandboxStore.account(invoice.provider, invoice.account)
       if (account)
-        for (const outgoing of standIns[invoice.provider].callbacks(before, invoice, invoiceAction, account))
+        for (const outgoing of providers[invoice.provider].callbacks(before, invoice, invoiceAction, account))
           sender.send(outgoing)
       return { invoice }
     },
   }
-  const standIns: Readonly<Record<Provider, StandIn>> = {
-    stripe: stripeStandIn(sandboxStore),
-    btcpay: btcpayStandIn(sandboxStore),
-    nowpayments: nowpaymentsStandIn(sandboxStore),
+  const providers: Readonly<Record<Provider, ProviderSandbox>> = {
+    stripe: stripeSandbox(sandboxStore),
+    btcpay: btcpaySandbox(sandboxStore),
+    nowpayments: nowpaymentsSandbox(sandboxStore),
   }
 
   const app = Fastify({ bodyLimit: 262_144, forceCloseConnections: true })
@@ -188,10 +188,10 @@ export const startSandbox = async (options: {
     breakConnection('after', request, reply)
     return payload
   })
-  for (const standIn of Object.values(standIns)) standIn.routes(app)
-  telegramStandIn(app, sandboxStore)
-  scrapersStandIn(app, clock)
-  const invoiceActions = createInvoiceActions(sandboxStore, standIns)
+  for (const standIn of Object.values(providers)) standIn.routes(app)
+  telegramSandbox(app, sandboxStore)
+  scraperSandbox(app, clock)
+  const invoiceActions = createInvoiceActions(sandboxStore, providers)
   const faultControls: FaultControls = {
     now: () => switches,
     set: (change) => {

@@ -16,7 +16,7 @@ export type InvoiceActions = {
 
 export const createInvoiceActions = (
   sandboxStore: SandboxStore,
-  standIns: Readonly<Record<Provider, StandIn>>,
+  providers: Readonly<Record<Provider, ProviderSandbox>>,
 ): InvoiceActions => ({
   find: async (id) => {
     const byId = await sandboxStore.find(id)
@@ -25,7 +25,7 @@ export const createInvoiceActions = (
     return reference && sandboxStore.find(reference.id)
   },
   actionOf: (invoice, kind, cents) => {
-    if (kind === 'pay') return { kind, cents, paymentId: standIns[invoice.provider].paymentId() }
+    if (kind === 'pay') return { kind, cents, paymentId: providers[invoice.provider].paymentId() }
     if (kind === 'dispute') return { kind, disputeId: `dp_${sandboxStore.hex(24)}` }
     if (kind === 'close-dispute' || kind === 'refund') return { kind, cents }
     if (kind === 'lose-dispute') return { kind: 'close-dispute', cents: 0 }
@@ -35,7 +35,7 @@ export const createInvoiceActions = (
   },
 })
 
-/** The stored state of the stand-ins, so that a restart or a second process finds the same invoices. */
+/** The stored state of the simulated providers, so that a restart or a second process finds the same invoices. */
 export type SandboxRecords = {
   get<Body extends object>(kind: string, id: string): Promise<Body | null>
   /**
@@ -101,7 +101,7 @@ export const postgresRecords = (pool: pg.Pool): SandboxRecords => ({
   },
 })
 
-/** An account at a stand-in: its API key, and the address and secret of its callbacks. */
+/** An account at a simulated provider: its API key, and the address and secret of its callbacks. */
 export type SandboxAccount = {
   readonly provider: Provider
   /** Its API key. */
@@ -110,7 +110,7 @@ export type SandboxAccount = {
   readonly webhookSecret: string
 }
 
-/** The shared state and functions of the stand-ins. */
+/** The shared state and functions of the simulated providers. */
 export type SandboxStore = {
   readonly records: SandboxRecords
   readonly clock: () => number
@@ -129,7 +129,7 @@ export type SandboxStore = {
 }
 
 /** The API of one provider, and its callbacks for actions on an invoice. */
-export type StandIn = {
+export type ProviderSandbox = {
   readonly provider: Provider
   /** A new payment id in the format of the provider. */
   paymentId(): string

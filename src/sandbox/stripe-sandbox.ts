@@ -1,7 +1,7 @@
 import { createHash, createHmac } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { paidCents, type SandboxInvoice } from './invoice.ts'
-import { answer, invoiceKind, type SandboxStore, type StandIn } from './sandbox-store.ts'
+import { answer, invoiceKind, type ProviderSandbox, type SandboxStore } from './sandbox-store.ts'
 import type { PendingCallback } from './send-callbacks.ts'
 
 type Form = { [key: string]: Form | string }
@@ -87,10 +87,10 @@ const signatureOf = (payload: string, secret: string, timestamp: number): string
 }
 
 /**
- * The stand-in of Stripe: `/v1/checkout/sessions`, `/v1/charges`, `/v1/refunds` and `/v1/disputes`, form bodies,
+ * A simulated Stripe: `/v1/checkout/sessions`, `/v1/charges`, `/v1/refunds` and `/v1/disputes`, form bodies,
  * idempotency keys, `Stripe-Signature`.
  */
-export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
+export const stripeSandbox = (sandboxStore: SandboxStore): ProviderSandbox => {
   const keyOf = (request: FastifyRequest): string | null =>
     /^Bearer ((?:sk|rk)_test_\S+)$/.exec(request.headers.authorization ?? '')?.[1] ?? null
 

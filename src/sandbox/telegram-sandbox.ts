@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { answer, type SandboxStore } from './sandbox-store.ts'
 
-/** A fault of the stand-in: `PUT /_sandbox/telegram`. It affects the next `times` calls. */
+/** A fault of the simulated API: `PUT /_sandbox/telegram`. It affects the next `times` calls. */
 const FaultShape = z.strictObject({
   kind: z.enum(['limit', 'blocked', 'no_chat', 'moved', 'error', 'lost', 'slow']),
   times: z.int().min(1).max(1_000).default(1),
@@ -34,10 +34,10 @@ const fail = (reply: FastifyReply, code: number, description: string, parameters
   answer(reply, code, { ok: false, error_code: code, description, ...(parameters && { parameters }) })
 
 /**
- * The stand-in of the Telegram Bot API: `getMe` and `sendMessage` for any bot, with the answers of the real API.
+ * The simulated Telegram Bot API: `getMe` and `sendMessage` for any bot, with the answers of the real API.
  * `GET /_sandbox/telegram/messages` lists the sent messages.
  */
-export const telegramStandIn = (app: FastifyInstance, sandboxStore: SandboxStore): void => {
+export const telegramSandbox = (app: FastifyInstance, sandboxStore: SandboxStore): void => {
   let fault: Fault | null = null
   let messages = 0
   const nextFault = (): Fault | null => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { openPostgresClock } from '../../src/app/postgres-clock.ts'
+import { openPostgresClock } from '../../src/app/clock.ts'
 
 const dayMs = 86_400_000
 const startMs = Date.parse('2026-11-21T12:00:00.000Z')

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { createWorkers } from '../../src/platform/work/queue-workers.ts'
 import { openShop } from '../features/deposits/support.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -32,15 +33,22 @@ describe('a path has few files:', () => {
   })
 
   test('a payment, from the callback of its provider to the credit of the wallet', async (t) => {
-    const shop = await openShop(t, {}, { roles: ['http', 'reactors'] })
-    const { log } = shop.farebox.core
+    const shop = await openShop(t, {}, { roles: ['http'] })
+    const { core, features } = shop.farebox
+    // Of the workers only this one runs, so that the others do nothing meanwhile.
+    const workers = createWorkers(core)
+    const callbacks = features.deposits.takeCallbacks({ workers })
+    t.after(async () => {
+      await callbacks.stop()
+      await workers.stop()
+    })
     const { key } = await shop.customer({ cents: 0 })
     const pay = async () => {
       const { deposit_id: depositId } = await shop.open(key, { amount_cents: 2500 })
       return async () => {
-        const before = await log.head()
+        const before = await core.log.head()
         assert.equal((await shop.act(depositId, 'pay')).status, 200)
-        await until(async () => (await log.head()) > before, { what: 'the credit' })
+        await until(async () => (await core.log.head()) > before, { what: 'the credit' })
       }
     }
     await (await pay())()

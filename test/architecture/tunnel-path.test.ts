@@ -11,14 +11,13 @@ import { filesOnPath } from './paths.ts'
 /** Work of the gateway's process and of the service that does not belong to a connection. */
 const background = [
   // The time of Postgres.
-  'src/app/clock-guard.ts',
-  'src/app/postgres-clock.ts',
+  'src/app/clock.ts',
   // Announcements and connections of Postgres.
   'src/platform/eventstore/',
   'src/platform/postgres/client.ts',
   // Rounds, twice a second: consumed bytes, plans of open tunnels, rented addresses.
   'src/features/plans/traffic-counters.ts',
-  'src/features/plans/traffic-reports.ts',
+  'src/features/plans/traffic-counters.ts',
   'src/gateway/authenticate/plan-directory.ts',
   'src/gateway/rental-listeners.ts',
   'src/gateway/metrics.ts',

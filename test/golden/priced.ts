@@ -28,7 +28,7 @@ export const priced = (history: History, order: OrderDetails): OrderDetails => {
   if (product === undefined) throw new Error(`the catalogue has no ${order.productId}`)
   const terms = termsOf(history, order.accountId)
   const { quantity, target: wanted } = order
-  const quoted = quote(product, { quantity, wanted, terms, minQuantity: 1 })
+  const quoted = quote(product, { quantity, rateRequest: wanted, terms, minQuantity: 1 })
   if (!quoted.ok) throw new Error(quoted.refusal.message)
   const { costCents: _, termsRevision: _revision, ...rest } = order
   const sale = saleOf(product, quoted.value, { terms, isForCustomer: order.customerId !== null })

@@ -28,16 +28,16 @@ test("a payment page says SANDBOX and the merchant's name as text, and its butto
       status: string
       paid_cents: number
     }
-  assert.equal((await press({ deed: 'pay:400' })).status, 200)
+  assert.equal((await press({ action: 'pay:400' })).status, 200)
   assert.equal((await shown()).paid_cents, 400)
-  await press({ deed: 'twice:300' })
+  await press({ action: 'twice:300' })
   assert.deepEqual([(await shown()).status, (await shown()).paid_cents], ['paid', 1000])
-  await press({ deed: 'amount', cents: '77' })
+  await press({ action: 'amount', cents: '77' })
   assert.equal((await shown()).paid_cents, 1077)
-  const refused = await press({ deed: 'expire' })
+  const refused = await press({ action: 'expire' })
   assert.equal(refused.status, 409)
   assert.match(await refused.text(), /the invoice is paid/)
-  assert.equal((await press({ deed: 'amount', cents: '-5' })).status, 409)
+  assert.equal((await press({ action: 'amount', cents: '-5' })).status, 409)
   assert.equal((await fetch(`${sandbox.baseUrl}/pay/nothing`)).status, 404)
 })
 
@@ -90,7 +90,7 @@ test('the index lists open invoices with links, closed ones, and messages of bot
   for (const link of [crypto, card]) assert.ok(first.includes(`href="${new URL(link).pathname}"`), link)
   assert.match(first, /Acme &amp; Sons/)
   assert.match(first, /Messages to Telegram \(0\)/)
-  await press(card, { deed: 'pay:1000' })
+  await press(card, { action: 'pay:1000' })
   await fetch(`${baseUrl}/bot1:secret/sendMessage`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
@@ -121,7 +121,7 @@ test('the fault switches are a form on the index, and a wrong value changes noth
     down: 'on',
     apiCut: 'after',
     apiOf: 'btcpay',
-    deed: 'set',
+    action: 'set',
   }
   const set = await press(`${baseUrl}/_sandbox/switches`, form)
   assert.deepEqual([set.status, set.headers.get('location')], [303, '/#switches'])
@@ -131,7 +131,7 @@ test('the fault switches are a form on the index, and a wrong value changes noth
   assert.equal(wrong.status, 400)
   assert.match(await wrong.text(), /Nothing was changed\.[\s\S]*lost/)
   assert.deepEqual(await shown(), { ...numbers, lost: '0.5', repeats: '2', down: 'on' })
-  await press(`${baseUrl}/_sandbox/switches`, { ...form, deed: 'reset' })
+  await press(`${baseUrl}/_sandbox/switches`, { ...form, action: 'reset' })
   assert.deepEqual(await shown(), numbers)
 })
 
@@ -140,11 +140,11 @@ test('a partially paid invoice shows the missing amount, on its page and on the 
   const status = async (url: string) =>
     /<dt>Status<\/dt><dd>([^<]*)/.exec(await page(new URL(url).pathname))?.[1]
   assert.equal(await status(crypto), 'waits for payment')
-  await press(crypto, { deed: 'pay:400' })
+  await press(crypto, { action: 'pay:400' })
   assert.equal(await status(crypto), 'waits for payment, $6.00 of $10.00 missing')
-  await press(crypto, { deed: 'expire' })
+  await press(crypto, { action: 'expire' })
   assert.equal(await status(crypto), 'closed, paid in part, $6.00 of $10.00 missing')
-  await press(card, { deed: 'pay:500' })
+  await press(card, { action: 'pay:500' })
   assert.equal(await status(card), 'paid, $5.00 of $10.00 missing')
   assert.match(await page('/'), /paid, \$5\.00 of \$10\.00 missing · Stripe Checkout/)
 })

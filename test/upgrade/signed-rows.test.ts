@@ -76,6 +76,7 @@ test('whitelists and chats of an older version work after the first start or com
         pool: now,
         isAllowed: createIsAllowed(createReads(now, { read: () => undefined })),
         clock: Date.now,
+        monotonicMs: () => performance.now(),
         logger: { error: () => undefined },
         onError: (error) => assert.fail(String(error)),
       })

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
-import { int8Array, textArray, uuidArray } from '../../platform/postgres/array-parameters.ts'
+import { int8Array, textArray, uuidArray } from '../../platform/postgres/pipeline.ts'
 import { decidedTable } from '../invariants/movement-invariants.ts'
 import { type CheckedTimes, createTimeCheck, timeRule } from './event-times.ts'
 import {

@@ -86,7 +86,7 @@ const priceOf = (rows: Rows, order: OrderDetails, atMs: number): Sale | string =
     return `${product.id} is nothing that customers of ${order.accountId} may order`
   const quotation = quote(product, {
     quantity: order.quantity,
-    wanted: order.target,
+    rateRequest: order.target,
     terms,
     ...(order.kind === 'extension' && { minQuantity: 1 }),
   })

@@ -94,9 +94,9 @@ export type Rate = { readonly target: Target; readonly tiers: readonly Tier[] }
 const sortedUnique = (values: Iterable<number>): number[] => [...new Set(values)].sort((a, b) => a - b)
 
 /** Caches a value that is derived from a product, because every order needs it. */
-const memoizePerProduct = <Made>(compute: (product: DedicatedProduct) => Made) => {
-  const cache = new WeakMap<DedicatedProduct, Made>()
-  return (product: DedicatedProduct): Made => {
+const memoizePerProduct = <Value>(compute: (product: DedicatedProduct) => Value) => {
+  const cache = new WeakMap<DedicatedProduct, Value>()
+  return (product: DedicatedProduct): Value => {
     const cached = cache.get(product)
     if (cached !== undefined) return cached
     const computed = compute(product)

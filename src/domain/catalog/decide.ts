@@ -13,7 +13,7 @@ export const maxCatalogBytes = 900 * 1024
 export type Imported = { readonly digest: string; readonly products: number }
 
 /** Refused with all problems found. */
-export type CatalogDecision<Made> = Decision<CatalogEvent, readonly Problem[], Made>
+export type CatalogDecision<Value> = Decision<CatalogEvent, readonly Problem[], Value>
 
 const fixedFields = ['family', 'shape', 'renewal'] as const
 

@@ -47,7 +47,7 @@ export type QuoteInput = {
   /** Any value. It is refused if it is not a whole number within the product's bounds. */
   readonly quantity: unknown
   /** From `parseMeta` or `parseQuery`; null for a gateway product. */
-  readonly wanted: RateRequest | null
+  readonly rateRequest: RateRequest | null
   /** Null for an account that is not a reseller. */
   readonly terms: ResellerTerms | null
   /** Filters the mobile lines that can be chosen if the choice is open. Absent: all. */
@@ -152,12 +152,12 @@ export const quote = (product: Product, input: QuoteInput): Result<Quote> => {
 const pricedOf = (
   product: Product,
   quantity: number,
-  { wanted, inStock = () => true }: QuoteInput,
+  { rateRequest, inStock = () => true }: QuoteInput,
 ): Result<Priced> => {
   if (product.shape === 'gateway_gb' || product.shape === 'gateway_time')
     return accept({ target: null, tiers: product.tiers })
-  if (wanted === null) throw new Error(`a quote of ${product.id} needs a target`)
-  return chooseRate(product, wanted, quantity, inStock)
+  if (rateRequest === null) throw new Error(`a quote of ${product.id} needs a target`)
+  return chooseRate(product, rateRequest, quantity, inStock)
 }
 
 /** The fields of an order that follow from the product, the terms and the request. */

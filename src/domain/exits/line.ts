@@ -273,7 +273,7 @@ const targetingOf = (values: Values): Targeting => ({
 const sessionProblem = (values: Values): TokenProblem | null => {
   for (const key of ['lifetime', 'limit'] as const)
     if (values[key] !== undefined && values.session === undefined)
-      return { token: `${key}-${values[key]}`, detail: `${key} is of a session: add session- and its id` }
+      return { token: `${key}-${values[key]}`, detail: `${key} needs a session: add session- and its id` }
   return null
 }
 
@@ -284,7 +284,7 @@ const setProblem = (values: Values): TokenProblem | null => {
     ? null
     : {
         token: `set-${values.set}`,
-        detail: `set says the whole targeting: take ${conflictingKey} out, or set`,
+        detail: `set replaces the whole targeting: remove ${conflictingKey} or set`,
       }
 }
 
@@ -298,15 +298,17 @@ export const parseUsername = (rawUsername: string): Parsed => {
     return refuse('username', `a username has at most ${maxUsernameBytes} bytes`)
   const [base = '', ...tokens] = username.split('-')
   if (!basePattern.test(base))
-    return refuse(base, 'a username begins with that of its plan: 6 to 16 lower-case letters and digits')
+    return refuse(
+      base,
+      'a username begins with the username of its plan: 6 to 16 lower-case letters and digits',
+    )
   const values: Values = {}
   for (let at = 0; at < tokens.length; at += 2) {
     const [key = '', rawValue] = [tokens[at], tokens[at + 1]]
-    if (!isKey(key))
-      return refuse(key, `no key is called this; the keys are ${Object.keys(keyParsers).join(', ')}`)
+    if (!isKey(key)) return refuse(key, `unknown key; the keys are ${Object.keys(keyParsers).join(', ')}`)
     if (rawValue === undefined) return refuse(key, `${key} has no value`)
     const value = normalizeValue(key, rawValue)
-    if (values[key] !== undefined) return refuse(`${key}-${rawValue}`, `${key} stands in the name twice`)
+    if (values[key] !== undefined) return refuse(`${key}-${rawValue}`, `${key} occurs twice`)
     const [parse, expected] = keyParsers[key]
     const parsedValue = parse(value)
     if (parsedValue === null) return refuse(`${key}-${rawValue}`, `${key} takes ${expected}`)

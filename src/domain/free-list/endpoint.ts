@@ -54,7 +54,7 @@ export type Endpoint = SocketAddress & {
   readonly firstSeen: string
   readonly lastChecked: string | null
   readonly lastAnswered: string | null
-  readonly nextDue: string
+  readonly nextCheck: string
 }
 
 const bitOf = (protocol: Protocol): number => 1 << protocols.indexOf(protocol)

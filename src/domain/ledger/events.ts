@@ -21,16 +21,13 @@ export const debtFields = (debtText: string, oldMeaning: 'paid' | 'change') => (
   debtChangeMicros: orAbsent(
     micros(
       'either sign',
-      `what is added to ${debtText}; below zero: what was paid of it. Absent only before 0.2.0, on events with \`receivableMicros\``,
+      `the change of ${debtText}; negative: a payment. Absent only before 0.2.0, on events with \`receivableMicros\``,
     ),
   ),
   receivableMicros: orAbsent(
     oldMeaning === 'paid'
-      ? micros('0 or more', `before 0.2.0 only: what was paid of ${debtText}; above zero lowers it`)
-      : micros(
-          'either sign',
-          `before 0.2.0 only: what is added to ${debtText}; below zero: what was paid of it`,
-        ),
+      ? micros('0 or more', `before 0.2.0 only: the paid part of ${debtText}; positive: a reduction`)
+      : micros('either sign', `before 0.2.0 only: the change of ${debtText}; negative: a payment`),
   ),
 })
 
@@ -39,11 +36,11 @@ export const walletDebtFields = {
   walletDebtChangeMicros: orAbsent(
     micros(
       'either sign',
-      "what is added to the reseller's own debt at the service; below zero: what was paid of it. Absent only before 0.2.0, on events with `walletReceivableMicros`",
+      "the change of the reseller's own debt at the service; negative: a payment. Absent only before 0.2.0, on events with `walletReceivableMicros`",
     ),
   ),
   walletReceivableMicros: orAbsent(
-    micros('0 or more', "before 0.2.0 only: what was paid of the reseller's own debt; above zero lowers it"),
+    micros('0 or more', "before 0.2.0 only: the paid part of the reseller's own debt; positive: a reduction"),
   ),
 }
 

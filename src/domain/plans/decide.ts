@@ -12,7 +12,7 @@ export type PlanDecision = { readonly events: readonly PlanEvent[]; readonly ans
 const isExpired = (state: PlanState, nowMs: number): boolean =>
   state.plan !== null && state.plan.expiresAtMs !== null && state.plan.expiresAtMs <= nowMs
 
-/** Bytes left to use, never below 0; null for a plan that is sold by time. */
+/** Bytes left to use, never below 0; null for a time-based plan. */
 export const remainingBytes = (plan: NonNullable<PlanState['plan']>): number | null =>
   plan.totalBytes === null ? null : Math.max(0, plan.totalBytes - plan.usedBytes)
 

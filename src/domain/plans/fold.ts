@@ -20,7 +20,7 @@ import type { PlanActivated, PlanEvent } from './events.ts'
 export const thresholdPct = 10
 
 /**
- * Whether a plan's traffic is low, from bytes. False for a plan that is sold by time, and for a plan whose traffic was
+ * Whether a plan's traffic is low, from bytes. False for a time-based plan, and for a plan whose traffic was
  * all taken back by refunds.
  */
 export const isLow = (totalBytes: number | null, usedBytes: number): boolean =>

@@ -53,7 +53,7 @@ export type AccountsRefusal =
   | { readonly code: 'email_taken'; readonly accountId: AccountId }
   | { readonly code: 'invalid_email' }
 
-export type AccountsResult<Made = object> = Result<AccountsRefusal, Made>
+export type AccountsResult<Value = object> = Result<AccountsRefusal, Value>
 
 /**
  * Changes accounts and keys. Each change is an event with its actor. Rows of the vault are written before the event and

@@ -36,7 +36,7 @@ const daysProblem = `Type whole days, 1 to ${maxDays}.`
 export const parseKeyForm = (
   typed: FormInput,
   nowMs: number,
-): { readonly asked: KeyInput } | { readonly problems: Problems } => {
+): { readonly input: KeyInput } | { readonly problems: Problems } => {
   const name = typed.text('name')
   const scopes = typed.all('scopes')
   const cap = parseCap(typed.text('cap'))
@@ -59,7 +59,7 @@ export const parseKeyForm = (
   if (Object.keys(problems).length > 0 || cap === undefined || days === undefined || 'problem' in networks)
     return { problems }
   return {
-    asked: {
+    input: {
       name: name === '' ? null : name,
       scopes: [...new Set(knownScopes)],
       dailyCapCents: cap,

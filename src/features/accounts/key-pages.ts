@@ -148,7 +148,7 @@ ${keyFields(typed, problems)}
   const make = async (visit: AccountVisit, typed: FormInput) => {
     const read = parseKeyForm(typed, visit.nowMs)
     if ('problems' in read) return refusedView(newView(visit, typed, read.problems))
-    const { asked: keyInput } = read
+    const { input: keyInput } = read
     const issued = await accounts.issueKey({ accountId: visit.account.accountId, ...keyInput }, visit.cause)
     if (issued.outcome === 'refused')
       return refusedView(newView(visit, typed, { form: problemText(issued.refusal) }), 409)

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { newId } from '../../kernel/ids.ts'
-import type { Result } from '../../platform/commands/handle.ts'
+import type { Result } from '../../platform/commands/command.ts'
 import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
 import { commitmentOf, freshSalt, saltedText } from '../../platform/vault/seal.ts'
 import type { TokenForm } from '../../platform/vault/secrets.ts'

@@ -62,7 +62,7 @@ const refusalOf = (refusal: AccountsRefusal): CliRefusal => {
 }
 
 /** The result. @throws CliRefusal or CliMisuse, for a refusal */
-export const requireDone = <Made>(result: AccountsResult<Made>): { readonly changed: boolean } & Made => {
+export const requireDone = <Value>(result: AccountsResult<Value>): { readonly changed: boolean } & Value => {
   if (result.outcome === 'refused') throw refusalOf(result.refusal)
   return result
 }

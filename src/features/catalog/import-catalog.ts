@@ -24,7 +24,7 @@ import type { Watch } from '../../platform/projections/progress.ts'
 export type Ordered = (productIds: readonly string[]) => Promise<ReadonlySet<string>>
 
 /** A refusal lists every problem that was found. Nothing is written then. */
-export type CatalogResult<Made> = Result<readonly Problem[], Made>
+export type CatalogResult<Value> = Result<readonly Problem[], Value>
 
 export type CatalogService = {
   /**

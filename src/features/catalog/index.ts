@@ -1,4 +1,4 @@
-export { metaOf } from './how-to.ts'
+export { metaOf } from '../../domain/catalog/catalog.ts'
 export { createCatalogService, createLiveCatalog, type LiveCatalog } from './import-catalog.ts'
 export {
   createOrderable,

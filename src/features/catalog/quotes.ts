@@ -81,7 +81,7 @@ export const createQuotes = (deps: {
       const counts = await stockOf(product, quoteContext)
       const terms = deps.termsOf(quoteContext.caller, product)
       const figures = requireAccepted(
-        quote(product, { quantity, wanted, terms, inStock: lineInStock(counts, quantity) }),
+        quote(product, { quantity, rateRequest: wanted, terms, inStock: lineInStock(counts, quantity) }),
       )
       return { figures, counts }
     },

@@ -17,7 +17,7 @@ const refusal = (problems: readonly Problem[]): CliRefusal =>
     'invalid_catalog',
   )
 
-const accepted = <Made>(result: CatalogResult<Made>): Done<Made> => {
+const accepted = <Value>(result: CatalogResult<Value>): Done<Value> => {
   if (result.outcome === 'refused') throw refusal(result.refusal)
   return result
 }

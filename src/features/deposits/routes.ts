@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { findDeposit, listDeposits } from '../../../projections/deposits.ts'
 import { depositStatuses } from '../../domain/deposits/fold.ts'
 import { maxDepositCents, type Rail, railNames, resellerRails } from '../../domain/payments/payments.ts'
 import type { Clock } from '../../kernel/clock.ts'
+import { requestDigest } from '../../kernel/digest.ts'
 import { type AccountId, newId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
@@ -80,18 +80,14 @@ const createdExample = {
 
 /** The fingerprint that a retry under the same key must repeat (docs/http-api.md, "Requests"). */
 const fingerprintOf = (body: z.output<typeof Body>, customerId: string | null): string =>
-  createHash('sha256')
-    .update(
-      JSON.stringify([
-        'POST',
-        '/api/v1/deposits',
-        body.amount_cents,
-        body.method,
-        body.return_url ?? null,
-        customerId,
-      ]),
-    )
-    .digest('hex')
+  requestDigest([
+    'POST',
+    '/api/v1/deposits',
+    body.amount_cents,
+    body.method,
+    body.return_url ?? null,
+    customerId,
+  ])
 
 /** The return page of payers if the request has none. */
 export type ReturnUrls = {

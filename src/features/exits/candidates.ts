@@ -1,5 +1,5 @@
 import type { Coverage, ExitTerms } from '../../domain/exits/events.ts'
-import type { Targeting, TokenProblem } from '../../domain/exits/line.ts'
+import { anyTargeting, type Targeting, type TokenProblem } from '../../domain/exits/line.ts'
 import { createTemplate, type Template } from '../../domain/exits/username-template.ts'
 import type { Family } from '../../domain/shared/order-terms.ts'
 import { countryOfAlpha2 } from '../../kernel/countries.ts'
@@ -111,13 +111,12 @@ export const matchesTargeting = (candidate: Candidate, targeting: Targeting): bo
 }
 
 /** The fallback of `strict-off`: any exit in the country except excluded ones. */
-export const countryOnly = (targeting: Targeting): Targeting => ({
-  ...targeting,
-  state: null,
-  city: null,
-  isp: null,
-  asn: null,
-  os: null,
+export const countryOnly = ({ country, strict, udp, not }: Targeting): Targeting => ({
+  ...anyTargeting,
+  country,
+  strict,
+  udp,
+  not,
 })
 
 /** Requirements of a connection other than its targeting. */
@@ -176,7 +175,7 @@ export const indexOf = (
         if (code !== null && !knownKeys.has(`${country} ${kind} ${code}`))
           return {
             token: `${kind}-${code}`,
-            detail: `no ${kind} of ${countryOfAlpha2(country).name} is called this; the geo lists have those that there are`,
+            detail: `no ${kind} of ${countryOfAlpha2(country).name} has this name: see the geo lists`,
           }
       }
       return null

@@ -25,13 +25,13 @@ export const registerExits = (program: Command, cli: Cli): void => {
 
   exits
     .command('check')
-    .description('look from this machine whether exits answer; nothing goes through them')
+    .description('Probe exits from this machine, without sending traffic through them.')
     .argument('[ids...]', 'left out: all of them')
     .action(cli.action(async () => (await runs()).check))
 
   exits
     .command('drain')
-    .description('give exits nothing new; connections and sticky sessions that run go on to their end')
+    .description('Drain exits: no new connections; existing ones finish.')
     .argument('<ids...>', 'exits')
     .option('--undo', 'let them serve again')
     .action(cli.action(async () => (await runs()).drain))

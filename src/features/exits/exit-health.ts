@@ -25,7 +25,7 @@ export type ExitHealth = {
    */
   failed(exitId: string, local: boolean): void
   /** Results of other processes. */
-  learn(changes: readonly HealthChange[]): void
+  applyChanges(changes: readonly HealthChange[]): void
   /** Resolves when the results of this process are reported. */
   flush(): Promise<void>
 }
@@ -36,13 +36,13 @@ export type HealthTable = {
    * Connections failed. Probes cannot mark the exit alive for 5 s at first, and for twice as long after each further
    * failure within ten minutes.
    */
-  struck(exitId: string, problem: string): Promise<void>
+  recordFailure(exitId: string, problem: string): Promise<void>
   /** Probe results. Only changes are written. */
-  probed(results: readonly HealthChange[]): Promise<void>
+  recordProbes(results: readonly HealthChange[]): Promise<void>
 }
 
 export const createHealthTable = (pool: pg.Pool): HealthTable => ({
-  struck: async (exitId, problem) => {
+  recordFailure: async (exitId, problem) => {
     await pool.query(
       `insert into work.exit_health as health (exit_id, alive, problem, strikes, retry_at)
        values ($1::text, false, $2::text, 1, clock_timestamp() + interval '5 seconds')
@@ -57,7 +57,7 @@ export const createHealthTable = (pool: pg.Pool): HealthTable => ({
       [exitId, problem],
     )
   },
-  probed: async (results) => {
+  recordProbes: async (results) => {
     if (results.length === 0) return
     await pool.query(
       `insert into work.exit_health as health (exit_id, alive, problem)
@@ -76,7 +76,7 @@ export const createHealthTable = (pool: pg.Pool): HealthTable => ({
 })
 
 export const createExitHealth = (deps: {
-  readonly table: Pick<HealthTable, 'struck'>
+  readonly table: Pick<HealthTable, 'recordFailure'>
   readonly onError: (error: unknown) => void
 }): ExitHealth => {
   const dead = new Set<string>()
@@ -98,9 +98,9 @@ export const createExitHealth = (deps: {
       version += 1
       if (local) return
       const problem = `${failuresToDeath} connections to it failed in a row`
-      pendingWrites = pendingWrites.then(() => deps.table.struck(exitId, problem)).catch(deps.onError)
+      pendingWrites = pendingWrites.then(() => deps.table.recordFailure(exitId, problem)).catch(deps.onError)
     },
-    learn: (changes) => {
+    applyChanges: (changes) => {
       for (const { exitId, alive } of changes) {
         if (alive) {
           failures.delete(exitId)
@@ -143,7 +143,7 @@ export const createMachineHealth = (pool: pg.Pool, machine: string): MachineHeal
 })
 
 /** SQL for a JSON array of the exits that are dead on all machines with a running gateway. */
-export const deadOnAllMachinesSql = `
+export const deadOnAllMachines = `
   select coalesce(jsonb_agg(exit_id), '[]') from (
     select exit_id from work.gateway_machines, unnest(dead_exits) exit_id
      where looked_at > clock_timestamp() - interval '${machineTimeout}'

@@ -13,8 +13,8 @@ import type { Cause } from '../../kernel/event.ts'
 import { exitsStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { sameLogin } from '../../platform/vault/logins.ts'
-import { type ExitLogins, loginsOf, placeOf } from './exit-logins.ts'
 import type { ImportedExit } from './import-exits.ts'
+import { type ExitLogins, loginsOf, placeOf } from './live-exits.ts'
 
 /** A listed exit with its health; null: no problem was found yet. */
 export type ListedExit = {

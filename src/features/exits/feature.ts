@@ -3,12 +3,10 @@ import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
 import { createVault } from '../../platform/vault/seal.ts'
 import { createExitHealth, type ExitHealth } from './exit-health.ts'
-import { createExitLogins } from './exit-logins.ts'
 import { exitPages } from './exit-pages.ts'
 import { createExitService } from './exit-service.ts'
-import { createLiveExits, type LiveExits } from './live-exits.ts'
-import { geoRoutes } from './location-routes.ts'
-import { createLocations, createRecentExits, type LocationsByCountry } from './locations.ts'
+import { createExitLogins, createLiveExits, type LiveExits } from './live-exits.ts'
+import { createLocations, createRecentExits, geoRoutes, type LocationsByCountry } from './locations.ts'
 
 type ExitsFeature = Feature & {
   readonly live: LiveExits
@@ -23,20 +21,17 @@ export const open = (core: ServerCore, { sandbox }: { readonly sandbox: boolean 
   const { pool, runner, logger, monotonicMs, caughtUp } = core
   const logins = createExitLogins({ pool, vault: createVault(core.keys.master) })
   // This process only reads. Gateways find out which exits are dead.
-  const health = createExitHealth({ table: { struck: async () => undefined }, onError: () => undefined })
-  const live = createLiveExits({
-    pool,
-    logins,
-    health,
-    sticky: null,
-    sandbox,
+  const health = createExitHealth({
+    table: { recordFailure: async () => undefined },
+    onError: () => undefined,
   })
+  const live = createLiveExits({ pool, logins, health, sticky: null, sandbox })
   // A place disappears from the geo lists within ten seconds: up to seven until probes find its exits dead, plus this.
   const recent = createRecentExits({
     live,
     maxAgeMs: 1_000,
     monotonicMs,
-    onError: (err) => logger.warn({ err }, 'exits cannot be read: what was known of them is used'),
+    onError: (err) => logger.warn({ err }, 'reading the exits failed: the last known ones are used'),
   })
   const locations = createLocations({ live, health })
   const { setState } = createExitService({ runner, logins })

@@ -17,8 +17,7 @@ export {
   isLocal,
   type MachineHealth,
 } from './exit-health.ts'
-export { createExitLogins } from './exit-logins.ts'
-export { createLiveExits, type LiveExits, type SandboxExits } from './live-exits.ts'
+export { createExitLogins, createLiveExits, type LiveExits, type SandboxExits } from './live-exits.ts'
 export type { CurrentLocations, LocationsByCountry } from './locations.ts'
 export { probe, probeKey } from './probe-exit.ts'
 export {

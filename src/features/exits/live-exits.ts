@@ -1,10 +1,10 @@
 import type pg from 'pg'
 import type { ExitRow } from '../../../projections/exits.ts'
-import type { ExitTerms } from '../../domain/exits/events.ts'
-import type { Login } from '../../platform/vault/logins.ts'
+import type { ExitTerms, ExitVia } from '../../domain/exits/events.ts'
+import { createLogins, type Login, type LoginRef, type Logins } from '../../platform/vault/logins.ts'
+import type { Vault } from '../../platform/vault/seal.ts'
 import { type Candidate, candidatesOf, type ExitIndex, indexOf } from './candidates.ts'
-import { deadOnAllMachinesSql, type ExitHealth } from './exit-health.ts'
-import { type ExitLogins, loginsOf } from './exit-logins.ts'
+import { deadOnAllMachines, type ExitHealth } from './exit-health.ts'
 import { pinOf, type StickySessions } from './sticky-sessions.ts'
 
 /** The sandbox's exits: one record, `exits`, which each start of the sandbox replaces. */
@@ -137,7 +137,7 @@ export const createLiveExits = (deps: {
                (select jsonb_agg(health) from work.exit_health health where health.changed_at > $3::timestamptz) as health,
                (select jsonb_agg(to_jsonb(session)) from work.sticky_sessions session
                  where $4::timestamptz is not null and session.changed_at > $4::timestamptz) as sessions,
-               case when $4::timestamptz is null then (${deadOnAllMachinesSql}) end as dead,
+               case when $4::timestamptz is null then (${deadOnAllMachines}) end as dead,
                (select body from work.sandbox_records
                  where $5::boolean and kind = 'exits' and id = 'exits' and body->>'made' is distinct from $6::text) as sandbox`,
       values: [
@@ -164,7 +164,9 @@ export const createLiveExits = (deps: {
       // Rows that were read before must not overwrite newer findings of this process.
       const changedHealth = changedRows.health.filter((row) => healthSeen.get(row.exit_id) !== row.changed_at)
       for (const row of changedHealth) healthSeen.set(row.exit_id, row.changed_at)
-      health.learn(changedHealth.map(({ exit_id: exitId, alive, problem }) => ({ exitId, alive, problem })))
+      health.applyChanges(
+        changedHealth.map(({ exit_id: exitId, alive, problem }) => ({ exitId, alive, problem })),
+      )
       healthSince = latest(
         changedRows.health.map((row) => row.changed_at),
         healthSince,
@@ -173,14 +175,14 @@ export const createLiveExits = (deps: {
     if (changedRows.dead) {
       const dead = new Set(changedRows.dead)
       const back = [...deadLocally].filter((exitId) => !dead.has(exitId))
-      health.learn([
+      health.applyChanges([
         ...back.map((exitId) => ({ exitId, alive: true, problem: null })),
         ...changedRows.dead.map((exitId) => ({ exitId, alive: false, problem: 'it works on no machine' })),
       ])
       deadLocally = dead
     }
     if (changedRows.sessions) {
-      sticky?.learn(changedRows.sessions.map((row) => ({ key: row.session_key, pin: pinOf(row) })))
+      sticky?.applyChanges(changedRows.sessions.map((row) => ({ key: row.session_key, pin: pinOf(row) })))
       sessionsSince = latest(
         changedRows.sessions.map((row) => row.changed_at),
         sessionsSince,
@@ -205,3 +207,35 @@ export const createLiveExits = (deps: {
     refresh,
   }
 }
+
+/** The place where an exit's login is used; null: the exit needs no login. */
+export const placeOf = (via: ExitVia): string | null => {
+  switch (via.kind) {
+    case 'direct':
+    case 'prefix':
+      return null
+    case 'template':
+      return `${via.protocol} ${via.host}:${via.port}`
+    default:
+      return `${via.kind} ${via.host}:${via.port}`
+  }
+}
+
+/** References to the login of an exit; empty for an exit without one. */
+export const loginsOf = ({
+  via,
+  credentialId,
+}: Pick<ExitTerms, 'via' | 'credentialId'>): readonly LoginRef[] => {
+  const address = placeOf(via)
+  return credentialId === null || address === null ? [] : [{ credentialId, place: address }]
+}
+
+export type ExitLogins = Logins
+
+export const createExitLogins = (deps: { readonly pool: pg.Pool; readonly vault: Vault }): ExitLogins =>
+  createLogins(deps, {
+    table: 'vault.exit_credentials',
+    owner: 'exit_id',
+    context: 'exit login',
+    prefix: 'exc',
+  })

@@ -6,10 +6,10 @@ import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { readText } from '../../platform/cli/options.ts'
 import { CliMisuse, table } from '../../platform/cli/output.ts'
 import { createVault } from '../../platform/vault/seal.ts'
-import { createExitLogins, loginsOf } from './exit-logins.ts'
 import { createExitService, endpointOf } from './exit-service.ts'
 import { parseExits } from './import-exits.ts'
 import type { SandboxExits } from './live-exits.ts'
+import { createExitLogins, loginsOf } from './live-exits.ts'
 import { probe } from './probe-exit.ts'
 
 const logins = ({ pool, keys }: CliContext) => createExitLogins({ pool, vault: createVault(keys.master) })

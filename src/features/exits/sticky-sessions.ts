@@ -49,7 +49,7 @@ export type StickySessions = {
   /** Its exit failed permanently. */
   fail(session: SessionRef): void
   /** Sessions that another process released or failed, or that got their next exit after that. */
-  learn(changed: readonly { readonly key: string; readonly pin: SessionPin }[]): void
+  applyChanges(changed: readonly { readonly key: string; readonly pin: SessionPin }[]): void
   /** Resolves when the changes of this process are written. */
   flush(): Promise<void>
 }
@@ -185,7 +185,7 @@ export const createStickySessions = (deps: {
         })
         .catch(onError)
     },
-    learn: (changed) => {
+    applyChanges: (changed) => {
       for (const { key, pin } of changed) {
         const cachedPin = pins.peek(key)
         if (cachedPin && cachedPin.round <= pin.round) pins.set(key, pin)

@@ -18,7 +18,7 @@ import {
   type PeriodReport,
 } from './period-report.ts'
 
-export type PeriodsDeps = {
+export type PeriodsDependencies = {
   readonly log: EventLog
   readonly runner: CommandRunner
   readonly decode: EventCodec['decode']
@@ -73,7 +73,7 @@ const stateOf = (events: readonly RecordedEvent[]) =>
     periodFold.initial,
   )
 
-export const createPeriods = ({ log, runner, decode }: PeriodsDeps) => {
+export const createPeriods = ({ log, runner, decode }: PeriodsDependencies) => {
   const cutOff = async (period: Period, cause: Cause) => {
     const { answer } = await runner.run({
       name: 'cut-off-period',

@@ -32,7 +32,7 @@ export type ReplayOptions = {
   /** Folds up to the last position at or before this moment; null: up to `head`. */
   readonly until: Moment | null
   /** The summed accounts; left out: all. */
-  readonly wanted?: (book: string, account: string) => boolean
+  readonly isIncluded?: (book: string, account: string) => boolean
   /** Called after each page. */
   readonly onPage?: (position: number, events: number) => void
 }
@@ -104,7 +104,7 @@ const createBalances = () => {
  * @throws errors of `decode` and `postingsOf`, for an event that this release cannot read
  */
 export const replay = async (options: ReplayOptions): Promise<Replayed> => {
-  const { log, decode, head, until, wanted, onPage } = options
+  const { log, decode, head, until, isIncluded, onPage } = options
   const bound = until?.kind === 'position' ? Math.min(until.position, head) : head
   const limit = until?.kind === 'time' ? new Date(until.atMs).toISOString() : null
   const stream = createEntryStream()
@@ -123,7 +123,7 @@ export const replay = async (options: ReplayOptions): Promise<Replayed> => {
     if (!entry) return
     entries += 1
     for (const { book, account, debitMicros, creditMicros } of entry.postings) {
-      if (wanted && !wanted(book, account)) continue
+      if (isIncluded && !isIncluded(book, account)) continue
       const sums = balances.accountOf(book, account)
       sums.debit.add(debitMicros)
       sums.credit.add(creditMicros)

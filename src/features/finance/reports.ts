@@ -22,7 +22,7 @@ export type ReportQuestion = {
   readonly reader: FinanceReader
   /** The largest position of the answer. */
   readonly head: number
-  readonly asked: ReportRange
+  readonly range: ReportRange
   /** The given text; empty for a report without an account. */
   readonly account: string
   readonly book: string | undefined
@@ -89,10 +89,10 @@ const trialBalance: Report = {
       example: examples.trialBalance,
     },
   },
-  read: async ({ pool, reader, head, asked, book, depth, page, names }) => {
+  read: async ({ pool, reader, head, range, book, depth, page, names }) => {
     await names.checkBook(pool, book)
     const filter = { book: book ?? null, depth: depth ?? null }
-    const { span, books } = await reader.trialBalance(asked, head, filter)
+    const { span, books } = await reader.trialBalance(range, head, filter)
     const accounts = books.flatMap((of) => of.accounts)
     return {
       json: () => ({
@@ -100,7 +100,7 @@ const trialBalance: Report = {
         ...pageFields(accounts.length, page),
       }),
       csv: () => trialBalanceCsv(books),
-      table: () => trialBalanceText(span, books, isRange(asked)),
+      table: () => trialBalanceText(span, books, isRange(range)),
     }
   },
 }
@@ -116,9 +116,9 @@ const account: Report = {
     examples: { params: { account: 'revenue' }, query: { from: '2026-10-01', to: '2026-11-01' } },
     answer: { description: 'The balance.', body: AccountBalance, example: examples.account },
   },
-  read: async ({ pool, reader, head, asked, account: accountText, book: of, page, names }) => {
+  read: async ({ pool, reader, head, range, account: accountText, book: of, page, names }) => {
     const found = await names.namedAccount(pool, accountText, { book: of, below: true })
-    const { span, accounts } = await reader.account(asked, head, found)
+    const { span, accounts } = await reader.account(range, head, found)
     const { book, account: name } = found
     return {
       json: () => ({
@@ -127,7 +127,7 @@ const account: Report = {
       }),
       csv: () => trialBalanceCsv([{ book, accounts }]),
       table: () =>
-        `${name} in the book ${book}, US dollars, ${spanText(span, isRange(asked))}\n\n${sumsTable(accounts, isRange(asked))}`,
+        `${name} in the book ${book}, US dollars, ${spanText(span, isRange(range))}\n\n${sumsTable(accounts, isRange(range))}`,
     }
   },
 }
@@ -143,14 +143,14 @@ const statement: Report = {
     examples: { params: { account: 'revenue:orders:isp' }, query: { from: '2026-10-01' } },
     answer: { description: 'A page of lines.', body: AccountStatement, example: examples.statement },
   },
-  read: async ({ pool, reader, head, asked, account: accountText, book, page, names }) => {
+  read: async ({ pool, reader, head, range, account: accountText, book, page, names }) => {
     const found = await names.namedAccount(pool, accountText, { book, below: false })
     const filter = { ...found, below: false }
     if (page === null) {
-      const { lines } = (await reader.totals(asked, head, filter)).totals
+      const { lines } = (await reader.totals(range, head, filter)).totals
       if (lines > maxLines) throw new TooManyLines(`${lines} lines are too many for a statement`)
     }
-    const shown = await reader.statement(asked, head, filter, page ?? { limit: maxLines, offset: 0 })
+    const shown = await reader.statement(range, head, filter, page ?? { limit: maxLines, offset: 0 })
     return {
       json: () => ({ ...statementJson(shown), ...pageFields(shown.totals.lines, page) }),
       csv: () => statementCsv(shown),

@@ -41,7 +41,7 @@ export const names = createAccountLookup({
     ),
 })
 
-export type FinanceRoutesDeps = {
+export type FinanceRoutesDependencies = {
   readonly pool: pg.Pool
   readonly log: Pick<EventLog, 'readAll' | 'readStreams' | 'head'>
   readonly clock: Clock
@@ -65,7 +65,7 @@ export const financeRoutes = ({
   clock,
   progress,
   timeoutMs,
-}: FinanceRoutesDeps): readonly Route[] => {
+}: FinanceRoutesDependencies): readonly Route[] => {
   const reader = createFinanceReader({ pool, log, moments: createMoments({ pool, log, clock }) })
 
   const head = createJournalHead({ log, progress, timeoutMs })
@@ -94,10 +94,10 @@ export const financeRoutes = ({
         const { account = '' } = params as { readonly account?: string }
         const { book, limit, offset } = query
         const depth = query.depth as number | undefined
-        const asked = parseReportRange(query)
+        const range = parseReportRange(query)
         const position = await head()
         const page = { limit, offset }
-        const question = { pool, reader, head: position, asked, account, book, depth, page, names }
+        const question = { pool, reader, head: position, range, account, book, depth, page, names }
         const answer = await report.read(question).catch(toMomentRefusal)
         return { status: 200, body: answer.json() }
       },

@@ -29,7 +29,7 @@ export const printReport = (name: string, takesAccount: boolean) =>
     const { pool } = context
     const { book, depth, format } = options
     const { head, reader } = await openReader(context)
-    const question = { pool, reader, head, asked: options, account, book, depth, page: null, names }
+    const question = { pool, reader, head, range: options, account, book, depth, page: null, names }
     const report = reports.find((each) => each.name === name)!
     const answer = await report.read(question).catch((error) => {
       throw error instanceof TooManyLines

@@ -37,7 +37,7 @@ export const replayLog = momentWork(async ({ log, clock }: CliContext, options: 
   const total = until?.kind === 'position' ? until.position : head
   const { decode } = createCodec()
   const onPage = stepsOf(bar, 'replay', total)
-  const done = await replay({ log, decode, head, until, wanted: accountMatcher(options), onPage })
+  const done = await replay({ log, decode, head, until, isIncluded: accountMatcher(options), onPage })
   bar.end()
   const { position, at, events, entries, sums } = done
   if (sums.length === 0 && (options.account !== undefined || options.book !== undefined))

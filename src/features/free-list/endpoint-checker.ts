@@ -163,9 +163,9 @@ export const createChecker = (parts: {
     if (pausedForJudge && (await parts.judgeAnswers())) pausedForJudge = false
   }
 
-  const bringForward = async (): Promise<void> => {
+  const makeOverlongDue = async (): Promise<void> => {
     if (monotonicMs() - lastBringForwardMs < bringForwardEveryMs) return
-    const movedCount = await store.bringForward(clock(), batch)
+    const movedCount = await store.makeOverlongDue(clock(), batch)
     // After a full batch there may be more.
     if (movedCount < batch) lastBringForwardMs = monotonicMs()
     if (movedCount > 0)
@@ -176,7 +176,7 @@ export const createChecker = (parts: {
     if (finishedChecks.length >= batch || monotonicMs() - writtenAtMs >= writeWithinMs) await write()
     await resume()
     if (pausedForJudge || stopping.signal.aborted) return
-    await bringForward()
+    await makeOverlongDue()
     // Endpoints that refuse at once must not accumulate faster than they are written.
     while (finishedChecks.length < batch && (await claim('live')));
     while (finishedChecks.length < batch && (await claim('all')));

@@ -56,7 +56,7 @@ export const endpointOf = (row: EndpointRow, nowMs: number): Endpoint => ({
   firstSeen: row.first_seen,
   lastChecked: row.last_checked,
   lastAnswered: row.last_answered,
-  nextDue: row.next_due,
+  nextCheck: row.next_due,
 })
 
 /** An address and port with a mark that differs between versions of its row. */

@@ -129,7 +129,7 @@ export type FreeProxyStatus = {
 }
 
 /** Times in milliseconds since the epoch. */
-export type CheckedFreeProxy = FreeProxyStatus & { readonly checkedMs: number; readonly nextDueMs: number }
+export type CheckedFreeProxy = FreeProxyStatus & { readonly checkedMs: number; readonly nextCheckMs: number }
 
 /** An endpoint after a check. A failed check keeps the properties found by the last successful one. */
 export const applyCheck = (
@@ -160,5 +160,5 @@ export const applyCheck = (
         error: result.error,
         failures: before.failures + 1,
       }
-  return { ...after, checkedMs: nowMs, nextDueMs: nowMs + nextCheckDelayMs(after, random) }
+  return { ...after, checkedMs: nowMs, nextCheckMs: nowMs + nextCheckDelayMs(after, random) }
 }

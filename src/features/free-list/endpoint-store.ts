@@ -23,7 +23,7 @@ export type RecordStore = {
    * @param limit the most endpoints to change
    * @returns the number of changed endpoints
    */
-  bringForward(nowMs: number, limit: number): Promise<number>
+  makeOverlongDue(nowMs: number, limit: number): Promise<number>
   /** How long the most overdue endpoint has been due, milliseconds; null when none is due. */
   lateMs(nowMs: number): Promise<number | null>
 }
@@ -88,11 +88,11 @@ export const createRecordStore = (pool: pg.Pool): RecordStore => {
           column(({ successes }) => successes),
           column(({ failures }) => failures),
           column(({ checkedMs }) => isoTime(checkedMs)),
-          column(({ nextDueMs }) => isoTime(nextDueMs)),
+          column(({ nextCheckMs }) => isoTime(nextCheckMs)),
         ],
       })
     },
-    bringForward: async (nowMs, limit) => {
+    makeOverlongDue: async (nowMs, limit) => {
       const { rowCount } = await pool.query({
         name: 'free-proxies-bring-forward',
         text: `update work.free_proxies p set next_due = $1::timestamptz

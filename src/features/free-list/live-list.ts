@@ -99,9 +99,9 @@ export const snapshotOf = (
       const name = nameOf(query)
       const before = answers.get(name)
       if (before !== undefined) return before
-      const made = make(query)
-      if (answers.size < maxCachedAnswers) answers.set(name, made)
-      return made
+      const buildSnapshot = make(query)
+      if (answers.size < maxCachedAnswers) answers.set(name, buildSnapshot)
+      return buildSnapshot
     },
   }
 }
@@ -185,13 +185,13 @@ export const createLiveList = (deps: {
     const next = await readRows(await reader.versions(), isFullRead ? new Map() : rows)
     if (isFullRead) lastFullReadMs = readMs
     const snapshot =
-      cachedSnapshot !== null && isSame(next) ? cachedSnapshot.snapshot : made([...next.values()])
+      cachedSnapshot !== null && isSame(next) ? cachedSnapshot.snapshot : buildSnapshot([...next.values()])
     rows = next
     cachedSnapshot = { snapshot, readMs }
     return snapshot
   }
 
-  const made = (all: readonly Row[]): Snapshot =>
+  const buildSnapshot = (all: readonly Row[]): Snapshot =>
     snapshotOf(
       all.map(({ entry }) => entry).sort(compareByRank),
       new Set(all.flatMap(({ exitIp }) => exitIp ?? [])),

@@ -21,7 +21,7 @@ export type Checking = {
   readonly rules: CandidateRules
 }
 
-type Parts = {
+type Dependencies = {
   readonly config: CheckingConfig
   readonly keys: Keys
   readonly clock: Clock
@@ -36,7 +36,7 @@ const draw = (): string => randomBytes(12).toString('base64url')
  * @param serves whether this process serves a configured judge
  */
 export const openChecking = async (
-  { config, keys, clock, monotonicMs, logger }: Parts,
+  { config, keys, clock, monotonicMs, logger }: Dependencies,
   closing: CloseStack,
   { serves }: { readonly serves: boolean },
 ): Promise<Checking | null> => {
@@ -88,7 +88,7 @@ export type OneOffChecks = {
  * Checks on request over HTTP. The dependencies are opened with the first check, because most processes make none.
  * Rejects with CheckUnavailable if no judge is configured and no sandbox runs.
  */
-export const openOneOffChecks = (parts: Parts, closing: CloseStack): OneOffChecks => {
+export const openOneOffChecks = (parts: Dependencies, closing: CloseStack): OneOffChecks => {
   const open = onDemand(() => openChecking(parts, closing, { serves: false }))
   return {
     check: async (endpoint, options, signal) => {

@@ -8,8 +8,8 @@ import {
 import type { Logger } from 'pino'
 import { z } from 'zod'
 import { protocols } from '../../domain/free-list/endpoint.ts'
+import { addressSubject } from '../../kernel/ip-address.ts'
 import { isOutage } from '../../platform/eventstore/errors.ts'
-import { addressSubject } from '../../platform/http/client-address.ts'
 import { ApiError } from '../../platform/http/errors.ts'
 import { jsonSchemaOf } from '../../platform/http/json-schema.ts'
 import { unsetFieldsRemover } from '../../platform/http/request-shape.ts'
@@ -106,7 +106,7 @@ const headersOf = ({ headers }: ApiRequest): Headers => {
  * 2026-07-28, whose requests contain all they need.
  */
 export const mcpRoutes = (
-  deps: ToolDeps & {
+  deps: ToolDependencies & {
     /** The configured address of this service. */
     readonly publicUrl: () => string
     readonly version: string
@@ -160,7 +160,7 @@ export const mcpRoutes = (
 }
 
 /** Dependencies of the tools: the same operations and limits as over HTTP. */
-export type ToolDeps = {
+export type ToolDependencies = {
   readonly list: LiveList
   readonly lookUp: LookUp
   readonly checkProxies: CheckProxies
@@ -294,7 +294,7 @@ const overLimit = async (limit: RouteLimit | null, { address }: ToolCaller): Pro
 }
 
 /** A Model Context Protocol server with the three tools, for the requests of one caller. */
-export const toolServer = (deps: ToolDeps, caller: ToolCaller, version: string): McpServer => {
+export const toolServer = (deps: ToolDependencies, caller: ToolCaller, version: string): McpServer => {
   const { list, lookUp, checkProxies, limits } = deps
   const server = new McpServer(
     { name: 'farebox', version },

@@ -4,22 +4,22 @@ import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
 import { createCredentials } from '../../platform/vault/credentials.ts'
 import type { ExitHealth, LiveExits, LocationsByCountry } from '../exits/index.ts'
-import { createOwnPlans, type Gateway, type PlanFinder } from '../plans/index.ts'
+import { createPlanVerifier, type Gateway, type PlanFinder } from '../plans/index.ts'
+import { createLineService } from './generate-lines.ts'
 import { linePages } from './line-pages.ts'
-import { createLineService } from './line-service.ts'
 import { createLineSets } from './line-sets.ts'
 import { lineRoutes } from './routes.ts'
 import { createAddToWhitelist, createWhitelist } from './whitelist.ts'
+import { createWhitelistRemovals, startWhitelistRemovals } from './whitelist-commitments.ts'
 import { whitelistPages } from './whitelist-pages.ts'
-import { createWhitelistRemovals, startWhitelistRemovals } from './whitelist-removals.ts'
 import { whitelistRoutes } from './whitelist-routes.ts'
 
 // For the list of workers (src/app/worker-list.ts).
-export { whitelistRemoval } from './whitelist-removals.ts'
+export { whitelistRemoval } from './whitelist-commitments.ts'
 
 export const open = (
   core: ServerCore,
-  needs: {
+  dependencies: {
     /** The address of the gateway for clients. */
     readonly gateway: Gateway
     /** Whether loopback addresses are allowed on a whitelist. */
@@ -43,29 +43,29 @@ export const open = (
     reads,
     assets: { island },
   } = core
-  const { gateway, allowLoopback, tryUrl, catalog, planFinder, exits } = needs
+  const { gateway, allowLoopback, tryUrl, catalog, planFinder, exits } = dependencies
   const locations = async (family: Family | null) => {
     await exits.recent()
     return exits.locations(family)
   }
   const { db } = core
-  const ownPlans = createOwnPlans(core)
+  const verifyPlans = createPlanVerifier(core)
   const credentials = createCredentials(core.keys.master)
-  const reach = {
+  const availability = {
     catalog,
     reads,
     db,
     clock,
     exits: { index: exits.live.index, health: exits.health, recent: exits.recent },
   }
-  const lines = createLineService({ ...reach, credentials, gateway, sets: createLineSets({ pool }) })
+  const lines = createLineService({ ...availability, credentials, gateway, sets: createLineSets({ pool }) })
   const removals = createWhitelistRemovals({ pool, runner })
   const whitelist = createWhitelist({ pool, clock, runner, removals })
-  const addToWhitelist = createAddToWhitelist({ ...reach, whitelist, allowLoopback })
+  const addToWhitelist = createAddToWhitelist({ ...availability, whitelist, allowLoopback })
   return {
     routes: [
-      ...lineRoutes({ catalog, reads, db, ownPlans, pool, runner, credentials, gateway, lines, clock }),
-      ...whitelistRoutes({ catalog, reads, db, ownPlans, whitelist, addToWhitelist }),
+      ...lineRoutes({ catalog, reads, db, verifyPlans, pool, runner, credentials, gateway, lines, clock }),
+      ...whitelistRoutes({ catalog, reads, db, verifyPlans, whitelist, addToWhitelist }),
     ],
     pages: [
       ...linePages({ planFinder, locations, generateLines: lines, tryUrl, island }),

@@ -1,3 +1,8 @@
-export { adoptWhitelists } from './adopt-whitelists.ts'
 export { minPrefixLength } from './whitelist.ts'
-export { createIsAllowed, type EntryRow, entryColumns, type IsAllowed } from './whitelist-commitments.ts'
+export {
+  adoptWhitelists,
+  createIsAllowed,
+  type EntryRow,
+  entryColumns,
+  type IsAllowed,
+} from './whitelist-commitments.ts'

@@ -24,9 +24,23 @@ import {
 import { isViewing } from '../../platform/ui/page-access.ts'
 import { countText } from '../../platform/ui/text.ts'
 import type { CurrentLocations } from '../exits/index.ts'
-import { backToPlan, type OwnPlan, type PlanFinder, planCall, planPath, planStatus } from '../plans/index.ts'
-import { type LineFormat, type LineProtocol, lineFormats, lineProtocols } from './generate-lines.ts'
-import { type LineInput, type LineService, linesText } from './line-service.ts'
+import {
+  backToPlan,
+  type PlanFinder,
+  planCall,
+  planPath,
+  planStatus,
+  type VerifiedPlan,
+} from '../plans/index.ts'
+import {
+  type LineFormat,
+  type LineInput,
+  type LineProtocol,
+  type LineService,
+  lineFormats,
+  lineProtocols,
+  linesText,
+} from './generate-lines.ts'
 import type { TargetingInput } from './targeting-input.ts'
 
 type PickerText = (name: string) => string
@@ -63,13 +77,13 @@ export const locationPickers = async (
     planFinder,
     locations,
   }: { readonly planFinder: Pick<PlanFinder, 'productOf'>; readonly locations: CurrentLocations },
-  plan: OwnPlan,
+  plan: VerifiedPlan,
   text: PickerText,
   problems: Problems,
 ): Promise<{ readonly fields: Html; readonly place: TargetingInput }> => {
   const product = planFinder.productOf(plan)
-  const soldFields = new Set<string>(product && 'generate' in product ? product.generate.targeting : [])
-  if (!soldFields.has('country')) return { fields: nothing, place: {} }
+  const offeredFields = new Set<string>(product && 'generate' in product ? product.generate.targeting : [])
+  if (!offeredFields.has('country')) return { fields: nothing, place: {} }
   const allLocations = await locations(product?.family ?? null)
   const country = alpha2Of(text('country')) ?? ''
   const countryLocations = allLocations.get(country)
@@ -89,7 +103,7 @@ export const locationPickers = async (
     any: string,
     namedLocations: readonly NamedLocation[],
   ): Html | null => {
-    if (!soldFields.has(name) || namedLocations.length === 0) return null
+    if (!offeredFields.has(name) || namedLocations.length === 0) return null
     const value = validChoice(namedLocations, text(name))
     chosenValues.set(name, value)
     return selectOf({ name, label, value, choices: choicesWithAny(any, namedLocations) }, problems)
@@ -174,7 +188,7 @@ export const linePages = ({
   const { planOf, productOf, nameOf } = planFinder
 
   /** An example line in a command to try it. */
-  const preview = async (visit: AccountVisit, plan: OwnPlan, lineInput: LineInput): Promise<Html> => {
+  const preview = async (visit: AccountVisit, plan: VerifiedPlan, lineInput: LineInput): Promise<Html> => {
     if (isViewing(visit.visitor))
       return html`<p class="soft">Lines hold the password of the plan: staff does not see them.</p>`
     try {
@@ -188,7 +202,7 @@ export const linePages = ({
 
   const view = async (
     visit: AccountVisit,
-    plan: OwnPlan,
+    plan: VerifiedPlan,
     text: Text,
     { problems = {}, lines = null }: { readonly problems?: Problems; readonly lines?: string | null },
   ) => {

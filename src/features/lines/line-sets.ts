@@ -21,20 +21,23 @@ const setIdOf = (targeting: string, attempt: number): string => {
   return id
 }
 
-const textOf = ({ country, state, city, isp, asn, os, strict, udp, not }: Targeting): string => {
-  const { countries, states, cities, asns } = not
-  return JSON.stringify({
-    country,
-    state,
-    city,
-    isp,
-    asn,
-    os,
-    strict,
-    udp,
-    not: { countries, states, cities, asns },
-  })
-}
+/** Set ids depend on this order of keys. */
+const keyOrder = [
+  'country',
+  'state',
+  'city',
+  'isp',
+  'asn',
+  'os',
+  'strict',
+  'udp',
+  'not',
+  'countries',
+  'states',
+  'cities',
+  'asns',
+]
+const textOf = (targeting: Targeting): string => JSON.stringify(targeting, keyOrder)
 
 export type LineSets = {
   /** The id of this targeting for the plan's lines; null when the plan has `maxSets` other ones. */
@@ -72,7 +75,7 @@ export const createLineSets = ({ pool }: { readonly pool: pg.Pool }): LineSets =
         if (stored === null) return null
         if (textOf(stored) === text) return setId
       }
-      throw new Error('ten ids in a row are taken by other targetings')
+      throw new Error('ten set ids in a row collide with other targetings')
     },
     targetingOf: async (planId, setId) => {
       const key = `${planId} ${setId}`

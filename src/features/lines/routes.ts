@@ -5,21 +5,18 @@ import { maxStickyMinutes } from '../../domain/exits/line.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { type Route, route } from '../../platform/http/route.ts'
-import type { Db } from '../../platform/postgres/kysely.ts'
-import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import { maxReleased, releaseSessions } from '../exits/index.ts'
 import {
   connectionOf,
-  createOwnPlan,
+  createFindPlan,
+  type FindPlanDependencies,
   type Gateway,
-  type OwnPlans,
   PlanRecord,
   planExample,
   rotatePlanPassword,
 } from '../plans/index.ts'
-import { lineFormats, lineProtocols, templateMarks } from './generate-lines.ts'
-import { type LineService, linesText } from './line-service.ts'
+import { type LineService, lineFormats, lineProtocols, linesText, templateMarks } from './generate-lines.ts'
 import { targetingCodes, targetingFields } from './targeting-input.ts'
 
 const maxLines = 5_000
@@ -49,7 +46,7 @@ const Generated = z
     count: z.int(),
     protocol: z.enum(lineProtocols),
     format: z.enum(lineFormats),
-    stickyMinutes: z.int().meta({ description: 'As it was asked for.' }),
+    stickyMinutes: z.int().meta({ description: 'As requested.' }),
     lines: z.array(z.union([z.string(), Line])),
   })
   .meta({ id: 'GeneratedLines' })
@@ -58,21 +55,20 @@ const { host, ports, username, password } = planExample.connection
 const lineExample = `${host}:${ports.http}:${username}-country-us-session-k3v9q2xw-lifetime-30:${password}`
 
 /** Lines of plans: generation, password and sessions. */
-export const lineRoutes = (deps: {
-  readonly catalog: { current(): Catalog }
-  readonly reads: Pick<Reads, 'settled'>
-  readonly db: Db
-  readonly ownPlans: OwnPlans
-  readonly pool: pg.Pool
-  readonly runner: CommandRunner
-  readonly credentials: Credentials
-  readonly gateway: Gateway
-  readonly lines: LineService
-  readonly clock: Clock
-}): readonly Route[] => {
+export const lineRoutes = (
+  deps: FindPlanDependencies & {
+    readonly catalog: { current(): Catalog }
+    readonly pool: pg.Pool
+    readonly runner: CommandRunner
+    readonly credentials: Credentials
+    readonly gateway: Gateway
+    readonly lines: LineService
+    readonly clock: Clock
+  },
+): readonly Route[] => {
   const { pool, runner, credentials, gateway, clock } = deps
 
-  const planOf = createOwnPlan(deps)
+  const planOf = createFindPlan(deps)
 
   return [
     route({
@@ -91,7 +87,7 @@ export const lineRoutes = (deps: {
         count: z.int().min(1).max(maxLines).optional().meta({ description: 'How many; default 1.' }),
         stickyMinutes: z.int().min(0).max(maxStickyMinutes).optional().meta({
           description:
-            'Each line keeps its exit for so many minutes from its first use, at most 1,440; default 0: another exit for each connection.',
+            'Each line uses the same exit for this many minutes from its first use, at most 1,440; default 0: another exit for each connection.',
         }),
         ...targetingFields,
         protocol: z.enum(lineProtocols).optional().meta({

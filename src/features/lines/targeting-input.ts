@@ -1,5 +1,9 @@
 import { z } from 'zod'
+import type { FoundPlan } from '../../../projections/plans.ts'
+import type { Catalog } from '../../domain/catalog/catalog.ts'
+import type { Generate } from '../../domain/catalog/product.ts'
 import {
+  anyTargeting,
   isLocation,
   maxAsn,
   maxExcluded,
@@ -7,10 +11,13 @@ import {
   systems,
   type Targeting,
   targetingProblem,
+  writeTargeting,
 } from '../../domain/exits/line.ts'
+import type { Family } from '../../domain/shared/order-terms.ts'
 import { alpha2Of } from '../../kernel/countries.ts'
 import type { ErrorCode } from '../../platform/http/errors.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { ExitHealth, ExitIndex } from '../exits/index.ts'
 
 const locationField = (label: string, path: string) =>
   z
@@ -24,7 +31,7 @@ const excluded = <Entry extends z.ZodType>(entry: Entry, label: string) =>
     .array(entry)
     .max(maxExcluded)
     .optional()
-    .meta({ description: `${label} that lines never go out of; up to 20.` })
+    .meta({ description: `${label} whose exits are not used; up to 20.` })
 const asnValue = z.int().min(1).max(maxAsn)
 
 /** The targeting fields of a request. */
@@ -41,7 +48,7 @@ export const targetingFields = {
   strict: z
     .boolean()
     .optional()
-    .meta({ description: 'false: where nothing matches, any exit of the country will do. Default true.' }),
+    .meta({ description: 'false: if no exit matches, any exit of the country is used. Default true.' }),
   udp: z.boolean().optional().meta({ description: 'Exits that pass UDP on; lines of SOCKS5 only.' }),
   excludeCountries: excluded(z.string(), 'Countries'),
   excludeStates: excluded(z.string(), 'States'),
@@ -99,15 +106,15 @@ const fieldOf: Readonly<Record<string, keyof TargetingInput>> = {
 
 /**
  * The targeting of a request, by the same rules as for usernames.
- * @param allowedFields the product's `generate.targeting`
+ * @param offeredFields the product's `generate.targeting`
  * @throws ApiError `invalid_targeting`, `invalid_exclude`
  */
-export const targetingOf = (input: TargetingInput, allowedFields: readonly string[]): Targeting => {
+export const targetingOf = (input: TargetingInput, offeredFields: readonly string[]): Targeting => {
   for (const [field, value] of Object.entries(input))
-    if (!isDefault(field, value) && !allowedFields.includes(abilityOf(field)))
+    if (!isDefault(field, value) && !offeredFields.includes(abilityOf(field)))
       throw refuse(
         'invalid_targeting',
-        `${field} is not for this plan: its product takes ${allowedFields.join(', ') || 'no targeting'}`,
+        `${field} is not for this plan: its product takes ${offeredFields.join(', ') || 'no targeting'}`,
       )
   const { country, state, city, isp, asn, os, strict = true, udp = false } = input
   const optionalCode = (text: string | undefined, field: 'state' | 'city' | 'isp') =>
@@ -170,4 +177,56 @@ export const toTargetingInput = ({
   return Object.fromEntries(
     Object.entries(inputFields).filter(([, value]) => value !== undefined && value !== null),
   )
+}
+
+const hasNoTargeting = (targeting: Targeting): boolean =>
+  writeTargeting({ ...targeting, strict: true }) === writeTargeting(anyTargeting)
+
+/** Targeting that the lines of a plan may use, and its current availability. */
+export const createExitAvailability = (deps: {
+  readonly catalog: { current(): Catalog }
+  readonly exits: {
+    readonly index: () => ExitIndex
+    readonly health: Pick<ExitHealth, 'isAlive'>
+    /** Resolves when the exits in memory are recent. */
+    readonly recent: () => Promise<void>
+  }
+}) => {
+  const { catalog, exits } = deps
+
+  const offeredTargetingOf = (
+    plan: Pick<FoundPlan, 'productId'>,
+  ): { readonly generate: Generate; readonly family: Family | null } => {
+    const product = catalog.current().resolve(plan.productId)
+    return product && 'generate' in product
+      ? { generate: product.generate, family: product.family }
+      : { generate: { maxCount: 0, targeting: [] }, family: null }
+  }
+
+  /** Refuses targeting that no line can use: a misspelt place, or a place without an exit now. */
+  const refuseUnavailable = async (targeting: Targeting, family: Family | null): Promise<void> => {
+    await exits.recent()
+    const index = exits.index()
+    const unknown = index.unknownPlace(targeting)
+    if (unknown) throw refuse('invalid_targeting', unknown.detail)
+    if (hasNoTargeting(targeting)) return
+    const isAvailable = (requested: Targeting): boolean =>
+      index
+        .matching(requested, { udp: requested.udp, family })
+        .some(({ exitId }) => exits.health.isAlive(exitId))
+    const { country, strict, udp } = targeting
+    if (isAvailable(targeting)) return
+    const countryTargeting = { ...anyTargeting, country }
+    if (country !== null && !isAvailable(countryTargeting))
+      throw refuse('invalid_targeting', 'no exit serves this country now: see GET /api/v1/geo/countries')
+    if (udp && !isAvailable({ ...countryTargeting, udp }))
+      throw refuse('invalid_udp', 'udp: no matching exit relays UDP now')
+    if (strict || country === null)
+      throw refuse(
+        'invalid_targeting',
+        'no exit matches this targeting now: widen it, or send strict false to fall back to the country',
+      )
+  }
+
+  return { offeredTargetingOf: offeredTargetingOf, refuseUnavailable }
 }

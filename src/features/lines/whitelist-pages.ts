@@ -21,7 +21,7 @@ import {
 import { tableOf } from '../../platform/ui/table.ts'
 import { timeText } from '../../platform/ui/text.ts'
 import type { CurrentLocations } from '../exits/index.ts'
-import { backToPlan, type OwnPlan, type PlanFinder, planCall, planPath } from '../plans/index.ts'
+import { backToPlan, type PlanFinder, planCall, planPath, type VerifiedPlan } from '../plans/index.ts'
 import { locationPickers, readLocationFields } from './line-pages.ts'
 import { toTargetingInput } from './targeting-input.ts'
 import {
@@ -66,7 +66,7 @@ export const whitelistPages = ({
 
   const view = async (
     visit: AccountVisit,
-    plan: OwnPlan,
+    plan: VerifiedPlan,
     text: (name: string) => string,
     problems: Problems,
   ) => {

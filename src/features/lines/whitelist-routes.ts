@@ -4,9 +4,7 @@ import { causeOf } from '../../platform/http/auth.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
-import type { Db } from '../../platform/postgres/kysely.ts'
-import type { Reads } from '../../platform/projections/read-your-writes.ts'
-import { createOwnPlan, type OwnPlans, planExample } from '../plans/index.ts'
+import { createFindPlan, type FindPlanDependencies, planExample } from '../plans/index.ts'
 import { targetingCodes, targetingFields, toTargetingInput } from './targeting-input.ts'
 import {
   type AddToWhitelist,
@@ -27,7 +25,7 @@ const WhitelistEntry = z
     cidr: z.string(),
     label: z.string(),
     targeting: z.strictObject(targetingFields).nullable().meta({
-      description: 'Where its connections without credentials go out; null: anywhere.',
+      description: 'The targeting of its connections without credentials; null: any exit.',
     }),
     createdAt: instant,
     lastUsedAt: instant.nullable().meta({ description: 'To the minute; null before the first use.' }),
@@ -53,16 +51,15 @@ const entryJson = (entry: Entry): z.infer<typeof WhitelistEntry> => ({
 })
 
 /** Addresses that may use a plan without credentials, and the targeting of their connections. */
-export const whitelistRoutes = (deps: {
-  readonly catalog: { current(): Catalog }
-  readonly reads: Pick<Reads, 'settled'>
-  readonly db: Db
-  readonly ownPlans: OwnPlans
-  readonly whitelist: Whitelist
-  readonly addToWhitelist: AddToWhitelist
-}): readonly Route[] => {
+export const whitelistRoutes = (
+  deps: FindPlanDependencies & {
+    readonly catalog: { current(): Catalog }
+    readonly whitelist: Whitelist
+    readonly addToWhitelist: AddToWhitelist
+  },
+): readonly Route[] => {
   const { whitelist } = deps
-  const planOf = createOwnPlan(deps)
+  const planOf = createFindPlan(deps)
 
   return [
     route({
@@ -115,7 +112,7 @@ export const whitelistRoutes = (deps: {
                 .meta({ description: `It is ${networkForm}.` }),
               label: z.string().max(64).optional(),
               targeting: z.strictObject(targetingFields).optional().meta({
-                description: 'Where its connections go out, as line generation takes it; left out: anywhere.',
+                description: 'The targeting of its connections, as for line generation; default: any exit.',
               }),
             }),
           )
@@ -165,7 +162,7 @@ export const whitelistRoutes = (deps: {
       operationId: 'removeFromWhitelist',
       summary: 'Take an address off the whitelist',
       description:
-        'Its next connection without credentials is refused, within a second; those that run go on.',
+        'Its next connection without credentials is refused, within a second. Open connections continue.',
       tag: 'Plans',
       access: 'buy',
       writes: true,

@@ -12,11 +12,10 @@ import { refuse } from '../../platform/http/errors.ts'
 import { isAllowedAddress } from '../../platform/outgoing/target.ts'
 import { inTransaction } from '../../platform/postgres/transaction.ts'
 import { freshSalt } from '../../platform/vault/seal.ts'
-import type { OwnPlan } from '../plans/index.ts'
-import { createExitAvailability } from './exit-availability.ts'
-import { type TargetingInput, targetingOf } from './targeting-input.ts'
+import type { VerifiedPlan } from '../plans/index.ts'
+import { createExitAvailability, type TargetingInput, targetingOf } from './targeting-input.ts'
+import type { WhitelistRemovals } from './whitelist-commitments.ts'
 import { type EntryRow, entryColumns, entryCommitment } from './whitelist-commitments.ts'
-import type { WhitelistRemovals } from './whitelist-removals.ts'
 
 /** The most entries of an account, over all of its plans. */
 export const maxWhitelist = 150
@@ -86,7 +85,7 @@ export type Whitelist = {
 }
 
 /** Another account took one of the networks in the meantime. */
-class NetworkTaken extends Error {}
+class NetworkConflict extends Error {}
 
 type Row = EntryRow & {
   readonly label: string
@@ -107,10 +106,10 @@ const columns = `${entryColumns}, label, created_at, last_used_at`
 /** A requested network and its current entry in any account; null: none. */
 type NetworkSlot = { readonly network: string; readonly entry: EntryRow | null }
 
-type NetworkSlots = { readonly places: readonly NetworkSlot[]; readonly total: number }
+type NetworkSlots = { readonly slots: readonly NetworkSlot[]; readonly total: number }
 
 /** Whether the new networks exceed the account's limit. */
-const isFull = ({ places: slots, total }: NetworkSlots): boolean =>
+const isFull = ({ slots, total }: NetworkSlots): boolean =>
   total + slots.filter(({ entry }) => entry === null).length > maxWhitelist
 
 /** The networks in the given order, and the number of the account's entries. */
@@ -127,7 +126,7 @@ const readSlots = async (
     [accountId, newEntries.map(({ cidr }) => cidr)],
   )
   return {
-    places: rows.map(({ total: _, ...entry }) => ({
+    slots: rows.map(({ total: _, ...entry }) => ({
       network: entry.network,
       entry: entry.entry_id === null ? null : entry,
     })),
@@ -154,7 +153,7 @@ export const createWhitelist = ({
   readonly removals: WhitelistRemovals
 }): Whitelist => {
   /** Serializes the changes of an account, so that two calls cannot exceed the limit together. */
-  const changing = <Value>(
+  const changeAccount = <Value>(
     accountId: AccountId,
     change: (client: pg.PoolClient) => Promise<Value>,
   ): Promise<Value> =>
@@ -171,9 +170,9 @@ export const createWhitelist = ({
     rows: readonly EntryRow[],
     removedCommitments: readonly string[],
   ): Promise<readonly Row[] | null> =>
-    changing(accountId, async (client) => {
+    changeAccount(accountId, async (client) => {
       const now = await readSlots(client, accountId, entries)
-      if (isFull(now) || !isDeepStrictEqual(now.places, before)) return null
+      if (isFull(now) || !isDeepStrictEqual(now.slots, before)) return null
       await removals.add(client, accountId, removedCommitments)
       const written = await client.query<Row>(
         `insert into vault.whitelist as known (entry_id, account_id, plan_id, network, label, targeting, salt, created_at)
@@ -200,10 +199,10 @@ export const createWhitelist = ({
           isoTime(clock()),
         ],
       )
-      if (written.rows.length < rows.length) throw new NetworkTaken()
+      if (written.rows.length < rows.length) throw new NetworkConflict()
       return written.rows
     }).catch((error: unknown) => {
-      if (error instanceof NetworkTaken) return null
+      if (error instanceof NetworkConflict) return null
       throw error
     })
 
@@ -227,7 +226,7 @@ export const createWhitelist = ({
       const { planId, accountId } = plan
       for (;;) {
         const before = await readSlots(pool, accountId, entries)
-        const { places: slots } = before
+        const { slots } = before
         const isOccupied = ({ entry }: NetworkSlot) =>
           entry !== null && entry.plan_id !== planId && (entry.account_id !== accountId || !move)
         const occupied = slots.find(isOccupied)
@@ -288,7 +287,7 @@ export const createWhitelist = ({
 
     remove: async ({ planId, accountId }, entryId, cause) => {
       const allowed = await readState(runner, { ...cause, name: 'read-whitelist' }, whitelistRef(accountId))
-      const removed = await changing(accountId, async (client) => {
+      const removed = await changeAccount(accountId, async (client) => {
         const { rows } = await client.query<EntryRow>(
           `delete from vault.whitelist
             where account_id = $1::text and plan_id = $2::text and entry_id = $3::text returning ${entryColumns}`,
@@ -319,11 +318,11 @@ export type NamedEntry = {
 
 /**
  * Allows addresses to use a plan without credentials: all of them or none.
- * @param asked `move` takes entries from other plans of the account
+ * @param request `move` takes entries from other plans of the account
  * @throws ApiError invalid_ip, invalid_targeting, invalid_exclude, invalid_udp, address_taken, whitelist_limit_reached
  */
 export type AddToWhitelist = (
-  plan: OwnPlan,
+  plan: VerifiedPlan,
   accountId: AccountId,
   request: { readonly entries: readonly NamedEntry[]; readonly move: boolean },
   cause: Cause,
@@ -336,7 +335,7 @@ export const createAddToWhitelist = (
     readonly allowLoopback: boolean
   },
 ): AddToWhitelist => {
-  const { sellableTargetingOf, refuseUnavailable } = createExitAvailability(deps)
+  const { offeredTargetingOf: sellableTargetingOf, refuseUnavailable } = createExitAvailability(deps)
   return async (found, accountId, request, cause) => {
     const { generate, family } = sellableTargetingOf(found)
     const entries = new Map<string, NewEntry>()

@@ -201,7 +201,7 @@ export const prepareOrder = async (
   const open = product.shape === 'addresses_mobile' && rateRequest !== null && isOpen(rateRequest)
   const inStock = open ? lineInStock(await stock.of(product.id), quantity) : undefined
   const figures = requireAccepted(
-    quote(product, { quantity, wanted: rateRequest, terms, ...(inStock && { inStock }) }),
+    quote(product, { quantity, rateRequest, terms, ...(inStock && { inStock }) }),
   )
   // The id of a new plan. For a product that is topped up, the payer's current plan replaces it (append-order.ts).
   const planId = isDedicated(product) ? null : planIdOfOrder(buyer.orderId)
@@ -224,7 +224,7 @@ const prepareTopUp = (buyer: Buyer, plan: PlanToTopUp, quantity: number): Prepar
       `a plan of ${product.id} cannot be topped up; buy a new one with POST /api/v1/orders`,
     )
   const terms = buyer.termsOf(product)
-  const figures = requireAccepted(quote(product, { quantity, wanted: null, terms }))
+  const figures = requireAccepted(quote(product, { quantity, rateRequest: null, terms }))
   return draftOf(buyer, product, { figures, terms }, { kind: 'topup', planId: plan.planId, proxyIds: [] })
 }
 
@@ -261,7 +261,7 @@ export const prepareExtension = (buyer: Buyer, rentals: RentalsToExtend, periodD
       `one extension keeps 1 to ${product.maxQuantity} addresses of ${product.id}, not ${quantity}; name fewer proxy_ids`,
     )
   const terms = buyer.termsOf(product)
-  const figures = requireAccepted(quote(product, { quantity, wanted: rateRequest, terms, minQuantity: 1 }))
+  const figures = requireAccepted(quote(product, { quantity, rateRequest, terms, minQuantity: 1 }))
   const { proxyIds } = rentals
   return draftOf(buyer, product, { figures, terms }, { kind: 'extension', planId: null, proxyIds })
 }

@@ -8,9 +8,9 @@ import type { Quotes } from '../catalog/index.ts'
 import type { PlaceOrder } from '../orders/index.ts'
 import type { ReadBalance } from '../wallet/index.ts'
 import { createMeter, type Meter, startTrafficSweep } from './meter-traffic.ts'
-import { createOwnPlans } from './plan-owners.ts'
 import { createPlanFinder, onePlanPages, type PlanFinder, planListPages } from './plan-pages.ts'
 import type { Gateway } from './plan-record.ts'
+import { createPlanVerifier } from './plan-record.ts'
 import { planTopUpPages } from './plan-top-up-pages.ts'
 import { planUsageRoutes } from './plan-usage-routes.ts'
 import { planRoutes } from './routes.ts'
@@ -42,15 +42,15 @@ export const open = (
   const { gateway, catalog, quotes, placeOrder, readBalance } = dependencies
   const meter = createMeter(core)
   const { db } = core
-  const ownPlans = createOwnPlans(core)
-  const planFinder = createPlanFinder({ db, reads, ownPlans, catalog })
+  const verifyPlans = createPlanVerifier(core)
+  const planFinder = createPlanFinder({ db, reads, verifyPlans, catalog })
   const credentials = createCredentials(core.keys.master)
   return {
     meter,
     planFinder,
     routes: [
-      ...planRoutes({ ...dependencies, log: core.log, reads, db, ownPlans, pool, credentials, clock }),
-      ...planUsageRoutes({ pool, db, ownPlans, reads, clock }),
+      ...planRoutes({ ...dependencies, log: core.log, reads, db, verifyPlans, pool, credentials, clock }),
+      ...planUsageRoutes({ pool, db, verifyPlans, reads, clock }),
     ],
     pages: [
       ...planListPages({ db, reads, catalog }),

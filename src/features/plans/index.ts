@@ -1,14 +1,16 @@
 export { createMeter, type Meter } from './meter-traffic.ts'
-export { createOwnPlans, type OwnPlans } from './plan-owners.ts'
 export { backToPlan, type PlanFinder, planCall, planPath } from './plan-pages.ts'
 export {
   connectionOf,
-  createOwnPlan,
+  createFindPlan,
+  createPlanVerifier,
+  type FindPlanDependencies,
   type Gateway,
-  type OwnPlan,
   PlanRecord,
   planExample,
   planStatus,
+  type VerifiedPlan,
+  type VerifyPlans,
 } from './plan-record.ts'
 export { rotatePlanPassword } from './routes.ts'
-export type { TrafficReports } from './traffic-reports.ts'
+export type { TrafficReports } from './traffic-counters.ts'

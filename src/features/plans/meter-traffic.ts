@@ -16,12 +16,13 @@ import { createPages } from '../../platform/work/worklist.ts'
 import {
   type Counter,
   createTrafficCounters,
+  createTrafficReports,
   type DueCounter,
   dueCounters,
-  type Settled,
+  type ReportAnswer,
+  type SettledCounter,
   type TrafficBatch,
 } from './traffic-counters.ts'
-import { createTrafficReports } from './traffic-reports.ts'
 
 /** Gateways renew their leases twice a second. They return the unused rest of a plan whose leases are paused. */
 const waitMs = 3_000
@@ -31,7 +32,7 @@ const pauseSeconds = 5
 const leaseSeconds = 60
 
 /**
- * Makes every gateway report the consumed bytes of a plan and return the rest. No traffic of the plan is sold for some
+ * Makes every gateway report the consumed bytes of a plan and return the rest. No traffic of the plan is leased for some
  * seconds, so that a decision can use the remaining bytes.
  * @throws CommandOverload if a gateway does not answer; its leases expire within a minute
  */
@@ -55,23 +56,12 @@ export const recallLeases = async (pool: pg.Pool, planId: PlanId): Promise<void>
     if (!rows[0]?.held) return
     if (performance.now() >= deadlineMs)
       throw new CommandOverload(
-        'a gateway that does not answer may still sell traffic of this plan; try again in a minute',
+        'a gateway does not answer and may still consume traffic of this plan; try again in a minute',
         leaseSeconds,
       )
     await sleep(everyMs)
   }
 }
-
-export type BatchAnswer =
-  | {
-      readonly counted: true
-      /** Each plan's used bytes, including this batch. */
-      readonly usedBytes: ReadonlyMap<PlanId, number>
-      /** Ids without a plan. Nothing was counted for them. */
-      readonly unknown: readonly PlanId[]
-    }
-  /** The reporter sent its last batch, or an older one, again. */
-  | { readonly counted: false }
 
 export type MeterAnswer =
   | { readonly metered: true; readonly usedBytes: number; readonly remainingBytes: number | null }
@@ -84,7 +74,7 @@ export type Meter = {
    * second. A plan that passes an alarm (low, exhausted) is in the log when this returns, or soon after if the log is
    * down.
    */
-  report(batch: TrafficBatch): Promise<BatchAnswer>
+  report(batch: TrafficBatch): Promise<ReportAnswer>
   /** Counts one report with its own id. An id is counted once in seven days. */
   reportOnce(report: {
     readonly planId: PlanId
@@ -92,7 +82,7 @@ export type Meter = {
     readonly bytes: number
   }): Promise<MeterAnswer>
   /**
-   * Writes the plan's counter to the log before a decision that uses the remaining bytes. Gateways sell no traffic of
+   * Writes the plan's counter to the log before a decision that uses the remaining bytes. Gateways lease no traffic of
    * the plan for some seconds after it.
    * @throws CommandOverload if a gateway does not return its leased bytes
    */
@@ -150,7 +140,7 @@ export const createMeter = (deps: {
   const readPlanState = (planId: PlanId) => run(planId, null, () => [])
 
   const log = async (planIds: readonly PlanId[], isForced: boolean): Promise<void> => {
-    const settleOne = async ({ planId, accountId, usedBytes }: Counter): Promise<Settled> => {
+    const settleOne = async ({ planId, accountId, usedBytes }: Counter): Promise<SettledCounter> => {
       const { state, logged, alarms } = await run(planId, accountId, (plan, nowMs) =>
         decideMetering(plan, { usedBytes, anyway: isForced }, nowMs),
       )
@@ -177,13 +167,13 @@ export const createMeter = (deps: {
   const report: Meter['report'] = async (batch) => {
     const answer = await reports.report(batch)
     if (!answer.counted) return answer
-    const { alarmed, usedBytes, unknown } = answer
+    const { alarmed } = answer
     if (alarmed.length > 0)
       // The bytes are already durable. If the log is not available now, the next sweep writes them.
       await log(alarmed, false).catch((err) =>
         logger.error({ err, planIds: alarmed }, 'traffic was counted and is written to the log later'),
       )
-    return { counted: true, usedBytes, unknown }
+    return answer
   }
 
   return {
@@ -215,7 +205,7 @@ export const createMeter = (deps: {
         )
       return dueRows.length
     },
-    forget: () => counters.forget(clock()),
+    forget: () => counters.deleteIdleReporters(clock()),
   }
 }
 

@@ -27,8 +27,8 @@ import {
   timeText,
 } from '../../platform/ui/text.ts'
 import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
-import type { OwnPlans } from './plan-owners.ts'
-import { createOwnPlan, type Gateway, type OwnPlan, planStatus } from './plan-record.ts'
+import type { VerifyPlans } from './plan-record.ts'
+import { createFindPlan, type Gateway, planStatus, type VerifiedPlan } from './plan-record.ts'
 import { usageOf } from './plan-usage-pages.ts'
 
 const planBadges: Readonly<Record<PlanStatus, BadgeTone>> = {
@@ -51,35 +51,35 @@ export const leftOf = ({ totalBytes: total, usedBytes: used, speedUnits: speed }
 export const planPath = (planId: string, end = ''): string => `/console/plans/${planId}${end}`
 
 /** The URL of an operation on a plan, for the API calls on a page. */
-export const planCall = ({ planId }: OwnPlan, end = ''): string => `$API/plans/${planId}${end}`
+export const planCall = ({ planId }: VerifiedPlan, end = ''): string => `$API/plans/${planId}${end}`
 
-export const backToPlan = ({ planId }: OwnPlan): Html =>
+export const backToPlan = ({ planId }: VerifiedPlan): Html =>
   html`<a href="${planPath(planId)}">Back to the plan</a>`
 
 type PlanReads = {
   readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
-  readonly ownPlans: OwnPlans
+  readonly verifyPlans: VerifyPlans
   readonly catalog: { current(): Pick<Catalog, 'resolve'> }
 }
 
 /** Finds the plan of a page, and its name. */
-export const createPlanFinder = ({ db, reads, ownPlans, catalog }: PlanReads) => {
-  const ownPlan = createOwnPlan({ db, reads, ownPlans })
-  const productOf = ({ productId }: OwnPlan): Product | undefined => catalog.current().resolve(productId)
+export const createPlanFinder = ({ db, reads, verifyPlans, catalog }: PlanReads) => {
+  const ownPlan = createFindPlan({ db, reads, verifyPlans })
+  const productOf = ({ productId }: VerifiedPlan): Product | undefined => catalog.current().resolve(productId)
   return {
     /** @throws not_found for an absent plan and for one of another account */
-    planOf: ({ account, params }: AccountVisit): Promise<OwnPlan> =>
+    planOf: ({ account, params }: AccountVisit): Promise<VerifiedPlan> =>
       ownPlan(wholeAccount(account.accountId), params.id ?? '', null),
     productOf,
-    nameOf: (plan: OwnPlan): string => plan.label ?? productOf(plan)?.name ?? plan.productId,
+    nameOf: (plan: VerifiedPlan): string => plan.label ?? productOf(plan)?.name ?? plan.productId,
   }
 }
 
 export type PlanFinder = ReturnType<typeof createPlanFinder>
 
 const list = async (
-  { db, reads, catalog }: Omit<PlanReads, 'ownPlans'>,
+  { db, reads, catalog }: Omit<PlanReads, 'verifyPlans'>,
   { account, query, nowMs }: AccountVisit,
 ) => {
   const before = query.get('before')
@@ -113,7 +113,7 @@ ${pagerOf('/console/plans', {}, { before: after === null ? null : before, next }
 }
 
 /** The plans of an account. */
-export const planListPages = (services: Omit<PlanReads, 'ownPlans'>): readonly ConsolePage[] => [
+export const planListPages = (services: Omit<PlanReads, 'verifyPlans'>): readonly ConsolePage[] => [
   accountPage({
     path: '/console/plans',
     name: 'showPlans',
@@ -145,7 +145,7 @@ export const onePlanPages = ({
   /** The address that clients connect to. */
   readonly gateway: Gateway
 }): readonly ConsolePage[] => {
-  const actsOf = (plan: OwnPlan): Html => {
+  const actsOf = (plan: VerifiedPlan): Html => {
     const path = (end: string): string => planPath(plan.planId, end)
     const topUpLink =
       productOf(plan)?.renewal === 'topup'

@@ -1,39 +1,45 @@
 import { z } from 'zod'
-import { type FoundPlan, findPlan, type PlanStatus, planStatuses } from '../../../projections/plans.ts'
+import {
+  type FoundPlan,
+  findPlan,
+  type PlanRow,
+  type PlanStatus,
+  planStatuses,
+} from '../../../projections/plans.ts'
 import type { Product } from '../../domain/catalog/product.ts'
 import { maxStickyMinutes } from '../../domain/exits/line.ts'
+import type { PlanActivated } from '../../domain/plans/events.ts'
 import { thresholdPct } from '../../domain/plans/fold.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { PlanId } from '../../kernel/ids.ts'
 import type { AccountScope as Scope } from '../../kernel/scopes.ts'
+import { planStream } from '../../kernel/streams.ts'
+import { createGenuineRows, type GenuineRows } from '../../platform/commands/genuine-rows.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { customerField, customerIdField } from '../accounts/index.ts'
-import type { OwnPlans } from './plan-owners.ts'
 
-export type OwnPlan = FoundPlan & { readonly planId: PlanId }
+export type VerifiedPlan = FoundPlan & { readonly planId: PlanId }
+
+export type FindPlanDependencies = {
+  readonly reads: Pick<Reads, 'settled'>
+  readonly db: Db
+  readonly verifyPlans: VerifyPlans
+}
 
 /**
  * Reads a plan within a caller's scope, including the account's own changes up to `after`.
  * @throws not_found for an absent plan and for one of another account
  */
-export const createOwnPlan =
-  ({
-    reads,
-    db,
-    ownPlans,
-  }: {
-    readonly reads: Pick<Reads, 'settled'>
-    readonly db: Db
-    readonly ownPlans: OwnPlans
-  }) =>
-  async (scope: Scope, planId: string, after: number | null): Promise<OwnPlan> => {
+export const createFindPlan =
+  ({ reads, db, verifyPlans }: FindPlanDependencies) =>
+  async (scope: Scope, planId: string, after: number | null): Promise<VerifiedPlan> => {
     await reads.settled(scope.accountId, after ?? 0)
     const found = await findPlan(db, scope, planId)
-    const [plan] = found === undefined ? [] : await ownPlans(scope.accountId, [found])
+    const [plan] = found === undefined ? [] : await verifyPlans(scope.accountId, [found])
     if (!plan) throw refuse('not_found', 'no plan has this id')
-    return plan as OwnPlan
+    return plan as VerifiedPlan
   }
 
 const instant = z.string().meta({ format: 'date-time' })
@@ -51,19 +57,19 @@ export const PlanRecord = z
     status: z.enum(planStatuses),
     shape: z.enum(['gateway_gb', 'gateway_time']),
     renewal: z.enum(['topup', 'repurchase']),
-    dataGbTotal: gigabytes.nullable().meta({ description: 'Null for a plan that is sold by time.' }),
+    dataGbTotal: gigabytes.nullable().meta({ description: 'Null for a time-based plan.' }),
     dataGbUsed: gigabytes,
     dataGbRemaining: gigabytes.nullable(),
     bytesUsed: z.int(),
     thresholdPct: z.int().meta({ description: 'The plan counts as low from this share of its total on.' }),
     lowTrafficSince: instant.nullable().meta({
       description:
-        'Since when this share of the total or less is left; null while more is, and for a plan that is sold by time.',
+        'Since when this share of the total or less is left; null while more is left, and for a time-based plan.',
     }),
     speedUnits: z
       .int()
       .nullable()
-      .meta({ description: 'Units of speed; null for a plan that is sold by traffic.' }),
+      .meta({ description: 'Units of speed; null for a plan that is charged by traffic.' }),
     startedAt: instant,
     expiresAt: instant.nullable(),
     orderIds: z.array(z.string()).meta({ description: 'The last 50 orders, newest first.' }),
@@ -85,7 +91,7 @@ export const PlanRecord = z
       targeting: z.array(z.string()),
       stickyMaxMinutes: z
         .int()
-        .meta({ description: 'A session keeps its exit for at most so many minutes.' }),
+        .meta({ description: 'A session uses the same exit for at most this many minutes.' }),
     }),
     whitelistCount: z.int().meta({ description: 'Addresses and networks that need no credentials.' }),
   })
@@ -198,3 +204,23 @@ export const planExample: PlanRecord = {
   generate: { maxCount: 5000, targeting: ['country', 'state', 'city'], stickyMaxMinutes: maxStickyMinutes },
   whitelistCount: 1,
 }
+
+type Owned = Pick<PlanRow, 'planId' | 'customerId' | 'productId'>
+
+/** Verifies owner and product of plans in the log, because credentials derive from plan ids, and top-ups are priced. */
+export type VerifyPlans = GenuineRows<Owned>
+
+export const createPlanVerifier = (deps: Parameters<typeof createGenuineRows>[0]): VerifyPlans =>
+  createGenuineRows<Owned>(deps, {
+    keyOf: (row) => `${row.planId} ${row.customerId} ${row.productId}`,
+    streamOf: (row) => planStream(row.planId as PlanId),
+    // The first event activates the plan and names its owner.
+    limitEach: 1,
+    isGenuine: (accountId, row, [event]) => {
+      if (event?.type !== 'PlanActivated') return false
+      const plan = event.data as PlanActivated['data']
+      return (
+        plan.accountId === accountId && plan.customerId === row.customerId && plan.productId === row.productId
+      )
+    },
+  })

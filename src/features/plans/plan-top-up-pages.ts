@@ -34,7 +34,7 @@ import {
 } from '../orders/index.ts'
 import type { ReadBalance } from '../wallet/index.ts'
 import { backToPlan, leftOf, type PlanFinder, planCall, planPath } from './plan-pages.ts'
-import type { OwnPlan } from './plan-record.ts'
+import type { VerifiedPlan } from './plan-record.ts'
 
 /** Tops up a plan at the shown price. A different price is refused. */
 export const planTopUpPages = ({
@@ -51,12 +51,12 @@ export const planTopUpPages = ({
   readonly island: Assets['island']
 }): readonly ConsolePage[] => {
   /** The product of a plan that the account itself can top up; null for any other plan. */
-  const productToTopUp = (plan: OwnPlan): Product | null => {
+  const productToTopUp = (plan: VerifiedPlan): Product | null => {
     const product = productOf(plan)
     return product?.renewal === 'topup' && plan.customerId === null ? product : null
   }
 
-  const unavailableView = (plan: OwnPlan): View => ({
+  const unavailableView = (plan: VerifiedPlan): View => ({
     title: `Top up ${nameOf(plan)}`,
     acts: backToPlan(plan),
     body: html`<div class="empty"><p>${plan.customerId === null ? 'This plan is not topped up: buy another one.' : 'It is held for a customer, whose credit pays: top it up by the API, and name the customer.'}</p></div>`,
@@ -64,7 +64,7 @@ export const planTopUpPages = ({
 
   const view = async (
     visit: AccountVisit,
-    plan: OwnPlan,
+    plan: VerifiedPlan,
     product: Product,
     { text, refused = nothing }: { readonly text: (name: string) => string; readonly refused?: Html },
   ): Promise<{ readonly problems: Problems; readonly view: View }> => {

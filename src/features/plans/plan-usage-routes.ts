@@ -5,10 +5,8 @@ import type { Clock } from '../../kernel/clock.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { inRange, instantQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
-import type { Db } from '../../platform/postgres/kysely.ts'
-import type { Reads } from '../../platform/projections/read-your-writes.ts'
-import type { OwnPlans } from './plan-owners.ts'
-import { createOwnPlan } from './plan-record.ts'
+import type { FindPlanDependencies } from './plan-record.ts'
+import { createFindPlan } from './plan-record.ts'
 import { type Bucket, buckets, type Range, readUsage, setCountsHosts } from './traffic-usage.ts'
 
 const hourMs = 3_600_000
@@ -40,10 +38,10 @@ const PlanUsage = z
           failures: z.int(),
         }),
       )
-      .meta({ description: 'Those in which something happened, oldest first.' }),
+      .meta({ description: 'Buckets with traffic or connections, oldest first.' }),
     failures: z
       .array(z.object({ reason: z.string(), count: z.int(), howToFix: z.string() }))
-      .meta({ description: 'By the reason that X-Proxy-Error named, the commonest first.' }),
+      .meta({ description: 'By the reason in X-Proxy-Error, the most frequent first.' }),
     hosts: z
       .array(z.object({ host: z.string(), bytes: z.int(), connections: z.int() }))
       .meta({ description: `The ${shownHosts} hosts with the most traffic, over whole days (UTC).` }),
@@ -69,16 +67,15 @@ const params = z.object({ id: z.string() })
 const examples = { params: { id: example.planId } }
 
 /** The usage of a plan: statistics of the gateway, by hour or day. */
-export const planUsageRoutes = (deps: {
-  readonly pool: pg.Pool
-  readonly db: Db
-  readonly ownPlans: OwnPlans
-  readonly reads: Pick<Reads, 'settled'>
-  readonly clock: Clock
-}): readonly Route[] => {
+export const planUsageRoutes = (
+  deps: FindPlanDependencies & {
+    readonly pool: pg.Pool
+    readonly clock: Clock
+  },
+): readonly Route[] => {
   const { pool, clock } = deps
 
-  const planOf = createOwnPlan(deps)
+  const planOf = createFindPlan(deps)
 
   const rangeOf = (
     bucket: Bucket,
@@ -123,7 +120,7 @@ export const planUsageRoutes = (deps: {
       operationId: 'getPlanUsage',
       summary: "Read a plan's usage",
       description:
-        'Traffic, connections and failures of the lines of a plan, as the gateway counted them. The last seconds may be missing; what is charged stands in the plan.',
+        'Traffic, connections and failures of the lines of a plan, as the gateway counted them. The last seconds may be missing. The plan has the charged bytes.',
       tag: 'Plans',
       access: 'buy',
       writes: false,
@@ -149,7 +146,7 @@ export const planUsageRoutes = (deps: {
       operationId: 'updatePlanUsage',
       summary: 'Choose whether hosts are counted',
       description:
-        'With countsHosts false the gateway counts no hosts of this plan, and those that it counted are deleted.',
+        'With countsHosts false the gateway stops counting the hosts of this plan, and the counted hosts are deleted.',
       tag: 'Plans',
       access: 'buy',
       writes: true,

@@ -1,2 +1,1 @@
-export { createTrafficCounters } from './traffic-counters.ts'
-export { createTrafficReports } from './traffic-reports.ts'
+export { createTrafficCounters, createTrafficReports } from './traffic-counters.ts'

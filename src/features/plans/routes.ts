@@ -13,8 +13,6 @@ import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Caller } from '../../platform/http/auth.ts'
 import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
 import { idempotentAnswer, idempotentResponses, type Route, route } from '../../platform/http/route.ts'
-import type { Db } from '../../platform/postgres/kysely.ts'
-import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
 import { customerRefs } from '../accounts/index.ts'
@@ -31,8 +29,8 @@ import {
   payPageErrors,
   quantityField,
 } from '../orders/index.ts'
-import type { OwnPlans } from './plan-owners.ts'
-import { createOwnPlan, type Gateway, PlanRecord, planExample, planRecord } from './plan-record.ts'
+import type { FindPlanDependencies } from './plan-record.ts'
+import { createFindPlan, type Gateway, PlanRecord, planExample, planRecord } from './plan-record.ts'
 
 /** Changes the password of a plan. Returns the new generation of its credential, and when it began. */
 export const rotatePlanPassword = async (
@@ -78,22 +76,21 @@ const topUpExample = {
 } as const
 
 /** Plans (research: proxies, 2.1): reading, labelling and topping up. */
-export const planRoutes = (deps: {
-  readonly placeOrder: PlaceOrder
-  readonly log: Pick<EventLog, 'lastOf'>
-  readonly catalog: { current(): Catalog }
-  readonly reads: Pick<Reads, 'settled'>
-  readonly db: Db
-  readonly ownPlans: OwnPlans
-  readonly pool: pg.Pool
-  readonly credentials: Credentials
-  readonly gateway: Gateway
-  readonly clock: Clock
-}): readonly Route[] => {
-  const { placeOrder, log, catalog, reads, db, ownPlans, pool, credentials, gateway, clock } = deps
+export const planRoutes = (
+  deps: FindPlanDependencies & {
+    readonly placeOrder: PlaceOrder
+    readonly log: Pick<EventLog, 'lastOf'>
+    readonly catalog: { current(): Catalog }
+    readonly pool: pg.Pool
+    readonly credentials: Credentials
+    readonly gateway: Gateway
+    readonly clock: Clock
+  },
+): readonly Route[] => {
+  const { placeOrder, log, catalog, reads, db, verifyPlans, pool, credentials, gateway, clock } = deps
 
   const recordsOf = async ({ accountId }: Caller, found: readonly FoundPlan[]): Promise<PlanRecord[]> => {
-    const rows = await ownPlans(accountId, found)
+    const rows = await verifyPlans(accountId, found)
     const refs = await customerRefs(
       pool,
       accountId,
@@ -112,7 +109,7 @@ export const planRoutes = (deps: {
   const recordOf = async (caller: Caller, row: FoundPlan): Promise<PlanRecord> =>
     (await recordsOf(caller, [row]))[0]!
 
-  const planOf = createOwnPlan(deps)
+  const planOf = createFindPlan(deps)
 
   return [
     route({
@@ -216,7 +213,7 @@ export const planRoutes = (deps: {
         topUpExample,
         {
           made: 'The order, and the plan with its new units.',
-          stood: 'The order that stands under this Idempotency-Key, and the plan as it is now.',
+          stood: 'The earlier order with this Idempotency-Key, and the plan in its current state.',
         },
       ),
       errors: [

@@ -1,5 +1,8 @@
+import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import type { Alarms } from '../../domain/plans/decide.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { growingCacheOptions } from '../../kernel/formats.ts'
 import type { AccountId, PlanId } from '../../kernel/ids.ts'
 
 /** A batch of counted bytes, in both directions. */
@@ -32,7 +35,7 @@ export const dueCounters = {
 export type Counter = { readonly planId: PlanId; readonly accountId: AccountId; readonly usedBytes: number }
 
 /** The new state of a counter after its traffic was written to the log. */
-export type Settled = {
+export type SettledCounter = {
   readonly planId: PlanId
   /** The plan's bytes in the log. */
   readonly loggedBytes: number
@@ -123,7 +126,7 @@ export const createTrafficCounters = (pool: pg.Pool) => ({
    * Records the plans' bytes in the log. Traffic that arrived meanwhile counts since `nowMs`. If the log has more than
    * the counter, such as after a restore of Postgres alone, the counter is raised.
    */
-  settle: async (settled: readonly Settled[], nowMs: number): Promise<void> => {
+  settle: async (settled: readonly SettledCounter[], nowMs: number): Promise<void> => {
     await pool.query({
       name: 'traffic-settle',
       text: `
@@ -153,9 +156,96 @@ export const createTrafficCounters = (pool: pg.Pool) => ({
   },
 
   /** Deletes reporters without a report for `reporterRetentionMs`. */
-  forget: async (nowMs: number): Promise<void> => {
+  deleteIdleReporters: async (nowMs: number): Promise<void> => {
     await pool.query('delete from work.traffic_reporters where reported_at < $1::timestamptz', [
       iso(nowMs - reporterRetentionMs),
     ])
   },
 })
+
+/** A plan without a counter: its bytes in the log, and the alarms at which they must be written to the log. */
+export type CountedPlan = {
+  readonly accountId: AccountId
+  readonly usedBytes: number
+  readonly alarms: Alarms
+}
+
+export type ReportAnswer =
+  | {
+      readonly counted: true
+      /** Each plan's used bytes, including this batch. */
+      readonly usedBytes: ReadonlyMap<PlanId, number>
+      /** Plans that passed an alarm. Their traffic must be written to the log now. */
+      readonly alarmed: readonly PlanId[]
+      /** Ids without a plan. Nothing was counted for them. */
+      readonly unknown: readonly PlanId[]
+    }
+  /** The reporter sent its last batch, or an older one, again. */
+  | { readonly counted: false }
+
+/** Counts traffic durably in Postgres. It does not write to the log, and is all that a gateway needs. */
+export type TrafficReports = {
+  /** Creates missing counters, so that the plans' traffic can be leased. Returns the ids without a plan. */
+  begin(planIds: readonly PlanId[]): Promise<readonly PlanId[]>
+  report(batch: TrafficBatch): Promise<ReportAnswer>
+}
+
+/** The largest number of bytes of one report, and of one plan in a batch. */
+const maxReportBytes = 1e15
+const maxKnownPlans = 100_000
+
+/** @throws RangeError for an invalid batch */
+const assertValidBatch = ({ reporter, sequence, traffic }: TrafficBatch): void => {
+  if (reporter === '' || reporter.length > 200) throw new RangeError('a reporter has 1 to 200 characters')
+  if (!Number.isSafeInteger(sequence) || sequence < 0)
+    throw new RangeError(`a sequence is a whole number from 0 on, not ${sequence}`)
+  for (const [planId, bytes] of traffic)
+    if (!Number.isSafeInteger(bytes) || bytes < 0 || bytes > maxReportBytes)
+      throw new RangeError(`${planId}: bytes are whole, from 0 to ${maxReportBytes}, not ${bytes}`)
+}
+
+/** @param deps `plan` reads a plan that has no counter yet; null: the plan does not exist */
+export const createTrafficReports = (deps: {
+  readonly counters: ReturnType<typeof createTrafficCounters>
+  readonly plan: (planId: PlanId) => Promise<CountedPlan | null>
+  readonly clock: Clock
+}): TrafficReports => {
+  const { counters, clock } = deps
+  const countedPlans = new LRUCache<PlanId, true>(growingCacheOptions(maxKnownPlans))
+
+  const begin: TrafficReports['begin'] = async (planIds) => {
+    const newPlanIds = planIds.filter((planId) => !countedPlans.has(planId))
+    if (newPlanIds.length === 0) return []
+    const existingCounters = await counters.known(newPlanIds)
+    const unknownPlans: PlanId[] = []
+    const startCounter = async (planId: PlanId): Promise<void> => {
+      if (!existingCounters.has(planId)) {
+        const plan = await deps.plan(planId)
+        if (plan === null) return void unknownPlans.push(planId)
+        const { accountId, usedBytes, alarms } = plan
+        await counters.start({ planId, accountId, usedBytes }, alarms)
+      }
+      countedPlans.set(planId, true)
+    }
+    await Promise.all(newPlanIds.map(startCounter))
+    return unknownPlans
+  }
+
+  return {
+    begin,
+    report: async (batch) => {
+      assertValidBatch(batch)
+      const unknownPlans = await begin([...batch.traffic.keys()])
+      const knownTraffic = new Map(batch.traffic)
+      for (const planId of unknownPlans) knownTraffic.delete(planId)
+      const added = await counters.add({ ...batch, traffic: knownTraffic }, clock())
+      if (added === null) return { counted: false }
+      return {
+        counted: true,
+        usedBytes: new Map(added.map(({ planId, usedBytes }) => [planId, usedBytes])),
+        alarmed: added.filter((plan) => plan.alarmed).map(({ planId }) => planId),
+        unknown: unknownPlans,
+      }
+    },
+  }
+}

@@ -5,14 +5,13 @@ import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { equalSecrets } from '../../kernel/digest.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
 import { isStorable, storableText } from '../../kernel/json-text.ts'
+import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import { type Route, replayHeaders, route } from '../../platform/http/route.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import type { ProxyChecks } from './check-proxy.ts'
-import { createProxyRecords } from './find-proxy.ts'
-import { type GatewayPlace, ProxyRecord, proxyExample } from './proxy-record.ts'
-import type { OwnRentals } from './rental-owners.ts'
+import { createProxyRecords, rotatePath, type VerifyRentals } from './own-rentals.ts'
+import { type GatewayAddress, ProxyRecord, proxyExample } from './proxy-record.ts'
 import { maxComment, type ReplaceAddress } from './replace-address.ts'
-import { type RotationState, rotateEveryMs, rotateNow, rotatePath } from './rotate-password.ts'
 
 const CheckRecord = z
   .object({
@@ -40,7 +39,7 @@ export const proxyCheckRoutes = ({ checks }: { readonly checks: ProxyChecks }): 
     operationId: 'checkProxy',
     summary: 'Check a rented address',
     description:
-      'Sends one request through the address, with its own credentials, to a target of the service, and says what came of it within ten seconds. `success` is true when the request went out from the address, or, of a mobile line, from any. Five checks a minute.',
+      'Sends one request through the address, with its own credentials, to a target of the service, and returns the result within ten seconds. `success` is true when the request went out from the address, or, of a mobile line, from any. Five checks a minute.',
     tag: 'Proxies',
     access: 'buy',
     writes: false,
@@ -48,7 +47,7 @@ export const proxyCheckRoutes = ({ checks }: { readonly checks: ProxyChecks }): 
     params: z.object({ id: z.string() }),
     examples: { params: { id: proxyExample.proxyId } },
     limit: { per: 'account', take: (subject) => checks.take(subject) },
-    responses: { 200: { description: 'What came of it.', body: CheckRecord, example: checkExample } },
+    responses: { 200: { description: 'The result.', body: CheckRecord, example: checkExample } },
     errors: ['not_found', 'rental_ended', 'check_not_available'],
     handler: async ({ scope, params: { id }, after }) => ({
       status: 200,
@@ -68,9 +67,9 @@ const Replacement = z.strictObject({
 export const proxyReplaceRoutes = (deps: {
   readonly replace: ReplaceAddress
   readonly pool: pg.Pool
-  readonly ownRentals: OwnRentals
+  readonly verifyRentals: VerifyRentals
   readonly credentials: Credentials
-  readonly gateway: GatewayPlace
+  readonly gateway: GatewayAddress
   readonly publicUrl: () => string
   readonly clock: Clock
 }): readonly Route[] => {
@@ -126,6 +125,46 @@ export const proxyReplaceRoutes = (deps: {
   ]
 }
 
+/** The shortest time between two rotations of a rental by its link. */
+export const rotateEveryMs = 10_000
+
+/** Switches a rental to its next exit, in all gateways within a second. @returns 0, or the milliseconds to wait */
+export const rotateExit = async (pool: pg.Pool, proxyId: string, nowMs: number): Promise<number> => {
+  const { rowCount } = await pool.query({
+    name: 'turn-rental',
+    text: `insert into work.rental_turns as turned (proxy_id, turns, turned_at) values ($1::text, 1, $2::timestamptz)
+           on conflict (proxy_id) do update set turns = turned.turns + 1, turned_at = excluded.turned_at
+            where turned.turned_at <= excluded.turned_at - interval '${rotateEveryMs} milliseconds'`,
+    values: [proxyId, isoTime(nowMs)],
+  })
+  if (rowCount === 1) return 0
+  const { rows } = await pool.query<{ turned_at: string }>(
+    'select turned_at from work.rental_turns where proxy_id = $1::text',
+    [proxyId],
+  )
+  return Math.max(1, Date.parse(rows[0]?.turned_at ?? '') + rotateEveryMs - nowMs || rotateEveryMs)
+}
+
+/** The rotation of a rental. `over`: it has ended. */
+export type RotationState = { readonly rotation_minutes: number | null; readonly over: boolean }
+
+/**
+ * Switches a mobile line that rotates by link to another exit.
+ * @throws ApiError not_found, rental_ended, rate_limited
+ */
+export const rotateNow = async (
+  pool: pg.Pool,
+  proxyId: string,
+  row: RotationState | null,
+  nowMs: number,
+): Promise<void> => {
+  if (row?.rotation_minutes !== 0) throw refuse('not_found', 'no line rotates by this link')
+  if (row.over) throw refuse('rental_ended', `the rental of ${proxyId} has ended: it cannot rotate`)
+  const waitMs = await rotateExit(pool, proxyId, nowMs)
+  if (waitMs > 0)
+    throw refuseWithRetryAfter('rate_limited', `${proxyId} rotated a moment ago`, waitMs / 1_000)
+}
+
 const instant = z.string().meta({ format: 'date-time' })
 
 /** The link that changes the exit of a mobile rental. */
@@ -159,7 +198,7 @@ export const proxyRotateRoutes = (deps: {
       examples: { params: { id: proxyExample.proxyId, token: 'k3Vq9ZtR1bXw7LmC0dYs5NfGh2JpA8eT' } },
       responses: {
         200: {
-          description: 'It goes out through another exit.',
+          description: 'The line uses another exit.',
           body: z
             .object({ proxyId: z.string(), rotatedAt: instant, nextAt: instant })
             .meta({ id: 'ProxyRotation' }),

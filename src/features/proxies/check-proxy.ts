@@ -10,9 +10,9 @@ import { createRateLimiter } from '../../platform/http/rate-limit.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
-import { createFindOwnProxy } from './find-proxy.ts'
-import { type GatewayPlace, proxyStatus } from './proxy-record.ts'
-import type { OwnRentals } from './rental-owners.ts'
+import type { VerifyRentals } from './own-rentals.ts'
+import { createFindProxy } from './own-rentals.ts'
+import { type GatewayAddress, proxyStatus } from './proxy-record.ts'
 
 /** The connection data of a rental. */
 export type CheckedRental = {
@@ -118,7 +118,7 @@ export const checkRental = async (
   if (exitIp === null)
     return result(false, null, `The target of the check answered ${status} without an address.`)
   if (exitIp === rental.ip || rental.rotates) return result(true, exitIp, 'The address carries traffic.')
-  return result(false, exitIp, 'Traffic passes, but goes out from another address.')
+  return result(false, exitIp, 'Traffic passes, but from another exit address.')
 }
 
 /** Five at once and five per minute for each account, because a check's traffic is not charged. */
@@ -142,9 +142,9 @@ export type ProxyChecks = {
 export const createProxyChecks = (deps: {
   readonly reads: Pick<Reads, 'settled'>
   readonly db: Db
-  readonly ownRentals: OwnRentals
+  readonly verifyRentals: VerifyRentals
   readonly credentials: Credentials
-  readonly gateway: GatewayPlace & { readonly checkUrl: URL | null }
+  readonly gateway: GatewayAddress & { readonly checkUrl: URL | null }
   /** Whether the sandbox runs. Its own host answers checks if the operator configured none. */
   readonly sandbox: boolean
   readonly clock: Clock
@@ -159,7 +159,7 @@ export const createProxyChecks = (deps: {
     const knowsSandbox = endpoint === null || endpoint.host === addressesHost
     return sandbox && knowsSandbox ? new URL(`http://${whoamiHost}/ip`) : null
   }
-  const proxyOf = createFindOwnProxy(deps)
+  const proxyOf = createFindProxy(deps)
   const limiter = createRateLimiter(checks, monotonicMs)
   return {
     take: (accountId) => limiter.take(accountId, costOfOne),

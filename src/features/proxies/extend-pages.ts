@@ -28,7 +28,7 @@ import { tableOf } from '../../platform/ui/table.ts'
 import { countText, dollarText, timeText } from '../../platform/ui/text.ts'
 import { payerOf, refusedPurchase } from '../orders/index.ts'
 import { maxExtended, type RentalExtension, type RentalSelection } from './extend-rentals.ts'
-import type { FindOwnProxy } from './find-proxy.ts'
+import type { FindProxy } from './own-rentals.ts'
 import { ownRowOf, root } from './proxy-pages.ts'
 
 const usualDays = 30
@@ -65,7 +65,7 @@ export const extendPages = ({
   readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
   readonly catalog: { current(): Pick<Catalog, 'resolve'> }
-  readonly findOwnProxy: FindOwnProxy
+  readonly findOwnProxy: FindProxy
   readonly extending: RentalExtension
 }): readonly ConsolePage[] => {
   const rentalTarget = async (visit: AccountVisit): Promise<Target> => {

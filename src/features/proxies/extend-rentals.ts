@@ -19,8 +19,8 @@ import {
   prepareExtension,
   type RentalsToExtend,
 } from '../orders/index.ts'
+import type { VerifyRentals } from './own-rentals.ts'
 import { proxyStatus } from './proxy-record.ts'
-import type { OwnRentals } from './rental-owners.ts'
 
 /** The largest number of rentals in one extension. */
 export const maxExtended = 1_000
@@ -113,16 +113,16 @@ export const createRentalExtension = (deps: {
   readonly termsOf: TermsOf
   readonly reads: Pick<Reads, 'settled'>
   readonly db: Db
-  readonly ownRentals: OwnRentals
+  readonly verifyRentals: VerifyRentals
   readonly clock: Clock
 }): RentalExtension => {
-  const { placeOrder, catalog, termsOf, reads, db, ownRentals, clock } = deps
+  const { placeOrder, catalog, termsOf, reads, db, verifyRentals, clock } = deps
 
   const find = async (scope: AccountScope, selection: RentalSelection): Promise<RentalsToExtend> => {
     const requestedIds = 'proxyIds' in selection ? [...new Set(selection.proxyIds)] : null
     const filter = requestedIds === null ? selection : { proxyIds: requestedIds }
     const found = await findProxies(db, scope, filter, clock(), maxExtended + 1)
-    const rows = await ownRentals(scope.accountId, found)
+    const rows = await verifyRentals(scope.accountId, found)
     return rentalsToExtend(rows, { requestedIds, customerId: scope.customerId, nowMs: clock() })
   }
 

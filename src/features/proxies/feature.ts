@@ -9,10 +9,9 @@ import { proxyCheckRoutes, proxyReplaceRoutes, proxyRotateRoutes } from './actio
 import { createProxyChecks } from './check-proxy.ts'
 import { extendPages } from './extend-pages.ts'
 import { createRentalExtension } from './extend-rentals.ts'
-import { createFindOwnProxy, createProxyRecords } from './find-proxy.ts'
+import { createFindProxy, createProxyRecords, createRentalVerifier } from './own-rentals.ts'
 import { addressListPages, addressPages, replaceAddressPages } from './proxy-pages.ts'
-import type { GatewayPlace } from './proxy-record.ts'
-import { createOwnRentals } from './rental-owners.ts'
+import type { GatewayAddress } from './proxy-record.ts'
 import { createReplaceAddress } from './replace-address.ts'
 import { proxyRoutes } from './routes.ts'
 
@@ -20,7 +19,7 @@ export const open = (
   core: ServerCore,
   dependencies: {
     /** The address that clients connect to, and the target of proxy checks. */
-    readonly gateway: GatewayPlace & { readonly checkUrl: URL | null }
+    readonly gateway: GatewayAddress & { readonly checkUrl: URL | null }
     readonly sandbox: boolean
     readonly publicUrl: () => string
     readonly placeOrder: PlaceOrder
@@ -34,38 +33,18 @@ export const open = (
   const { gateway, sandbox, publicUrl, catalog } = dependencies
   const { db } = core
   const credentials = createCredentials(core.keys.master)
-  const ownRentals = createOwnRentals(core)
-  const extending = createRentalExtension({ ...dependencies, reads, db, ownRentals, clock })
-  const replace = createReplaceAddress({ runner, reads, db, ownRentals, pool, clock })
-  const findOwnProxy = createFindOwnProxy({ reads, db, ownRentals, clock })
-  const proxyRecords = createProxyRecords({ pool, ownRentals, credentials, publicUrl, gateway, clock })
-  const checks = createProxyChecks({
-    reads,
-    db,
-    ownRentals,
-    credentials,
-    gateway,
-    sandbox,
-    clock,
-    monotonicMs,
-  })
+  const verifyRentals = createRentalVerifier(core)
+  const services = { db, reads, verifyRentals, pool, credentials, gateway, publicUrl, catalog, clock }
+  const extending = createRentalExtension({ ...dependencies, ...services })
+  const replace = createReplaceAddress({ ...services, runner })
+  const findOwnProxy = createFindProxy(services)
+  const proxyRecords = createProxyRecords(services)
+  const checks = createProxyChecks({ ...services, sandbox, monotonicMs })
   return {
     routes: [
-      ...proxyRoutes({
-        log: core.log,
-        extending,
-        catalog,
-        reads,
-        db,
-        ownRentals,
-        pool,
-        credentials,
-        gateway,
-        publicUrl,
-        clock,
-      }),
-      ...proxyRotateRoutes({ pool, credentials, clock }),
-      ...proxyReplaceRoutes({ replace, pool, ownRentals, credentials, gateway, publicUrl, clock }),
+      ...proxyRoutes({ ...services, log: core.log, extending }),
+      ...proxyRotateRoutes(services),
+      ...proxyReplaceRoutes({ ...services, replace }),
       ...proxyCheckRoutes({ checks }),
     ],
     pages: [

@@ -39,11 +39,11 @@ import { isViewing } from '../../platform/ui/page-access.ts'
 import { filtersOf, pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { afterOf, afterText, idText, stateText, timeText } from '../../platform/ui/text.ts'
 import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
+import { rotateNow } from './action-routes.ts'
 import type { CheckResult, ProxyChecks } from './check-proxy.ts'
-import type { FindOwnProxy, ProxyRecords } from './find-proxy.ts'
+import type { FindProxy, ProxyRecords } from './own-rentals.ts'
 import { type ProxyRecord, proxyLine } from './proxy-record.ts'
 import { maxComment, type ReplaceAddress, readReplacements } from './replace-address.ts'
-import { rotateNow } from './rotate-password.ts'
 
 export const root = '/console/addresses'
 
@@ -80,12 +80,10 @@ type Products = { current(): Pick<Catalog, 'resolve'> }
 const productName = (catalog: Products, id: string): string => catalog.current().resolve(id)?.name ?? id
 
 /** The rental of the path. @throws not_found */
-export const ownRowOf = (
-  findOwnProxy: FindOwnProxy,
-  { account, params }: AccountVisit,
-): Promise<FoundProxy> => findOwnProxy(wholeAccount(account.accountId), params.id ?? '', null)
+export const ownRowOf = (findOwnProxy: FindProxy, { account, params }: AccountVisit): Promise<FoundProxy> =>
+  findOwnProxy(wholeAccount(account.accountId), params.id ?? '', null)
 
-type RecordReads = { readonly findOwnProxy: FindOwnProxy; readonly proxyRecords: ProxyRecords }
+type RecordReads = { readonly findOwnProxy: FindProxy; readonly proxyRecords: ProxyRecords }
 
 /** The record of the rental of the path, in the renter's view. @throws not_found */
 const ownRecordOf = async (

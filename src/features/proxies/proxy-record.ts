@@ -62,7 +62,7 @@ export const proxyStatus = (row: FoundProxy, nowMs: number): ProxyStatus => {
 }
 
 /** The address of the gateway. */
-export type GatewayPlace = {
+export type GatewayAddress = {
   readonly host: string
   readonly port: number
   /** Null: no port has TLS. */
@@ -81,7 +81,7 @@ export const proxyFacts = (
   row: FoundProxy,
   nowMs: number,
   customer: string | null,
-  gateway: GatewayPlace,
+  gateway: GatewayAddress,
 ): ProxyFacts => ({
   proxyId: row.proxyId,
   orderId: row.orderId,
@@ -118,7 +118,7 @@ export const proxyRecord = (
   secrets: Pick<ProxyRecord, 'username' | 'password' | 'rotateUrl'>,
   nowMs: number,
   customer: string | null,
-  gateway: GatewayPlace,
+  gateway: GatewayAddress,
 ): ProxyRecord => ({ ...proxyFacts(row, nowMs, customer, gateway), ...secrets })
 
 /** A rental as one line of text: `host:port:username:password`, HTTP port. */

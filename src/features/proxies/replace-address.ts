@@ -13,8 +13,8 @@ import { handle } from '../../platform/commands/command.ts'
 import { type ApiError, refuse } from '../../platform/http/errors.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
-import { createFindOwnProxy } from './find-proxy.ts'
-import type { OwnRentals } from './rental-owners.ts'
+import type { VerifyRentals } from './own-rentals.ts'
+import { createFindProxy } from './own-rentals.ts'
 
 /** The largest number of characters in a renter's comment. */
 export const maxComment = 500
@@ -59,12 +59,12 @@ export const createReplaceAddress = (deps: {
   readonly runner: CommandRunner
   readonly reads: Pick<Reads, 'settled'>
   readonly db: Db
-  readonly ownRentals: OwnRentals
+  readonly verifyRentals: VerifyRentals
   readonly pool: pg.Pool
   readonly clock: Clock
 }): ReplaceAddress => {
   const { runner, pool } = deps
-  const proxyOf = createFindOwnProxy(deps)
+  const proxyOf = createFindProxy(deps)
   return async ({ scope, proxyId, reason, comment, idempotencyKey }, cause, after) => {
     const { accountId } = scope
     if (reason === 'custom' && comment === undefined)

@@ -29,9 +29,9 @@ import {
   orderRecord,
 } from '../orders/index.ts'
 import { maxExtended, type RentalExtension } from './extend-rentals.ts'
-import { createFindOwnProxy, createProxyRecords } from './find-proxy.ts'
-import { type GatewayPlace, ProxyRecord, proxyExample, proxyLine } from './proxy-record.ts'
-import type { OwnRentals } from './rental-owners.ts'
+import type { VerifyRentals } from './own-rentals.ts'
+import { createFindProxy, createProxyRecords } from './own-rentals.ts'
+import { type GatewayAddress, ProxyRecord, proxyExample, proxyLine } from './proxy-record.ts'
 
 /** The query of a page, by parameter. */
 type AskedFor = Readonly<Record<string, string | undefined>>
@@ -82,16 +82,16 @@ export const proxyRoutes = (deps: {
   readonly catalog: { current(): Catalog }
   readonly reads: Pick<Reads, 'settled'>
   readonly db: Db
-  readonly ownRentals: OwnRentals
+  readonly verifyRentals: VerifyRentals
   readonly pool: pg.Pool
   readonly credentials: Credentials
-  readonly gateway: GatewayPlace
+  readonly gateway: GatewayAddress
   readonly publicUrl: () => string
   readonly clock: Clock
 }): readonly Route[] => {
   const { log, extending, catalog, reads, db, pool, clock } = deps
   const records = createProxyRecords(deps)
-  const proxyOf = createFindOwnProxy(deps)
+  const proxyOf = createFindProxy(deps)
 
   return [
     route({
@@ -227,7 +227,7 @@ export const proxyRoutes = (deps: {
         { ...orderExample, kind: 'extension' },
         {
           made: 'The order of the extension.',
-          stood: 'The order that stands under this Idempotency-Key, as it is now.',
+          stood: 'The earlier order with this Idempotency-Key, in its current state.',
         },
       ),
       errors: [

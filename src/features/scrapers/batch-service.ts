@@ -1,7 +1,7 @@
-import { hash } from 'node:crypto'
 import { decideAccept, scrapeBatchRef } from '../../domain/scrapers/batches.ts'
 import { isResult, scrapeRef } from '../../domain/scrapers/calls.ts'
 import type { ScraperRow } from '../../domain/scrapers/scraper.ts'
+import { requestDigest } from '../../kernel/digest.ts'
 import type { Cause } from '../../kernel/event.ts'
 import {
   type AccountId,
@@ -79,11 +79,7 @@ const conflict = () =>
   )
 
 const fingerprintOf = ({ row, inputs }: BatchRequest): string =>
-  hash(
-    'sha256',
-    JSON.stringify([row.platform, row.operation, inputs.map((input) => canonical(withoutNulls(input)))]),
-    'hex',
-  )
+  requestDigest([row.platform, row.operation, inputs.map((input) => canonical(withoutNulls(input)))])
 
 const form = /^scb_[0-9a-f]{32}$/
 

@@ -26,7 +26,7 @@ import { itemRequestId } from './batch-service.ts'
 import type { TakeScrape } from './call-rate.ts'
 import type { Scrapes } from './scrape.ts'
 
-type Deps = {
+type Dependencies = {
   readonly workers: Workers
   readonly pool: pg.Pool
   readonly runner: CommandRunner
@@ -64,7 +64,7 @@ const system = (): Cause => ({
 
 /** Why the log currently forbids calls with an account's key; null when they are allowed. */
 const accessRefusal = async (
-  { runner, clock }: Pick<Deps, 'runner' | 'clock'>,
+  { runner, clock }: Pick<Dependencies, 'runner' | 'clock'>,
   accountId: AccountId,
   keyId: KeyId,
 ): Promise<string | null> => {
@@ -84,7 +84,7 @@ const hasCall = async (runner: CommandRunner, accountId: AccountId, requestId: s
   return call !== null && (call.finished === null || isResult(call.finished.outcome))
 }
 
-const makeCall = async (deps: Deps, item: BatchItem): Promise<Outcome> => {
+const makeCall = async (deps: Dependencies, item: BatchItem): Promise<Outcome> => {
   const { items, scrapes, rate } = deps
   const batch = await items.batch(item.batch_id)
   if (batch === null) return { kind: 'dead', why: 'its batch is gone' }
@@ -135,7 +135,7 @@ const makeCall = async (deps: Deps, item: BatchItem): Promise<Outcome> => {
 }
 
 /** Records that batches are finished when all of their calls are. Idempotent. */
-const finishBatches = async ({ runner, items }: Deps): Promise<void> => {
+const finishBatches = async ({ runner, items }: Dependencies): Promise<void> => {
   for (;;) {
     const endedBatches = await items.ended(finishBatchSize)
     const recordedIds: ScrapeBatchId[] = []
@@ -168,7 +168,7 @@ export const batchWorker = worker({
  * call after a crash gets the same answer and is not billed again. Calls that fail temporarily are tried up to six
  * times in all.
  */
-export const startBatchWorker = (deps: Deps): RunningQueue => {
+export const startBatchWorker = (deps: Dependencies): RunningQueue => {
   const { workers, items, clock } = deps
   let lastCleanupMs = Number.NEGATIVE_INFINITY
   return workers.start<BatchItem>({

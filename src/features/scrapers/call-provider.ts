@@ -263,8 +263,8 @@ export const attempt = async (
   {
     row,
     input,
-    asked: providerRequest,
-  }: { readonly row: ScraperRow; readonly input: ScrapeInput; readonly asked: ProviderRequest },
+    request: providerRequest,
+  }: { readonly row: ScraperRow; readonly input: ScrapeInput; readonly request: ProviderRequest },
   providerAccess: {
     readonly send: Send
     readonly baseUrl: string

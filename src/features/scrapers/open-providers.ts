@@ -6,9 +6,9 @@ import { publicOutgoing, type SendLimits, sandboxOutgoing } from '../../platform
 import { type Attempt, failure, mayTryAnotherProvider } from './call-provider.ts'
 import { type ConcurrencyLimits, createConcurrencySlots } from './concurrency-limits.ts'
 import {
+  type Admission,
   createProvider,
   defaultProviderLimits,
-  type Entry,
   type Provider,
   type ProviderAccess,
 } from './provider.ts'
@@ -75,10 +75,10 @@ export const defaultConcurrencyLimits: ConcurrencyLimits = { perPlatform: 250, t
 /** Added to the time limit of a row, for the last check of the signal. Milliseconds. */
 const marginMs = 1_000
 
-export type ScrapingParts = {
+export type ScrapingDependencies = {
   /** In order of preference. */
   readonly providers: readonly Provider[]
-  readonly places?: ConcurrencyLimits
+  readonly concurrency?: ConcurrencyLimits
   readonly monotonicMs: MonotonicClock
   readonly metrics: ScraperMetrics
   /** Called at the end of each call. */
@@ -88,7 +88,7 @@ export type ScrapingParts = {
 const outcomeWord = (outcome: ScrapeOutcome): string =>
   outcome.kind === 'failed' ? outcome.code : outcome.kind
 
-type ProviderEntry = { readonly provider: Provider; readonly entry: Entry }
+type ProviderEntry = { readonly provider: Provider; readonly entry: Admission }
 
 /**
  * All providers behind one interface: a row is fetched from the first working provider that serves it, else from the
@@ -96,11 +96,11 @@ type ProviderEntry = { readonly provider: Provider; readonly entry: Entry }
  */
 export const createScraping = ({
   providers,
-  places: limits = defaultConcurrencyLimits,
+  concurrency: limits = defaultConcurrencyLimits,
   monotonicMs,
   metrics,
   onResult,
-}: ScrapingParts): Scraping => {
+}: ScrapingDependencies): Scraping => {
   const concurrencySlots = createConcurrencySlots(limits)
   const providersFor = (row: ScraperRow): readonly Provider[] => providers.filter(({ serves }) => serves(row))
 
@@ -121,7 +121,7 @@ export const createScraping = ({
 
   const finish = (row: ScraperRow, result: ScrapeResult): ScrapeResult => {
     const { outcome, cost } = result
-    metrics.called(row.platform, cost.provider, outcomeWord(outcome), cost.tookMs / 1_000)
+    metrics.callEnded(row.platform, cost.provider, outcomeWord(outcome), cost.tookMs / 1_000)
     if (cost.creditsCharged !== null && cost.creditsCharged > 0)
       metrics.creditsCharged(cost.provider, row.platform, cost.creditsCharged)
     onResult?.(row, result)
@@ -137,7 +137,7 @@ export const createScraping = ({
         first.entry.release()
         return failure('overloaded', 1)
       }
-      metrics.underWay(concurrencySlots.taken())
+      metrics.callsInProgress(concurrencySlots.taken())
       let isReleased = false
       return {
         call: async (input, { signal, maxAgeDays }) => {
@@ -153,7 +153,7 @@ export const createScraping = ({
                 ? enterFirst(row, others)
                 : null
             if (next === null || 'kind' in next) {
-              if (currentEntry.provider !== candidates[0]) metrics.tookOver(currentEntry.provider.name)
+              if (currentEntry.provider !== candidates[0]) metrics.failedOver(currentEntry.provider.name)
               const cost = {
                 provider: currentEntry.provider.name,
                 creditsCharged: attemptResult.creditsCharged,
@@ -170,7 +170,7 @@ export const createScraping = ({
           isReleased = true
           first.entry.release()
           concurrencySlots.release(row.platform)
-          metrics.underWay(concurrencySlots.taken())
+          metrics.callsInProgress(concurrencySlots.taken())
         },
       }
     },

@@ -4,22 +4,22 @@ import type { ProviderName } from './provider-port.ts'
 /** Metrics of the scraper providers. Labels contain no customer and no target. */
 export type ScraperMetrics = {
   /** A call ended. @param outcome the kind of the outcome, or the code of a failure */
-  called(platform: string, provider: ProviderName, outcome: string, seconds: number): void
-  triedAgain(provider: ProviderName): void
+  callEnded(platform: string, provider: ProviderName, outcome: string, seconds: number): void
+  retried(provider: ProviderName): void
   /** The row was fetched from another provider than the preferred one. */
-  tookOver(provider: ProviderName): void
+  failedOver(provider: ProviderName): void
   breaker(provider: ProviderName, platform: string, isOpen: boolean): void
   account(provider: ProviderName, isGood: boolean): void
   creditsLeft(provider: ProviderName, credits: number): void
   creditsCharged(provider: ProviderName, platform: string, credits: number): void
-  underWay(calls: number): void
+  callsInProgress(calls: number): void
 }
 
 const buckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
 export const createScraperMetrics = (registry: Registry): ScraperMetrics => {
   const registers = [registry]
-  const called = new Counter({
+  const callEnded = new Counter({
     name: 'farebox_scraper_calls_total',
     help: 'Calls of scrapers that were let through, by platform, provider and what they came to.',
     labelNames: ['platform', 'provider', 'outcome'] as const,
@@ -74,16 +74,16 @@ export const createScraperMetrics = (registry: Registry): ScraperMetrics => {
     registers,
   })
   return {
-    called: (platform, provider, outcome, took) => {
-      called.inc({ platform, provider, outcome })
+    callEnded: (platform, provider, outcome, took) => {
+      callEnded.inc({ platform, provider, outcome })
       seconds.observe({ platform }, took)
     },
-    triedAgain: (provider) => retries.inc({ provider }),
-    tookOver: (provider) => failovers.inc({ provider }),
+    retried: (provider) => retries.inc({ provider }),
+    failedOver: (provider) => failovers.inc({ provider }),
     breaker: (provider, platform, isOpen) => breaker.set({ provider, platform }, isOpen ? 1 : 0),
     account: (provider, isGood) => account.set({ provider }, isGood ? 0 : 1),
     creditsLeft: (provider, credits) => creditsGauge.set({ provider }, credits),
     creditsCharged: (provider, platform, credits) => charged.inc({ provider, platform }, credits),
-    underWay: (calls) => runningCalls.set(calls),
+    callsInProgress: (calls) => runningCalls.set(calls),
   }
 }

@@ -51,7 +51,7 @@ export const defaultProviderLimits: ProviderLimits = {
   lowCredits: 1_000,
 }
 
-export type ProviderParts = {
+export type ProviderDependencies = {
   readonly limits: ProviderLimits
   readonly clock: Clock
   readonly monotonicMs: MonotonicClock
@@ -61,7 +61,7 @@ export type ProviderParts = {
 }
 
 /** Admission by a provider's breakers: `fetch` at most once, `release` in every case. */
-export type Entry = {
+export type Admission = {
   fetch(
     input: ScrapeInput,
     options: { readonly signal: AbortSignal; readonly maxAgeDays?: CacheDays },
@@ -72,7 +72,7 @@ export type Entry = {
 export type Provider = {
   readonly name: ProviderName
   serves(row: ScraperRow): boolean
-  enter(row: ScraperRow): Entry | ScrapeFailure
+  enter(row: ScraperRow): Admission | ScrapeFailure
   close(): Promise<void>
 }
 
@@ -87,9 +87,9 @@ const isCanceledByCaller = ({ aborted, reason }: AbortSignal): boolean =>
   aborted && (reason as Error | undefined)?.name !== 'TimeoutError'
 
 /** One provider of the protocol, with its breakers and its account gate. */
-export const createProvider = (access: ProviderAccess, parts: ProviderParts): Provider => {
+export const createProvider = (access: ProviderAccess, dependencies: ProviderDependencies): Provider => {
   const { name, baseUrl, apiKey, outgoing } = access
-  const { limits, clock, monotonicMs, random, logger, metrics } = parts
+  const { limits, clock, monotonicMs, random, logger, metrics } = dependencies
   let isLow = false
 
   const breakerOf = (what: string): Breaker =>
@@ -159,7 +159,7 @@ export const createProvider = (access: ProviderAccess, parts: ProviderParts): Pr
     input: ScrapeInput,
     options: { readonly signal: AbortSignal; readonly maxAgeDays?: CacheDays },
   ): Promise<Attempt> => {
-    const what = { row, input, asked: buildProviderRequest(row, input, options.maxAgeDays) }
+    const what = { row, input, request: buildProviderRequest(row, input, options.maxAgeDays) }
     const sendOptions = { send: outgoing.send, baseUrl, apiKey, signal: options.signal, clock }
     const first = await attempt(what, sendOptions)
     learn(row, first)
@@ -167,7 +167,7 @@ export const createProvider = (access: ProviderAccess, parts: ProviderParts): Pr
     if (waitMs === null) return first
     const waited = await sleep(waitMs, true, { signal: options.signal }).catch(() => false)
     if (!waited) return first
-    metrics.triedAgain(name)
+    metrics.retried(name)
     const second = await attempt(what, sendOptions)
     learn(row, second)
     return second

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   isResult,
@@ -14,6 +13,7 @@ import type { ScraperRow } from '../../domain/scrapers/scraper.ts'
 import { scraperOf } from '../../domain/scrapers/scraper-table.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { CrashHooks } from '../../kernel/crash-points.ts'
+import { requestDigest } from '../../kernel/digest.ts'
 import type { Actor, Cause } from '../../kernel/event.ts'
 import { type AccountId, type KeyId, newId, type ScrapeId, scrapeIdOf } from '../../kernel/ids.ts'
 import { canonical, withoutNulls } from '../../kernel/json-text.ts'
@@ -88,16 +88,12 @@ const maxPollMs = 500
 
 /** Identifies the request of a retry. The order of fields does not matter, and null counts as missing. */
 const fingerprintOf = ({ row, body, maxAgeDays }: ScrapeRequest): string =>
-  hash(
-    'sha256',
-    JSON.stringify([
-      row.platform,
-      row.operation,
-      canonical(withoutNulls(body)),
-      ...(maxAgeDays ? [maxAgeDays] : []),
-    ]),
-    'hex',
-  )
+  requestDigest([
+    row.platform,
+    row.operation,
+    canonical(withoutNulls(body)),
+    ...(maxAgeDays ? [maxAgeDays] : []),
+  ])
 
 const conflict = () =>
   refuse(

@@ -53,7 +53,7 @@ export const rentalsOver = ({
 
 export const rentalExpiry = worker({
   name: 'rental-expiry',
-  about: 'Ends rentals whose time is over',
+  about: 'Ends rentals that expired',
   trigger: { everyMs: 1_000 },
   per: 'process',
   process: 'server',

@@ -3,7 +3,7 @@ import { type DeliveryOutcome, type FinishedStatus, finishedStatus } from '../..
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { deliveryStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import { int4Array, textArray, timestamptzArray } from '../../platform/postgres/array-parameters.ts'
+import { int4Array, textArray, timestamptzArray } from '../../platform/postgres/pipeline.ts'
 import { appendEvents, recordedOutcomes } from './append-outcomes.ts'
 import type { DueDelivery } from './delivery-queue.ts'
 import type { Attempted } from './webhook-sender.ts'

@@ -37,7 +37,7 @@ import {
 import { refreshAccess } from '../workers.ts'
 import type { Budgets } from './budgets.ts'
 import type { SessionCap, SessionCaps } from './open-tunnels.ts'
-import { createOpenTunnels, createTunnel, type Tunnel } from './open-tunnels.ts'
+import { createOpenTunnels, createTunnel } from './open-tunnels.ts'
 import type { Usage } from './record-usage.ts'
 
 export type AccessDependencies = {
@@ -99,14 +99,17 @@ export const startAccess = (
     { readonly proxyId: ProxyId; readonly ip: string; readonly sinceMs: number; tunnels: number }
   >()
 
-  const planDenial = ({ blocked, expiresAtMs }: KnownPlan): Denied | null => {
+  const denialOf = (
+    { blocked, expiresAtMs }: Pick<KnownPlan, 'blocked' | 'expiresAtMs'>,
+    ended: Denied,
+  ): Denied | null => {
     if (blocked) return accountBlocked
-    return expiresAtMs !== null && expiresAtMs <= clock() ? planEnded : null
+    return expiresAtMs !== null && expiresAtMs <= clock() ? ended : null
   }
 
   /** Applies a plan's new state to its open tunnels. */
   const applyPlan = (plan: KnownPlan): void => {
-    const denial = planDenial(plan)
+    const denial = denialOf(plan, planEnded)
     if (denial) budgets.deny(plan.planId, denial)
     const { generation, rotatedAtMs } = plan
     const isGraceOver = rotatedAtMs !== null && clock() >= rotatedAtMs + rotationGraceMs
@@ -118,6 +121,67 @@ export const startAccess = (
     )
   }
   const directory = parts.directory(applyPlan)
+
+  /**
+   * Refuses credentials only after a read that began after the attempt. So plans and passwords that were bought, rotated
+   * or replaced just before work at once. Wrong credentials take the same steps, and at least the same time, for known
+   * and unknown usernames.
+   */
+  const admit = async (attempt: ConnectionAttempt): Promise<Admission | Denied> => {
+    const { credentials: givenCredentials, source } = attempt
+    const attemptedMs = monotonicMs()
+    const first = await admitBy(attempt, Number.NEGATIVE_INFINITY)
+    if (givenCredentials === null || !first.denied || first.status !== 407) return first
+    const second = await admitBy(
+      attempt,
+      await parts.logins.waitForNewLogins(baseOf(givenCredentials.username), attemptedMs),
+    )
+    if (second !== wrongCredentials) return second
+    const remainingMs = Math.max(0, attemptedMs + wrongCredentialsMs - monotonicMs())
+    await Promise.all([
+      parts.throttle.delay(source, stopping.signal),
+      sleep(remainingMs, undefined, { signal: stopping.signal }).catch(() => undefined), // the gateway stops
+    ])
+    return wrongCredentials
+  }
+
+  /** The rental of the dialled address. On the gateway's own address: the plan or the rental of the username. */
+  const admitBy = async (attempt: ConnectionAttempt, sinceMs: number): Promise<Admission | Denied> => {
+    const { credentials: givenCredentials, dialled } = attempt
+    const dialledRental = await parts.rentals.at(dialled, sinceMs)
+    if (dialledRental !== null) return admitToRental(attempt, dialledRental)
+    const owner = givenCredentials && (await parts.logins.of(baseOf(givenCredentials.username)))
+    if (owner?.kind !== 'rental') return admitToPlan(attempt, owner?.planId ?? null, sinceMs)
+    const rental = await parts.rentals.find(owner.proxyId, sinceMs)
+    return rental === null ? admitToPlan(attempt, null, sinceMs) : admitToRental(attempt, rental)
+  }
+
+  const admitToPlan = async (
+    attempt: ConnectionAttempt,
+    planIdOfUsername: PlanId | null,
+    sinceMs: number,
+  ): Promise<Admission | Denied> => {
+    const planAccess = await planOf(attempt, planIdOfUsername, sinceMs)
+    if (isDenied(planAccess)) return planAccess
+    const { plan, generation } = planAccess
+    const { planId } = plan
+    const denial = denialOf(plan, planEnded)
+    if (denial) return denial
+    const fail = (answer: Denied): Denied => {
+      parts.usage.ended({ planId, error: answer.error, host: null, bytes: 0 })
+      return answer
+    }
+    const line = await lineOf(attempt, planAccess)
+    if (isDenied(line)) return fail(line)
+    const releaseSlot = openTunnels.reserveSlot(planId, parts.maxTunnels)
+    if (releaseSlot === null) return fail(tooManyConnections(parts.maxTunnels))
+    try {
+      const answer = await openTunnel(plan, generation, line)
+      return answer.denied ? fail(answer) : answer
+    } finally {
+      releaseSlot()
+    }
+  }
 
   /**
    * The plan of a connection attempt, and the generation of its password. The answer reveals nothing about other plans.
@@ -167,26 +231,27 @@ export const startAccess = (
       : tokenRefused(forbidden, `lines of this plan take ${[...plan.targeting].join(', ') || 'no targeting'}`)
   }
 
-  const capOf = (line: Line, planId: PlanId): SessionCap | null => {
-    if (line.limitMegabytes === null || line.session === null) return null
-    return parts.sessionCaps.open({
-      planId,
-      sessionId: line.session.id,
-      limitBytes: line.limitMegabytes * bytesPerMegabyte,
-      lifetimeMs: line.session.lifetimeMinutes * minuteMs,
-    })
-  }
-
-  /** Adds an open tunnel of a plan. @param closeBudget releases the tunnel's part of the budget */
-  const addTunnel = (
-    { planId, accountId, family, countsHosts }: KnownPlan,
-    generation: number,
-    line: Line,
-    tunnel: Tunnel,
-    closeBudget: () => void,
-  ): Admission => {
-    openTunnels.add(planId, generation, tunnel)
-    let isClosed = false
+  /** Opens a tunnel if its plan and its session have traffic left. */
+  const openTunnel = async (plan: KnownPlan, generation: number, line: Line): Promise<Admission | Denied> => {
+    const { planId, accountId, bytesPerSecond, family, countsHosts } = plan
+    const budget = await budgets.open({ planId, bytesPerSecond })
+    if (budget.denied) return budget
+    const cap = capOf(line, planId)
+    const closeBudget = (): void => {
+      budget.close()
+      cap?.close()
+    }
+    const tunnel = createTunnel(budget.spending, cap)
+    try {
+      if (cap !== null && !(await cap.lease(1))) {
+        closeBudget()
+        return sessionLimitReached
+      }
+      openTunnels.add(planId, generation, tunnel)
+    } catch (error) {
+      closeBudget()
+      throw error
+    }
     return {
       denied: false,
       holder: planId,
@@ -196,8 +261,6 @@ export const startAccess = (
       spending: tunnel.spending,
       ...(family !== null && { family }),
       close: ({ error, host }) => {
-        if (isClosed) return
-        isClosed = true
         openTunnels.remove(planId, tunnel)
         closeBudget()
         const { up, down } = tunnel.countUnreported()
@@ -207,57 +270,14 @@ export const startAccess = (
     }
   }
 
-  /** Opens a tunnel if its plan and its session have traffic left. */
-  const openTunnel = async (plan: KnownPlan, generation: number, line: Line): Promise<Admission | Denied> => {
-    const { planId, bytesPerSecond } = plan
-    const openBudget = await budgets.open({ planId, bytesPerSecond })
-    if (openBudget.denied) return openBudget
-    const cap = capOf(line, planId)
-    const closeBudget = (): void => {
-      openBudget.close()
-      cap?.close()
-    }
-    try {
-      if (cap === null || (await cap.lease(1)))
-        return addTunnel(plan, generation, line, createTunnel(openBudget.spending, cap), closeBudget)
-    } catch (error) {
-      closeBudget()
-      throw error
-    }
-    closeBudget()
-    return sessionLimitReached
-  }
-
-  const admitToPlan = async (
-    attempt: ConnectionAttempt,
-    planIdOfUsername: PlanId | null,
-    sinceMs: number,
-  ): Promise<Admission | Denied> => {
-    const planAccess = await planOf(attempt, planIdOfUsername, sinceMs)
-    if (isDenied(planAccess)) return planAccess
-    const { plan, generation } = planAccess
-    const { planId } = plan
-    const denial = planDenial(plan)
-    if (denial) return denial
-    const fail = (answer: Denied): Denied => {
-      parts.usage.ended({ planId, error: answer.error, host: null, bytes: 0 })
-      return answer
-    }
-    const line = await lineOf(attempt, planAccess)
-    if (isDenied(line)) return fail(line)
-    const releaseSlot = openTunnels.reserveSlot(planId, parts.maxTunnels)
-    if (releaseSlot === null) return fail(tooManyConnections(parts.maxTunnels))
-    try {
-      const answer = await openTunnel(plan, generation, line)
-      return answer.denied ? fail(answer) : answer
-    } finally {
-      releaseSlot()
-    }
-  }
-
-  const rentalDenial = ({ blocked, expiresAtMs }: Rental): Denied | null => {
-    if (blocked) return accountBlocked
-    return expiresAtMs <= clock() ? rentalEnded : null
+  const capOf = (line: Line, planId: PlanId): SessionCap | null => {
+    if (line.limitMegabytes === null || line.session === null) return null
+    return parts.sessionCaps.open({
+      planId,
+      sessionId: line.session.id,
+      limitBytes: line.limitMegabytes * bytesPerMegabyte,
+      lifetimeMs: line.session.lifetimeMinutes * minuteMs,
+    })
   }
 
   const admitToRental = async (attempt: ConnectionAttempt, rental: Rental): Promise<Admission | Denied> => {
@@ -271,7 +291,7 @@ export const startAccess = (
       clock(),
     )
     if (validGeneration === null || givenCredentials.username !== username) return wrongCredentials
-    const denial = rentalDenial(rental)
+    const denial = denialOf(rental, rentalEnded)
     if (denial) return denial
     const key = `${proxyId} ${ip}`
     const releaseSlot = openTunnels.reserveSlot(key, parts.maxTunnels)
@@ -287,7 +307,6 @@ export const startAccess = (
     const openRental = openRentals.get(key) ?? { proxyId, ip, sinceMs: monotonicMs(), tunnels: 0 }
     openRental.tunnels += 1
     openRentals.set(key, openRental)
-    let isClosed = false
     return {
       denied: false,
       holder: proxyId,
@@ -296,8 +315,6 @@ export const startAccess = (
       dedicated: exit,
       spending: tunnel.spending,
       close: () => {
-        if (isClosed) return
-        isClosed = true
         openTunnels.remove(key, tunnel)
         openRental.tunnels -= 1
         if (openRental.tunnels === 0) openRentals.delete(key)
@@ -305,46 +322,12 @@ export const startAccess = (
     }
   }
 
-  /** The rental of the dialled address. On the gateway's own address: the plan or the rental of the username. */
-  const admitBy = async (attempt: ConnectionAttempt, sinceMs: number): Promise<Admission | Denied> => {
-    const { credentials: givenCredentials, dialled } = attempt
-    const dialledRental = await parts.rentals.at(dialled, sinceMs)
-    if (dialledRental !== null) return admitToRental(attempt, dialledRental)
-    const owner = givenCredentials && (await parts.logins.of(baseOf(givenCredentials.username)))
-    if (owner?.kind !== 'rental') return admitToPlan(attempt, owner?.planId ?? null, sinceMs)
-    const rental = await parts.rentals.find(owner.proxyId, sinceMs)
-    return rental === null ? admitToPlan(attempt, null, sinceMs) : admitToRental(attempt, rental)
-  }
-
-  /**
-   * Refuses credentials only after a read that began after the attempt. So plans and passwords that were sold, rotated
-   * or replaced just before work at once. Wrong credentials take the same steps, and at least the same time, for known
-   * and unknown usernames.
-   */
-  const admit = async (attempt: ConnectionAttempt): Promise<Admission | Denied> => {
-    const { credentials: givenCredentials, source } = attempt
-    const attemptedMs = monotonicMs()
-    const first = await admitBy(attempt, Number.NEGATIVE_INFINITY)
-    if (givenCredentials === null || !first.denied || first.status !== 407) return first
-    const second = await admitBy(
-      attempt,
-      await parts.logins.waitForNewLogins(baseOf(givenCredentials.username), attemptedMs),
-    )
-    if (second !== wrongCredentials) return second
-    const remainingMs = Math.max(0, attemptedMs + wrongCredentialsMs - monotonicMs())
-    await Promise.all([
-      parts.throttle.delay(source, stopping.signal),
-      sleep(remainingMs, undefined, { signal: stopping.signal }).catch(() => undefined), // the gateway stops
-    ])
-    return wrongCredentials
-  }
-
   /** Cuts the tunnels of rentals that ended. */
   const watchRentals = async (): Promise<void> => {
     for (const [key, { proxyId, ip, sinceMs }] of openRentals) {
       const rental = await parts.rentals.find(proxyId, sinceMs)
       // The rental got another address.
-      const denial = rental?.ip === ip ? rentalDenial(rental) : rentalEnded
+      const denial = rental?.ip === ip ? denialOf(rental, rentalEnded) : rentalEnded
       if (denial) openTunnels.terminate(key, () => true, denial)
     }
   }
@@ -368,10 +351,7 @@ export const startAccess = (
   }
   const failed = (err: unknown): void => {
     if (!isFailing)
-      logger.warn(
-        { err },
-        'plans and rentals cannot be read: what was known half a minute ago is used until then',
-      )
+      logger.warn({ err }, 'plans and rentals cannot be read: cached ones are used for up to half a minute')
     isFailing = true
   }
   const refreshWorker = parts.scheduler.start(refreshAccess, runRound, {

@@ -103,7 +103,7 @@ export const leaseValidMs = 30_000
 /** The terms of a plan that its budget depends on. */
 export type BudgetTerms = {
   readonly planId: PlanId
-  /** The speed of a time-based plan; null: the plan is sold by traffic. */
+  /** The speed of a time-based plan; null: the plan is charged by traffic. */
   readonly bytesPerSecond: number | null
 }
 

@@ -202,10 +202,7 @@ export const startBudgets = (deps: {
     open: async (terms) => {
       const budget = budgetOf(terms)
       budget.openTunnel()
-      let isClosed = false
       const close = (): void => {
-        if (isClosed) return
-        isClosed = true
         budget.closeTunnel()
         schedule(roundMs)
       }

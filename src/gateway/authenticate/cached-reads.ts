@@ -95,7 +95,7 @@ const differences = <RowFacts extends object>(
   rowFacts: RowFacts | null,
   facts: RowFacts | null,
 ): readonly string[] => {
-  if (rowFacts === null) return facts === null ? [] : ['the row says that it is over']
+  if (rowFacts === null) return facts === null ? [] : ['the row has ended']
   if (facts === null) return ['the log has none']
   return Object.entries(rowFacts).flatMap(([name, value]) =>
     isDeepStrictEqual(value, facts[name as keyof RowFacts]) ? [] : [name],

@@ -34,7 +34,7 @@ export type KnownPlan = {
   readonly targeting: ReadonlySet<string>
   /** The family of its product; null: any exit serves the plan. */
   readonly family: Family | null
-  /** The speed of a time-based plan; null: the plan is sold by traffic. */
+  /** The speed of a time-based plan; null: the plan is charged by traffic. */
   readonly bytesPerSecond: number | null
   /** Whether the hosts that its lines reach are counted per day. */
   readonly countsHosts: boolean
@@ -142,20 +142,20 @@ export const createPlanDirectory = (deps: {
     const accountId = plan.accountId as AccountId
     const account = accountId === row.account_id ? accountOfRow : await stateOf(accountRef(accountId))
     const { productId, shape, speedUnits, totalBytes, usedBytes, expiresAtMs, generation, rotatedAtMs } = plan
-    const product = catalog.state.products.find(({ id }) => id === productId) ?? null
-    const blocked = account.state?.blocked ?? true
-    const terms = {
-      productId,
-      shape,
-      speedUnits,
-      totalBytes,
-      usedBytes,
-      expiresAtMs,
-      generation,
-      rotatedAtMs,
-    }
     return {
-      facts: { accountId, blocked, ...terms, product },
+      facts: {
+        accountId,
+        blocked: account.state?.blocked ?? true,
+        productId,
+        shape,
+        speedUnits,
+        totalBytes,
+        usedBytes,
+        expiresAtMs,
+        generation,
+        rotatedAtMs,
+        product: catalog.state.products.find(({ id }) => id === productId) ?? null,
+      },
       position: Math.max(position, account.position),
     }
   }

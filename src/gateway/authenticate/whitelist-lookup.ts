@@ -4,13 +4,10 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Targeting } from '../../domain/exits/line.ts'
 import { type EntryRow, entryColumns, type IsAllowed, minPrefixLength } from '../../features/lines/index.ts'
-import { type Clock, hasElapsed, isoTime } from '../../kernel/clock.ts'
+import { type Clock, hasElapsed, isoTime, type MonotonicClock } from '../../kernel/clock.ts'
 import type { PlanId } from '../../kernel/ids.ts'
+import { createCachedLookup } from './cached-reads.ts'
 
-/** Changes of a whitelist have effect within this time, milliseconds. */
-const cacheMs = 1_000
-/** Cached answers are used this long while Postgres does not answer, milliseconds. Leases last as long. */
-const staleMs = 30_000
 const maxAddresses = 50_000
 const recordEveryMs = 60_000
 
@@ -37,13 +34,11 @@ export const createWhitelistLookup = (deps: {
   readonly pool: pg.Pool
   readonly isAllowed: IsAllowed
   readonly clock: Clock
+  readonly monotonicMs: MonotonicClock
   readonly logger: Pick<Logger, 'error'>
   readonly onError: (error: unknown) => void
 }): WhitelistLookup => {
-  const { pool, isAllowed, clock, logger, onError } = deps
-  const cachedAnswers = new LRUCache<string, { readonly found: Whitelisted | null; readonly atMs: number }>({
-    max: maxAddresses,
-  })
+  const { pool, isAllowed, clock, monotonicMs, logger, onError } = deps
   const recordedUses = new LRUCache<string, number>({ max: maxAddresses })
 
   const recordUse = (entryId: string): void => {
@@ -94,20 +89,6 @@ export const createWhitelistLookup = (deps: {
     return { planId: row.plan_id, targeting: row.targeting }
   }
 
-  return {
-    find: async (source) => {
-      const cachedAnswer = cachedAnswers.get(source)
-      const nowMs = clock()
-      if (cachedAnswer && !hasElapsed(cachedAnswer.atMs, nowMs, cacheMs)) return cachedAnswer.found
-      if (!ipaddr.isValid(source)) return null
-      try {
-        const found = await read(source)
-        cachedAnswers.set(source, { found, atMs: clock() })
-        return found
-      } catch (error) {
-        if (cachedAnswer && nowMs - cachedAnswer.atMs < staleMs) return cachedAnswer.found
-        throw error
-      }
-    },
-  }
+  const lookup = createCachedLookup<string, Whitelisted>({ read, max: maxAddresses, monotonicMs })
+  return { find: async (source) => (ipaddr.isValid(source) ? lookup.find(source) : null) }
 }

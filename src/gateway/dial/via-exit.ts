@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import { interleaveFamilies, RaceCanceled, RaceTimeout, raceTo } from '../../platform/outgoing/race.ts'
 import { withoutRootDot } from '../../platform/outgoing/target.ts'
-import { type BufferedSocket, dialBufferedSocket, raceToSocket } from '../buffered-socket.ts'
+import { type BufferedSocket, dialBufferedSocket, noopHandler, raceToSocket } from '../buffered-socket.ts'
 import type { GatewayContext } from '../client.ts'
 import type { Denied, Exit } from '../gateway-ports.ts'
 import { lenientHeads } from '../http/message-head.ts'
@@ -275,15 +275,14 @@ const createHandshakeReader = (
     signal.removeEventListener('abort', canceled)
   }
   wire.use({
+    ...noopHandler,
     bytes: (chunk) => {
       bytes = Buffer.concat([bytes, chunk])
       resolvePendingRead()
       return true
     },
     end: () => failed(new Error('the exit ended the connection')),
-    drain: () => undefined,
     closed: (error) => failed(error ?? new Error('the exit ended the connection')),
-    isChunkInUse: () => false,
   })
   const readWhen = (wantedLength: () => number | null): Promise<Buffer> =>
     new Promise((resolve, reject) => {

@@ -157,8 +157,8 @@ export const startProbes = (deps: {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly live: Pick<LiveExits, 'index'>
-  readonly health: Pick<ExitHealth, 'isAlive' | 'learn'>
-  readonly table: Pick<HealthTable, 'probed'>
+  readonly health: Pick<ExitHealth, 'isAlive' | 'applyChanges'>
+  readonly table: Pick<HealthTable, 'recordProbes'>
   readonly machine: MachineHealth
   readonly probe: ProbeExit
   readonly clock: Clock
@@ -186,7 +186,7 @@ export const startProbes = (deps: {
   const probeLocalExits = async (): Promise<void> => {
     const exits = exitsOf(true)
     if (exits.length === 0) return
-    health.learn(await findChanges(exits))
+    health.applyChanges(await findChanges(exits))
     await machine.report(exits.map(({ exitId }) => exitId).filter((exitId) => !health.isAlive(exitId)))
   }
 
@@ -195,7 +195,7 @@ export const startProbes = (deps: {
     exitProbes,
     ({ repeat }) =>
       repeat(async () => {
-        await table.probed(await findChanges(exitsOf(false)))
+        await table.recordProbes(await findChanges(exitsOf(false)))
         if (hasElapsed(cleanedUpAtMs, clock(), cleanupIntervalMs)) {
           cleanedUpAtMs = clock()
           await deleteExpiredSessions(pool, clock())

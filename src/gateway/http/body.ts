@@ -173,7 +173,7 @@ const strictChunks = (): BodyReader => {
       const name = trailerLine.exec(found.text)?.[1]
       trailers += found.text.length
       if (name === undefined || forbiddenTrailer.test(name) || trailers > maxTrailers)
-        throw new BadMessage('a trailer that may not stand there')
+        throw new BadMessage('a forbidden trailer')
     }
     return found.next
   }

@@ -1,5 +1,5 @@
 import type { Failure } from '../../domain/exits/connection-failures.ts'
-import type { BufferedSocket } from '../buffered-socket.ts'
+import { type BufferedSocket, noopHandler } from '../buffered-socket.ts'
 import type { Client, GatewayContext } from '../client.ts'
 import { formatRouteHeaders, openRoute } from '../dial/dial.ts'
 import type { Admission, Denied } from '../gateway-ports.ts'
@@ -42,11 +42,10 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
     deadline.within(limits.idleMs, () => socket.destroy())
     socket.once('finish', () => deadline.within(limits.lingerMs, () => socket.destroy()))
     wire.use({
+      ...noopHandler,
       bytes: () => true,
-      end: () => undefined,
       drain: () => down.drained(),
       closed: () => closeUpstreamSession(error),
-      isChunkInUse: () => false,
     })
     down.end()
   }
@@ -84,17 +83,16 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
       return
     }
     wire.use({
+      ...noopHandler,
       bytes: (chunk) => {
         wire.unshift(chunk)
         return false
       },
-      end: () => undefined,
       drain: () => {
         down.drained()
         next()
       },
       closed: () => closeUpstreamSession(null),
-      isChunkInUse: () => false,
     })
   }
 

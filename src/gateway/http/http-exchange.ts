@@ -196,7 +196,7 @@ export const runExchange = (options: ExchangeOptions): Exchange => {
     request.version === 0 || down.write(Buffer.from(responseHead(response, null, ''), 'latin1'))
   const changeProtocol = (response: Response, rest: Buffer): boolean => {
     const { upgrade } = request
-    if (upgrade === null) throw new BadMessage('it changes the protocol without being asked')
+    if (upgrade === null) throw new BadMessage('it changes the protocol without a request to do so')
     const connection = { ...response.connection, upgrade: response.connection.upgrade ?? upgrade }
     const text = responseHead({ ...response, connection }, null, routeHeaders)
     upstream.unshift(Buffer.concat([Buffer.from(text, 'latin1'), rest]))

@@ -1,4 +1,5 @@
 import type { Failure } from '../../domain/exits/connection-failures.ts'
+import { noopHandler } from '../buffered-socket.ts'
 import type { Client, GatewayContext } from '../client.ts'
 import { openRoute } from '../dial/dial.ts'
 import type { Admission, Denied } from '../gateway-ports.ts'
@@ -70,6 +71,7 @@ export const serveSocks = (context: GatewayContext, client: Client): void => {
     let bytes: Buffer = Buffer.alloc(0)
     deadline.within(Math.max(deadlineMs - clock(), 0), () => socket.destroy())
     wire.use({
+      ...noopHandler,
       bytes: (chunk) => {
         bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk])
         const found = parse(bytes)
@@ -83,9 +85,7 @@ export const serveSocks = (context: GatewayContext, client: Client): void => {
         close(null)
         socket.end()
       },
-      drain: () => undefined,
       closed: () => close(null),
-      isChunkInUse: () => false,
     })
   }
   const refuse = (why: Denied, host: string | null): void => {

@@ -2,8 +2,8 @@ import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dg
 import { once } from 'node:events'
 import { isIP, isIPv4, isIPv6 } from 'node:net'
 import type { Failure } from '../../domain/exits/connection-failures.ts'
-import { unmapped } from '../../platform/http/client-address.ts'
-import { type BufferedSocket, discardHandler } from '../buffered-socket.ts'
+import { unmapped } from '../../kernel/ip-address.ts'
+import { type BufferedSocket, noopHandler } from '../buffered-socket.ts'
 import type { Client, GatewayContext } from '../client.ts'
 import { addressOfPrefix, chooseExit, sessionOf, targetAddresses } from '../dial/dial.ts'
 import { commandBySocks, type Endpoint, openEndpoint } from '../dial/via-exit.ts'
@@ -116,11 +116,10 @@ export const associate = async (
   removeAbortHandler = abortHandlers.on(spending.ended, (why) => end(why.error))
   deadline.within(limits.idleMs, () => end('idle_timeout'))
   wire.use({
+    ...noopHandler,
     bytes: () => true,
     end: () => end(null),
-    drain: () => undefined,
     closed: () => end(null),
-    isChunkInUse: () => false,
   })
   if (isEnded) return
   const { address, port } = relay.address()
@@ -346,7 +345,7 @@ const relayThrough = async (
     resolve()
   }
   // An association ends with its control connection.
-  control.use({ ...discardHandler, end: close, closed: close })
+  control.use({ ...noopHandler, end: close, closed: close })
   const isRefused = (target: Target): boolean =>
     rules.refused(target) !== null || rules.refusedHost(target, loopback) !== null
   return {

@@ -1,6 +1,12 @@
 import type { StreamRef } from '../../kernel/decider.ts'
 import { withTimeout } from '../../kernel/every.ts'
-import { type CommandRunner, type CommandRunnerDeps, defaultLimits } from './command.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import {
+  CommandOverload,
+  type CommandRunner,
+  type CommandRunnerDependencies,
+  defaultLimits,
+} from './command.ts'
 import {
   type AnyCommand,
   createAdmission,
@@ -71,8 +77,15 @@ export type RunnerWarmup = {
   warm(refs: readonly StreamRef<unknown>[], withinMs: number): Promise<number>
 }
 
+/** Reports what was appended for an account, so that later reads of the account wait for it. */
+export type RunnerPositions = {
+  onAppended(listener: (account: AccountId, position: number) => void): void
+}
+
 /** `close()` leaves the log, the snapshot store and the locks open: the caller opened them. */
-export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & RunnerHealth & RunnerWarmup => {
+export const createCommandRunner = (
+  deps: CommandRunnerDependencies,
+): CommandRunner & RunnerHealth & RunnerWarmup & RunnerPositions => {
   const { logger, metrics, hooks } = deps
   const limits = { ...defaultLimits, ...deps.limits }
   // For durations. The time of day comes from `deps.clock`.
@@ -284,8 +297,20 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
     onAdmitted: pump,
   })
 
+  const appendedListeners: ((account: AccountId, position: number) => void)[] = []
+
   return {
-    run: (command) => admit(command as unknown as AnyCommand) as never,
+    run: async (command) => {
+      const problem = deps.problem?.() ?? null
+      if (problem !== null) throw new CommandOverload(problem, 5)
+      const outcome = await admit(command as unknown as AnyCommand)
+      if (command.account !== undefined && outcome.position !== null)
+        for (const listener of appendedListeners) listener(command.account, outcome.position)
+      return outcome as never
+    },
+    onAppended: (listener) => {
+      appendedListeners.push(listener)
+    },
     async close() {
       closed = true
       const idle = Promise.withResolvers<void>()

@@ -226,7 +226,7 @@ export type CrashPoint =
   | 'after-snapshot'
 export type CrashHooks = { at(point: CrashPoint): void }
 
-export type CommandRunnerDeps = {
+export type CommandRunnerDependencies = {
   readonly log: EventLog
   readonly clock: Clock
   /** A field of the event for a past time whose value is after `latest`, and the value. Null without such a field. */
@@ -237,6 +237,8 @@ export type CommandRunnerDeps = {
   readonly newEventId: () => string
   readonly codec: EventCodec
   readonly logger: RunnerLogger
+  /** Rejects every command with CommandOverload while it returns a problem, such as a wrong clock. */
+  readonly problem?: () => string | null
   /** Without it, states are folded from the first event. */
   readonly snapshots?: SnapshotStore
   /** Without it, processes do not take turns on a contended stream. */

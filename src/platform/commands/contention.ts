@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { StreamName } from '../../kernel/streams.ts'
 import { type AnnouncementOptions, createAnnouncements } from '../eventstore/postgres/announcements.ts'
-import type { CommandRunnerDeps, RunnerLimits, StreamLease, StreamLocks } from './command.ts'
+import type { CommandRunnerDependencies, RunnerLimits, StreamLease, StreamLocks } from './command.ts'
 import { isBlocked, isBusy, type PendingCommand } from './command-queue.ts'
 
 /** Contended streams whose commands are decided together, under the locks of the streams if these are free in time. */
@@ -30,7 +30,7 @@ export type Contention = {
   groups(): number
 }
 
-type ContentionDeps = Pick<CommandRunnerDeps, 'streamLocks' | 'logger'> & {
+type ContentionDeps = Pick<CommandRunnerDependencies, 'streamLocks' | 'logger'> & {
   readonly limits: RunnerLimits
   readonly monotonicMs: MonotonicClock
   readonly onHeld: () => void

@@ -6,7 +6,7 @@ import type { StreamName } from '../../kernel/streams.ts'
 import { appendBytes } from '../eventstore/append-guards.ts'
 import { AppendRejected } from '../eventstore/errors.ts'
 import { type Append, maxAppendBytes, type NewEvent } from '../eventstore/port.ts'
-import type { CommandRunnerDeps, RunnerLimits } from './command.ts'
+import type { CommandRunnerDependencies, RunnerLimits } from './command.ts'
 import { type PendingCommand, pointOf } from './command-queue.ts'
 import { advance, type FoldPoint, type Slot } from './fold-cache.ts'
 
@@ -19,7 +19,7 @@ export type Decided = {
   readonly events: number
 }
 
-export type DecideDeps = Pick<CommandRunnerDeps, 'clock' | 'codec' | 'newEventId' | 'laterThan'>
+export type DecideDeps = Pick<CommandRunnerDependencies, 'clock' | 'codec' | 'newEventId' | 'laterThan'>
 
 /** The states after the earlier decisions of the batch. They are dropped if the batch is not appended. */
 export type Overlay = ReadonlyMap<Slot, FoldPoint>

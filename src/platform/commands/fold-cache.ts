@@ -7,7 +7,7 @@ import type { StreamName } from '../../kernel/streams.ts'
 import type { EventCodec } from '../eventstore/codec.ts'
 import { LogUnavailable } from '../eventstore/errors.ts'
 import type { EventLog, StoredEvent } from '../eventstore/port.ts'
-import type { CommandRunnerDeps, RunnerLimits, Snapshot, SnapshotStore } from './command.ts'
+import type { CommandRunnerDependencies, RunnerLimits, Snapshot, SnapshotStore } from './command.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: the runner treats states as opaque
 export type AnyFold = Fold<any, any>
@@ -172,7 +172,7 @@ export type Loader = {
   underWay(): number
 }
 
-type LoaderDeps = Pick<CommandRunnerDeps, 'logger'> & {
+type LoaderDeps = Pick<CommandRunnerDependencies, 'logger'> & {
   readonly log: Pick<EventLog, 'readStreams' | 'logId'>
   readonly codec: Pick<EventCodec, 'decode'>
   readonly snapshots?: SnapshotStore | undefined

@@ -5,7 +5,13 @@ import { withTimeout } from '../../kernel/every.ts'
 import type { StreamName } from '../../kernel/streams.ts'
 import { AppendRejected, DecidedInFuture } from '../eventstore/errors.ts'
 import type { Appended, ItemOutcome } from '../eventstore/port.ts'
-import type { CommandRunnerDeps, CrashHooks, RunnerLimits, RunnerLogger, RunnerMetrics } from './command.ts'
+import type {
+  CommandRunnerDependencies,
+  CrashHooks,
+  RunnerLimits,
+  RunnerLogger,
+  RunnerMetrics,
+} from './command.ts'
 import type { Answers, PendingCommand, Queue } from './command-queue.ts'
 import { type BatchItem, type DecidedCommand, decideBatch } from './decide-batch.ts'
 import type { Slot, Slots } from './fold-cache.ts'
@@ -14,7 +20,7 @@ export type Send = (items: readonly BatchItem[]) => Promise<readonly ItemOutcome
 
 /** Sends items to the log. An error or a timeout of the call means an unknown outcome of every item. */
 export const createSend =
-  ({ log }: Pick<CommandRunnerDeps, 'log'>, limits: RunnerLimits): Send =>
+  ({ log }: Pick<CommandRunnerDependencies, 'log'>, limits: RunnerLimits): Send =>
   async (items) => {
     const timeoutError = () => new Error(`an append took longer than ${limits.appendTimeoutMs} ms`)
     try {
@@ -32,7 +38,7 @@ export const createSend =
 export const createSafeSettle =
   (
     settle: Settle,
-    { logger }: Pick<CommandRunnerDeps, 'logger'>,
+    { logger }: Pick<CommandRunnerDependencies, 'logger'>,
     answers: Answers,
     nextTick: () => number,
   ): Settle =>
@@ -47,7 +53,7 @@ export const createSafeSettle =
   }
 
 type BatchProcessorDeps = Pick<
-  CommandRunnerDeps,
+  CommandRunnerDependencies,
   'clock' | 'codec' | 'newEventId' | 'metrics' | 'hooks' | 'backgroundScheduler'
 > & {
   readonly limits: RunnerLimits

@@ -4,7 +4,7 @@ import { sha256 } from '../../kernel/digest.ts'
 import type { Migrations } from '../postgres/migrate.ts'
 import type { MasterKey } from '../vault/keys.ts'
 import { createRowSigner } from '../vault/seal.ts'
-import type { CommandRunnerDeps, RunnerLimits, Snapshot, SnapshotStore } from './command.ts'
+import type { CommandRunnerDependencies, RunnerLimits, Snapshot, SnapshotStore } from './command.ts'
 import type { FoldPoint, Slot } from './fold-cache.ts'
 
 /**
@@ -83,7 +83,7 @@ export const createPostgresSnapshots = ({
 }: {
   readonly pool: pg.Pool
   readonly keys: { readonly master: MasterKey }
-  readonly logger: Pick<CommandRunnerDeps['logger'], 'error'>
+  readonly logger: Pick<CommandRunnerDependencies['logger'], 'error'>
 }): SnapshotStore => {
   const signer = createRowSigner(keys.master, 'snapshot v1')
   const fieldsOf = ({ stream, fold, logId, version, revision, eventId, recordedAtMs, state }: Snapshot) => [
@@ -151,7 +151,7 @@ export type Snapshotter = {
   underWay(): number
 }
 
-type SnapshotterDeps = Pick<CommandRunnerDeps, 'log' | 'logger' | 'hooks'> & {
+type SnapshotterDeps = Pick<CommandRunnerDependencies, 'log' | 'logger' | 'hooks'> & {
   readonly store: SnapshotStore | undefined
   readonly limits: RunnerLimits
   readonly monotonicMs: MonotonicClock

@@ -6,7 +6,7 @@ import type { CrashHooks } from '../../kernel/crash-points.ts'
 import type { CloseStack } from '../../kernel/resource-scope.ts'
 import type { BackgroundScheduler } from '../commands/background-scheduler.ts'
 import type { CommandRunner } from '../commands/command.ts'
-import type { RunnerHealth, RunnerWarmup } from '../commands/command-runner.ts'
+import type { RunnerHealth, RunnerPositions, RunnerWarmup } from '../commands/command-runner.ts'
 import type { LogWait } from '../commands/wait-for-log.ts'
 import type { AppendHealth } from '../eventstore/append-guards.ts'
 import type { EventCodec } from '../eventstore/codec.ts'
@@ -35,7 +35,7 @@ export type Core = {
   /** Whether the log accepts appends. */
   readonly appends: AppendHealth
   readonly codec: EventCodec
-  readonly runner: CommandRunner & RunnerHealth & RunnerWarmup
+  readonly runner: CommandRunner & RunnerHealth & RunnerWarmup & RunnerPositions
   /** The service's clock: Postgres's time and the development offset, independent of the machine's clock. */
   readonly clock: Clock
   /** Runs other work in the idle time between the commands of this process. */

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import type { Kysely, RawBuilder, SelectQueryBuilder, Sql } from 'kysely'
 import type pg from 'pg'
 import type { ListScope } from '../../kernel/scopes.ts'
-import { statementNamesOf } from './client.ts'
+import { statementNamesOf } from './pipeline.ts'
 
 const require = createRequire(import.meta.url)
 

@@ -9,13 +9,16 @@ import {
   type Format,
   int4Array,
   int8Array,
+  runPipeline,
+  type Step,
+  statementNamesOf,
   textArray,
   timestamptzArray,
+  type Value,
   writeBoolean,
   writeInt4,
   writeTimestamptz,
-} from '../postgres/array-parameters.ts'
-import { runPipeline, type Step, statementNamesOf, type Value } from '../postgres/client.ts'
+} from '../postgres/pipeline.ts'
 import type { Session } from '../postgres/postgres-session.ts'
 import {
   columnName,
@@ -349,7 +352,7 @@ export const createFolding = (options: FoldingOptions): Folding => {
         events,
         cache,
         load: writer.load,
-        alone: true,
+        soleWriter: true,
         ...(onPoison && { onPoison }),
       })
       await written

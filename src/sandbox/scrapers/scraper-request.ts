@@ -111,7 +111,7 @@ export type Journal = {
 
 const maxKeptCalls = 10_000
 
-/** Records all calls of the stand-in, in memory. */
+/** Records all calls, in memory. */
 export const createJournal = (): Journal => {
   let calls: JournalCall[] = []
   let total = 0

@@ -2,9 +2,13 @@ import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import { findingText } from '../../../src/audit/checks/finding.ts'
 import { verifyLog } from '../../../src/audit/verify.ts'
-import { changeCustomer, createChatSigner, createCustomers } from '../../../src/features/accounts/customers.ts'
 import { anyTargeting } from '../../../src/domain/exits/line.ts'
-import { createExitLogins } from '../../../src/features/exits/exit-logins.ts'
+import {
+  changeCustomer,
+  createChatSigner,
+  createCustomers,
+} from '../../../src/features/accounts/customers.ts'
+import { createExitLogins } from '../../../src/features/exits/live-exits.ts'
 import { createMeter } from '../../../src/features/plans/meter-traffic.ts'
 import { createResellerCredentials } from '../../../src/features/resellers/gateway-credentials.ts'
 import { createResellers } from '../../../src/features/resellers/terms.ts'

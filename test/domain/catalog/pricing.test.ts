@@ -157,7 +157,7 @@ test('the largest valid order is priced exactly', () => {
 test('a gateway product is priced by the tier of its quantity', () => {
   const product = demoProduct('residential-premium')
   const at = (units: number) => {
-    const priced = quote(product, { quantity: units, wanted: null, terms: null })
+    const priced = quote(product, { quantity: units, rateRequest: null, terms: null })
     assert.ok(priced.ok)
     return priced.value
   }
@@ -190,7 +190,7 @@ for (const wrong of [
   [5],
 ])
   test(`a quantity of ${inspect(wrong)} is refused with the bounds`, () => {
-    const refused = quote(demoProduct('residential-premium'), { quantity: wrong, wanted: null, terms: null })
+    const refused = quote(demoProduct('residential-premium'), { quantity: wrong, rateRequest: null, terms: null })
     assert.deepEqual(refused, {
       ok: false,
       refusal: { code: 'invalid_quantity', message: 'quantity must be a whole number of GB from 1 to 5000' },
@@ -200,8 +200,8 @@ for (const wrong of [
 test('the smallest IPv6 order is 10, and an extension may keep fewer', () => {
   const product = demoProduct('ipv6-datacenter')
   const wanted = { country: 'USA', periodDays: 30, carrierId: null, service: null, rotationMinutes: null }
-  assert.equal(quote(product, { quantity: 9, wanted, terms: null }).ok, false)
-  const kept = quote(product, { quantity: 9, wanted, terms: null, minQuantity: 1 })
+  assert.equal(quote(product, { quantity: 9, rateRequest: wanted, terms: null }).ok, false)
+  const kept = quote(product, { quantity: 9, rateRequest: wanted, terms: null, minQuantity: 1 })
   assert.ok(kept.ok)
   assert.equal(kept.value.amountCents, 108)
 })

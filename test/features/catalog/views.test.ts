@@ -135,7 +135,7 @@ test('a reseller sees cost, customer price and margin on every line', () => {
 test('a quote has the figures of the price list, and the priced target', () => {
   const terms = { ...defaultResellerTerms, discountBp: 1_250, markupMillionths: 1_300_000 }
   const wanted = { country: 'USA', periodDays: 30, carrierId: null, service: null, rotationMinutes: null }
-  const priced = quote(isp, { quantity: 1, wanted, terms })
+  const priced = quote(isp, { quantity: 1, rateRequest: wanted, terms })
   assert.ok(priced.ok)
   const { note, ...view } = quoteView(isp, priced.value, [plain('USA', 1)])
   assert.deepEqual(view, {

@@ -3,10 +3,9 @@ import { test } from 'node:test'
 import type { ExitVia } from '../../../src/domain/exits/events.ts'
 import { parseUsername } from '../../../src/domain/exits/line.ts'
 import { createExitHealth } from '../../../src/features/exits/exit-health.ts'
-import { createExitLogins } from '../../../src/features/exits/exit-logins.ts'
 import { createExitService } from '../../../src/features/exits/exit-service.ts'
 import { parseExits } from '../../../src/features/exits/import-exits.ts'
-import { createLiveExits } from '../../../src/features/exits/live-exits.ts'
+import { createExitLogins, createLiveExits } from '../../../src/features/exits/live-exits.ts'
 import { openExits } from '../../../src/gateway/exits/open-exits.ts'
 import { createVault } from '../../../src/platform/vault/seal.ts'
 import { atEnd } from '../../support/cleanup.ts'
@@ -69,7 +68,7 @@ test('each of two machines knows the state of its own addresses only', async (t)
 
   // A process without a gateway lists what any machine can serve.
   const health = createExitHealth({
-    table: { struck: assert.fail },
+    table: { recordFailure: assert.fail },
     onError: (error) => assert.fail(String(error)),
   })
   const looking = createLiveExits({

@@ -85,7 +85,7 @@ test('an endpoint that answered once is distinguished from one that never did, a
         // Its former results stay stored.
         assert.equal(checked.anonymity, before.includes(true) ? 'anonymous' : null)
         standing = checked
-        nowMs = checked.nextDueMs
+        nowMs = checked.nextCheckMs
       }
     }),
   )

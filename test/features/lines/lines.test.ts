@@ -260,6 +260,7 @@ test('lines of plans', async (t) => {
       pool,
       isAllowed: createIsAllowed(service.core.log),
       clock,
+      monotonicMs: () => performance.now(),
       logger: service.core.logger,
       onError: (error: unknown) => assert.fail(String(error)),
     }

@@ -5,13 +5,11 @@ import { whitelistRef } from '../../../src/domain/plans/whitelist.ts'
 import { maxWhitelist, type NewEntry } from '../../../src/features/lines/whitelist.ts'
 import {
   createIsAllowed,
+  createWhitelistRemovals,
   type EntryRow,
   entryColumns,
-} from '../../../src/features/lines/whitelist-commitments.ts'
-import {
-  createWhitelistRemovals,
   startWhitelistRemovals,
-} from '../../../src/features/lines/whitelist-removals.ts'
+} from '../../../src/features/lines/whitelist-commitments.ts'
 import type { AccountId, PlanId } from '../../../src/kernel/ids.ts'
 import type { CommandRunner } from '../../../src/platform/commands/command.ts'
 import { readStreamState } from '../../../src/platform/commands/command.ts'

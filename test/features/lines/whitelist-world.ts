@@ -4,7 +4,7 @@ import {
   type Whitelist,
   type WhitelistEntry,
 } from '../../../src/features/lines/whitelist.ts'
-import { createWhitelistRemovals } from '../../../src/features/lines/whitelist-removals.ts'
+import { createWhitelistRemovals } from '../../../src/features/lines/whitelist-commitments.ts'
 import type { CommandRunner } from '../../../src/platform/commands/command.ts'
 
 export type { WhitelistEntry }

@@ -85,6 +85,7 @@ test('a batch is counted completely and once; traffic of unknown plans is listed
   assert.deepEqual(await meter.report(batch), {
     counted: true,
     usedBytes: new Map([[plan, 100]]),
+    alarmed: [],
     unknown: [none],
   })
   assert.deepEqual(await meter.report(batch), { counted: false })
@@ -94,6 +95,7 @@ test('a batch is counted completely and once; traffic of unknown plans is listed
   assert.deepEqual(await meter.report({ ...batch, sequence: 3, traffic: new Map() }), {
     counted: true,
     usedBytes: new Map(),
+    alarmed: [],
     unknown: [],
   })
   for (const wrong of [

@@ -55,7 +55,7 @@ describe('the check of a rented address', () => {
         success: false,
         exitIp: '203.0.113.9',
         elapsedMs: 0,
-        message: 'Traffic passes, but goes out from another address.',
+        message: 'Traffic passes, but from another exit address.',
       },
     )
     assert.equal((await check(port, true)).success, true)

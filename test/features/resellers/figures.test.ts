@@ -211,7 +211,7 @@ test('quote, price list, charge, postings, refunds and margins agree to the cent
         const terms = await termsFor(product, deal, periodDays)
         const asked = parseMeta(product, dedicated ? meta : undefined)
         assert.ok(asked.ok)
-        const priced = quote(product, { quantity, wanted: asked.value, terms })
+        const priced = quote(product, { quantity, rateRequest: asked.value, terms })
         assert.ok(priced.ok)
         const shown = quoteView(product, priced.value, [])
         assert.equal(shown.marginCents, shown.amountCents - (shown.yourCostCents ?? Number.NaN))

@@ -80,7 +80,7 @@ test('a response header of 100 kB ends an attempt at once', async (t) => {
   const asked = buildProviderRequest(profile, { handle: 'nasa' })
   const signal = AbortSignal.timeout(5_000)
   const made = await attempt(
-    { row: profile, input: { handle: 'nasa' }, asked },
+    { row: profile, input: { handle: 'nasa' }, request: asked },
     { send: outgoing.send, baseUrl, apiKey: 'key', signal, clock: Date.now },
   )
   assert.equal(signal.aborted, false)

@@ -85,7 +85,7 @@ export const openScraping = (
         },
       ),
     ),
-    ...(options.places && { places: options.places }),
+    ...(options.places && { concurrency: options.places }),
     monotonicMs,
     metrics,
   })

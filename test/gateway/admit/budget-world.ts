@@ -1,6 +1,5 @@
 import type { TestContext } from 'node:test'
-import { createTrafficCounters } from '../../../src/features/plans/traffic-counters.ts'
-import { createTrafficReports } from '../../../src/features/plans/traffic-reports.ts'
+import { createTrafficCounters, createTrafficReports } from '../../../src/features/plans/traffic-counters.ts'
 import { type Budgets, createLeases, startBudgets } from '../../../src/gateway/admit/budgets.ts'
 import { createPlanDirectory } from '../../../src/gateway/authenticate/plan-directory.ts'
 import type { PlanId } from '../../../src/kernel/ids.ts'

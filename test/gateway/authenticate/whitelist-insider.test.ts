@@ -24,6 +24,7 @@ const gatewayWorld = async (t: TestContext) => {
       pool,
       isAllowed,
       clock: Date.now,
+      monotonicMs: () => performance.now(),
       logger: { error: (fields: object) => errors.push(fields) },
       onError: (error) => errors.push({ lastUse: String(error) }),
     }).find(source)

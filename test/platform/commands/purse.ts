@@ -3,7 +3,7 @@ import type { Fold } from '../../../src/kernel/decider.ts'
 import type { DomainEvent } from '../../../src/kernel/event.ts'
 import { newEventId } from '../../../src/kernel/ids.ts'
 import type { StreamName } from '../../../src/kernel/streams.ts'
-import type { Command, CommandRunnerDeps } from '../../../src/platform/commands/command.ts'
+import type { Command, CommandRunnerDependencies } from '../../../src/platform/commands/command.ts'
 import { createCommandRunner } from '../../../src/platform/commands/command-runner.ts'
 import { createCodec } from '../../../src/platform/eventstore/codec.ts'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
@@ -98,7 +98,7 @@ export const codec = createCodec()
 
 const silentLogger = { warn: () => {}, error: () => {} }
 
-export const runnerOver = (log: EventLog, overrides: Partial<CommandRunnerDeps> = {}) =>
+export const runnerOver = (log: EventLog, overrides: Partial<CommandRunnerDependencies> = {}) =>
   createCommandRunner({
     log,
     clock: Date.now,

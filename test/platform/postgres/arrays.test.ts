@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { writeInt8, writeUuid } from '../../../src/kernel/digest.ts'
-import { int8Array, textArray, timestamptzArray } from '../../../src/platform/postgres/array-parameters.ts'
+import { int8Array, textArray, timestamptzArray } from '../../../src/platform/postgres/pipeline.ts'
 import fc from '../../support/fast-check.ts'
 import { testDatabase } from '../../support/postgres.ts'
 

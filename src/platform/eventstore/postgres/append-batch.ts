@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { writeInt8, writeUuid } from '../../../kernel/digest.ts'
 import type { StreamName } from '../../../kernel/streams.ts'
+import type { Prepared, Step } from '../../postgres/pipeline.ts'
 import {
   booleanArray,
   type CopyColumn,
@@ -10,8 +11,7 @@ import {
   int8Array,
   textArray,
   uuidArray,
-} from '../../postgres/array-parameters.ts'
-import type { Prepared, Step } from '../../postgres/client.ts'
+} from '../../postgres/pipeline.ts'
 import { expectedFrom, latestDecision, revisionBefore } from '../append-guards.ts'
 import type { Appended, AppendItem, ItemOutcome, NewEvent } from '../port.ts'
 import type { StreamRevisionCache } from './revision-cache.ts'

@@ -1,5 +1,6 @@
 import type pg from 'pg'
-import { type Connection, connect, runPipeline, withAnswerTimeout } from '../../postgres/client.ts'
+import { type Connection, connect, withAnswerTimeout } from '../../postgres/client.ts'
+import { runPipeline } from '../../postgres/pipeline.ts'
 import { transact } from '../../postgres/transaction.ts'
 import { appendBytes, assertItems, refusalOf } from '../append-guards.ts'
 import { AppendRejected, LogUnavailable, OutcomeUnknown, WrongExpectedRevision } from '../errors.ts'

@@ -58,7 +58,7 @@ export const triggerOf = (values: readonly string[]): Trigger | null => {
   return null
 }
 
-/** The path of the scrapers' stand-in, below the address of the sandbox. */
+/** The path of the simulated provider of scrapers, below the address of the sandbox. */
 export const scrapersPath = '/scrapecreators'
 
 /** Initial credits of a key. */
@@ -70,14 +70,14 @@ const KeyShape = z.strictObject({
 })
 
 /** An answer of the protocol. */
-type StandInAnswer = {
+type SandboxAnswer = {
   readonly status: number
   readonly body: unknown
   readonly charged: number
   readonly headers?: Readonly<Record<string, string>>
 }
 
-const errorAnswer = (status: number, error: string, message: string): StandInAnswer => ({
+const errorAnswer = (status: number, error: string, message: string): SandboxAnswer => ({
   status,
   charged: 0,
   body: { success: false, error, errorStatus: status, message: `STAND-IN: ${message}` },
@@ -97,22 +97,22 @@ const creditsOf = ({ row, parameters, trigger }: Call): number => {
   return isExpensive ? row.source.maxCredits : row.source.credits
 }
 
-const usualAnswer = (call: Call, isEmpty = false): StandInAnswer => ({
+const usualAnswer = (call: Call, isEmpty = false): SandboxAnswer => ({
   status: 200,
   charged: creditsOf(call),
   body: bodyOf(call.row, call.parsed.call, call.parsed.page, isEmpty || call.parsed.page > pages),
 })
 
-const withoutTranscript = (call: Call): StandInAnswer => {
-  const standInAnswer = usualAnswer(call)
+const withoutTranscript = (call: Call): SandboxAnswer => {
+  const sandboxAnswer = usualAnswer(call)
   const name = call.row.nothingWhenNull
   return name === null
-    ? standInAnswer
-    : { ...standInAnswer, charged: 0, body: { ...(standInAnswer.body as object), [name]: null } }
+    ? sandboxAnswer
+    : { ...sandboxAnswer, charged: 0, body: { ...(sandboxAnswer.body as object), [name]: null } }
 }
 
 /** The answer for the trigger of a call; null for a usual answer. `brokenReply` handles delays and broken connections. */
-const triggeredAnswer = (call: Call, previousCalls: number): StandInAnswer | null => {
+const triggeredAnswer = (call: Call, previousCalls: number): SandboxAnswer | null => {
   const { row, trigger } = call
   const { credits } = row.source
   switch (trigger?.name) {
@@ -175,8 +175,8 @@ const triggeredAnswer = (call: Call, previousCalls: number): StandInAnswer | nul
 }
 
 /** Answers 404 for a page after the last page of a search. */
-const orNotFound = (call: Call, standInAnswer: StandInAnswer): StandInAnswer =>
-  call.row.isSearch && call.parsed.page > pages ? errorAnswer(404, 'not_found', 'no hit') : standInAnswer
+const orNotFound = (call: Call, sandboxAnswer: SandboxAnswer): SandboxAnswer =>
+  call.row.isSearch && call.parsed.page > pages ? errorAnswer(404, 'not_found', 'no hit') : sandboxAnswer
 
 const parametersOf = (request: FastifyRequest): Parameters => {
   const input = { ...(request.query as object), ...(request.body as object | null) }
@@ -184,11 +184,11 @@ const parametersOf = (request: FastifyRequest): Parameters => {
 }
 
 /**
- * The stand-in of the scrapers' provider: every row of the table at its path, with keys, credits, pages and the
+ * The simulated provider of scrapers: every row of the table at its path, with keys, credits, pages and the
  * provider's fields around each answer. All data is invented and says so. `GET /_sandbox/scrapers/journal` lists the
  * calls. Words in a target trigger faults (`GET /_sandbox/scrapers/triggers`).
  */
-export const scrapersStandIn = (app: FastifyInstance, clock: () => number): void => {
+export const scraperSandbox = (app: FastifyInstance, clock: () => number): void => {
   const journal = createJournal()
   const credits = new Map<string, number>()
   const callCounts = new Map<string, number>()
@@ -215,7 +215,7 @@ export const scrapersStandIn = (app: FastifyInstance, clock: () => number): void
     return null
   }
 
-  const standInAnswer = (call: Call): StandInAnswer => {
+  const sandboxAnswer = (call: Call): SandboxAnswer => {
     const triggerAnswer = triggeredAnswer(call, previousCalls(call.trigger))
     if (triggerAnswer) return triggerAnswer
     const regular = orNotFound(call, usualAnswer(call))
@@ -229,7 +229,7 @@ export const scrapersStandIn = (app: FastifyInstance, clock: () => number): void
   }
 
   /** Adds the provider's fields to an object. */
-  const withCredits = (key: string, { body, charged }: StandInAnswer): unknown => {
+  const withCredits = (key: string, { body, charged }: SandboxAnswer): unknown => {
     if (Array.isArray(body) || typeof body !== 'object') return body
     return { success: true, credits_remaining: creditsLeft(key), credits_charged: charged, ...body }
   }
@@ -275,7 +275,7 @@ export const scrapersStandIn = (app: FastifyInstance, clock: () => number): void
         status,
         creditsCharged: charged,
       })
-    const sendAnswer = (outgoing: StandInAnswer): FastifyReply => {
+    const sendAnswer = (outgoing: SandboxAnswer): FastifyReply => {
       if (outgoing.charged > 0) credits.set(key, creditsLeft(key) - outgoing.charged)
       note(outgoing.status, outgoing.charged)
       void reply.headers(outgoing.headers ?? {})
@@ -293,7 +293,7 @@ export const scrapersStandIn = (app: FastifyInstance, clock: () => number): void
     journal.begin()
     try {
       const rawReply = await brokenReply(call, reply)
-      if (rawReply === null) return sendAnswer(standInAnswer(call))
+      if (rawReply === null) return sendAnswer(sandboxAnswer(call))
       note(null, 0)
       return rawReply
     } finally {
